@@ -10,7 +10,7 @@ import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { backendsOf } from '../doubles/backends.ts';
-import { createMemoryBooks } from '../doubles/books.ts';
+import { createMemoryLedgerRows } from '../doubles/ledger-rows.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
 import type { ChildResult } from '../support/child.ts';
 import { CLUSTERS } from '../support/clusters.ts';
@@ -228,8 +228,8 @@ const RULES = new Set(['x-kubernetes-validations', 'x-kubernetes-list-type', 'x-
 /** One run of reconcile over the cluster, with databases in memory. */
 async function resyncOver({ cluster }: Harness): Promise<unknown> {
   const node = nodeDependencies();
-  const books = createMemoryBooks();
-  const database = { ...books, ...createMemoryRegistry({ clock: node.clock, recount: books.recount }) };
+  const ledgerRows = createMemoryLedgerRows();
+  const database = { ...ledgerRows, ...createMemoryRegistry({ clock: node.clock, recount: ledgerRows.recount }) };
   const app = createReconcile({
     ...node,
     cluster,

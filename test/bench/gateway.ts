@@ -114,7 +114,7 @@ export async function benchGateway(all: typeof WORKLOADS = WORKLOADS): Promise<s
       const workloads = all[store].filter(({ name }) => `${name}, ${store}`.includes(BENCH_ONLY));
       if (workloads.length > 0) measured.push(...(await measureStore(place, store, workloads)));
     }
-    return print(measured, place.stores, await place.checkBooks());
+    return print(measured, place.stores, await place.checkLedger());
   } finally {
     await place.close();
   }
@@ -153,7 +153,7 @@ async function alternate(place: Place, gateways: ReadonlyArray<Server>, workload
   return pairs;
 }
 
-function print(measured: ReadonlyArray<GatewayMeasurement>, stores: ReadonlyArray<StoreName>, books: string): string {
+function print(measured: ReadonlyArray<GatewayMeasurement>, stores: ReadonlyArray<StoreName>, ledger: string): string {
   const rates = measured.flatMap(({ name, workload: { kinds }, pairs }) =>
     ratesOf(name, kinds.length > 1 ? 0 : REPLIES[kinds[0] ?? 'plain'].events, pairs),
   );
@@ -176,7 +176,7 @@ function print(measured: ReadonlyArray<GatewayMeasurement>, stores: ReadonlyArra
         ]),
     ...(long === undefined ? [] : [perCore(long.pairs)]),
     ...(measured.some(({ workload }) => (workload.gateways ?? 1) > 1) ? [SEVERAL] : []),
-    books,
+    ledger,
     ...(stores.includes('Redis') ? [] : ['Redis as the store was skipped: there is no redis-server.']),
   ].join('\n\n');
 }

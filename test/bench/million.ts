@@ -41,7 +41,7 @@ export async function benchMillion(): Promise<string> {
       `${(PARTS * REQUESTS).toLocaleString('en')} requests, half streamed, 32 connections, store ${store}: ${PARTS} parts of ${REQUESTS} requests, in turn with the bare pass-through. Memory at the end of each part; the heap is the least in use after a pause for garbage, so it grows until old garbage is collected. A stall is the lateness of a timer of 5 ms; more than ${STALL} ms without the time in which another process had the core are its own.`,
       table(head, rows),
       stallsOf(parts.map(({ gateway }) => gateway)),
-      await place.checkBooks(),
+      await place.checkLedger(),
     ].join('\n\n');
   } finally {
     await place.close();

@@ -9,7 +9,7 @@ import {
   type Requester,
   type Resource,
   type WriteRefusal,
-  type Written,
+  type WriteResult,
 } from '#core/ports/cluster.ts';
 import { kinds } from '../../crds/kinds/kinds.ts';
 import { applyOver, isRecord, type Json, mergePatch } from './merge-patch.ts';
@@ -75,7 +75,7 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       throw new ClusterError(`reading ${call.resource.plural}: 404 page not found`, 404);
     return does();
   }
-  async function write<T>(call: Call, does: () => Written<T>): Promise<Written<T>> {
+  async function write<T>(call: Call, does: () => WriteResult<T>): Promise<WriteResult<T>> {
     calls.push(call);
     const fault = await inject(call);
     if (fault !== undefined && fault !== 'lost') return refuse(fault, `injected: ${fault}`);
@@ -113,7 +113,7 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       }),
 
     list,
-    visit: async (resource, selection, onPage) => onPage(await list(resource, selection)),
+    listPages: async (resource, selection, onPage) => onPage(await list(resource, selection)),
 
     create: (resource, object) =>
       write({ verb: 'create', resource, ...place(object), body: object }, () => store.insert(resource, object)),

@@ -1,6 +1,6 @@
 // Objects of the double: versions, generations, finalizers, namespaces, garbage.
 import type { Clock, Ids } from '#core/ports/clock.ts';
-import type { KubeObject, Resource, WriteRefusal, Written } from '#core/ports/cluster.ts';
+import type { KubeObject, Resource, WriteRefusal, WriteResult } from '#core/ports/cluster.ts';
 import { sameJson } from './merge-patch.ts';
 import { invalid, keepOwn, settle, withoutEmptyLists } from './object-rules.ts';
 
@@ -57,7 +57,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
     );
   }
 
-  function insert(resource: Resource, draft: KubeObject): Written<KubeObject> {
+  function insert(resource: Resource, draft: KubeObject): WriteResult<KubeObject> {
     const { namespace, name } = draft.metadata;
     const wrong = invalid(resource, draft);
     if (wrong !== undefined) return refuse('invalid', wrong);
@@ -93,7 +93,7 @@ export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsD
     stored: StoredObject,
     wanted: KubeObject,
     subresource?: 'status',
-  ): Written<KubeObject> {
+  ): WriteResult<KubeObject> {
     const before = stored.object;
     const split = hasStatus(resource);
     const body = split

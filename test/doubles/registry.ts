@@ -18,9 +18,9 @@ import { policiesOf } from './policies.ts';
 
 interface Deps {
   readonly clock: Clock;
-  /** Recounts a window, where there are books: `createMemoryBooks().recount`. */
+  /** Recounts a window, if there are ledger rows: `createMemoryLedgerRows().recount`. */
   readonly recount?: (recount: Recount) => void | Promise<void>;
-  /** Called for scopes that come from another instance, where there are books: `createMemoryBooks().moved`. */
+  /** Called for scopes that come from another instance, if there are ledger rows: `createMemoryLedgerRows().moveScope`. */
   readonly moved?: (scopeId: ScopeId, instanceUid: string) => void;
 }
 

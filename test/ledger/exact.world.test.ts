@@ -28,9 +28,9 @@ test('a hundred thousand random requests on top of every size that breaks double
   if (window === undefined) throw new Error('no window');
   const scopes = MAGNITUDES.map((_, number) => ({ scopeId: scopeNumber(number + 1), window }));
   const begin = MAGNITUDES.map((cost, number) => entryOf({ cost, scopeWindows: scopes.slice(number, number + 1) }));
-  const books = database.accountBooks('exact', (count) => randomBytes(count));
+  const ledgerDatabase = database.ledgerDatabase('exact', (count) => randomBytes(count));
   await database.epochs('exact').raise(0, 0);
-  const book = (entries: ReadonlyArray<LedgerRow>) => books.bookBatch({ epoch: 1, calls: 0, rows: entries });
+  const book = (entries: ReadonlyArray<LedgerRow>) => ledgerDatabase.bookBatch({ epoch: 1, calls: 0, rows: entries });
   await book(begin);
 
   let expected = 0n;
@@ -44,7 +44,7 @@ test('a hundred thousand random requests on top of every size that breaks double
     expect(await book(batch)).toEqual({ outcome: 'booked', rejected: [] });
     batch = [];
   }
-  const spends = await books.sums(scopes);
+  const spends = await ledgerDatabase.sums(scopes);
   expect(spends.map(({ spent }) => spent)).toEqual(MAGNITUDES.map((cost) => cost + expected));
   // The value that `status.currentSpend` shows.
   expect(spends.map(({ spent }) => parseMoney(formatMoney(spent)))).toEqual(MAGNITUDES.map((cost) => cost + expected));

@@ -8,9 +8,9 @@ import { createLedger } from '#core/ledger/ledger.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { createMemoryAccountBooks } from '../doubles/account-books.ts';
-import { createMemoryBooks } from '../doubles/books.ts';
 import { createMemoryEpochs } from '../doubles/epochs.ts';
+import { createMemoryLedgerDatabase } from '../doubles/ledger-database.ts';
+import { createMemoryLedgerRows } from '../doubles/ledger-rows.ts';
 
 export interface Rush {
   readonly connection: StoreConnection;
@@ -26,14 +26,17 @@ const log = { info: () => undefined, warn: console.error, error: console.error }
 async function rush({ connection, instanceUid, scopes, requests, amount }: Rush): Promise<void> {
   const clock = { now: () => Date.now() };
   const epochs = createMemoryEpochs({ clock });
-  const books = createMemoryBooks();
+  const ledgerRows = createMemoryLedgerRows();
   const ledger = createLedger({
     instanceUid,
     clock,
     log,
     epochs,
     journal: createMemoryJournal({ records: [] }),
-    database: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
+    database: {
+      ...createMemoryLedgerDatabase({ epochs, ledgerRows }),
+      scopesOfOtherInstances: ledgerRows.scopesOfOtherInstances,
+    },
     counterStore: openAccounts(connection, { instanceUid, clock, log }).accounts,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },

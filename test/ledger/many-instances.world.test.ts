@@ -1,7 +1,7 @@
 // Many instances on one database: one resync closes the accounts of their dead processes, and audits all of them.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBackends } from '#adapters/backends/backends.ts';
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
@@ -38,7 +38,7 @@ const distant = (accounts: CounterStore): CounterStore =>
 /** A counter of 12: 5 told by a process that died a lease ago, and 7 without an explanation. */
 async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> {
   let late = 2 * LEASE;
-  const accounts = createMemoryAccounts({ clock: { now: () => clock.now() - late }, epoch: 1 });
+  const accounts = createMemoryCounterStore({ clock: { now: () => clock.now() - late }, epoch: 1 });
   await accounts.load(1, [{ ...counter, spent: 7n }]);
   const line = { ...counter, spend: 5n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
   await accounts.call({
@@ -74,12 +74,12 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
     flush: async ({ uid: instanceUid }, _, database) => {
       const accounts = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));
       const { scopesOfOtherInstances } = database;
-      const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
+      const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       const epochs = database.epochs(instanceUid);
       await maintainAlone({
         instanceUid,
         counterStore: accounts,
-        database: books,
+        database: ledgerDatabase,
         epochs,
         clock,
         timer,

@@ -1,6 +1,6 @@
 // A journal that is older than the entries that PostgreSQL keeps (decision: entries, charges and hours).
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
@@ -48,15 +48,15 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   );
   if (booked === undefined || unbooked === undefined) throw new Error('nothing was settled');
   const { random, ids } = nodeDependencies();
-  const books = {
-    ...database.accountBooks(INSTANCE, random),
+  const ledgerDatabase = {
+    ...database.ledgerDatabase(INSTANCE, random),
     scopesOfOtherInstances: database.scopesOfOtherInstances,
   };
   const epochs = database.epochs(INSTANCE);
   await epochs.raise(0, 0);
   await epochs.open(1);
   const account = ids.next();
-  await books.bookBatch({ epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 1, rows: [booked] });
+  await ledgerDatabase.bookBatch({ epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 1, rows: [booked] });
   expect(await database.dropMonths(2)).not.toEqual([]);
 
   // The process died before it learned that the first one was booked, and before it booked the other.
@@ -66,11 +66,11 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   const log = createMemoryLog();
   const surroundings = { ...nodeDependencies(), metrics: createMetrics() };
   const start = async () => {
-    const accounts = createMemoryAccounts({ ...surroundings, epoch: 0 });
+    const accounts = createMemoryCounterStore({ ...surroundings, epoch: 0 });
     const parts = {
       instanceUid: INSTANCE,
       counterStore: accounts,
-      database: books,
+      database: ledgerDatabase,
       epochs,
       journal: createMemoryJournal(folder),
       log,

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { spendWindow } from '#core/money/window.ts';
 import type { CounterChange } from '#core/ports/counter-store.ts';
@@ -109,7 +109,7 @@ describeUnless(missing, 'processes on one Redis', () => {
 
       // The store agrees: the rest fits, and a nano-dollar more does not.
       const redis = openRedis(server.connection, { log: createMemoryLog() });
-      const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid });
+      const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid });
       const rest = CENT - amount * BigInt(fit);
       const asks = [rest + 1n, rest].map((size) => ({ counters: [0, 1], amount: size, minAmount: size }));
       const reply = await accounts.call({

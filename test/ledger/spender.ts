@@ -2,7 +2,7 @@
 // saw.
 import { writeSync } from 'node:fs';
 import { createJournal } from '#adapters/journal/journal.ts';
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
@@ -25,12 +25,12 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
   const database = createDatabase(connection, { log });
   const journal = createJournal({ folder, log });
   const { scopesOfOtherInstances } = database;
-  const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
+  const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
   const ledger = createLedger({
     instanceUid,
-    database: books,
+    database: ledgerDatabase,
     journal,
-    counterStore: createMemoryAccounts({ clock, epoch: 0 }),
+    counterStore: createMemoryCounterStore({ clock, epoch: 0 }),
     clock,
     ids,
     timer,

@@ -3,7 +3,7 @@
 
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import type { Issuer, Pair, Signed } from '#core/ports/issuer.ts';
+import type { CertificateAndKey, Issuer, ServingCertificate } from '#core/ports/issuer.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import {
   type CertificateDeps,
@@ -49,7 +49,7 @@ export interface CertificateHarness {
   editHook(index: 0 | 1, edit: (entry: Entry) => Entry): Promise<void>;
   secret(): KubeObject | undefined;
   /** What the Secret serves; undefined where that is no pair. */
-  serving(): Pair | undefined;
+  serving(): ServingCertificate | undefined;
   editSecret(patch: Readonly<Record<string, unknown>>): Promise<void>;
   removeSecret(): Promise<void>;
   /**
@@ -118,14 +118,14 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
   const keeper = { cluster, clock, log, metrics };
   const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === SECRET);
   const hooks = () => HOOKS.flatMap((resource) => cluster.objects(resource));
-  const serving = (): Pair | undefined => {
+  const serving = (): ServingCertificate | undefined => {
     const data = (secret()?.data ?? {}) as Record<string, string>;
     const pair = { ca: text(data['ca.crt']), cert: text(data['tls.crt']), key: text(data['tls.key']) };
     return issuer.inspect(pair, [HOST]) === undefined ? undefined : pair;
   };
 
   /** CA of what lay in the Secret → until when a Pod may show it. */
-  const shown = new Map<string, { pair: Pair; last: number }>();
+  const shown = new Map<string, { pair: ServingCertificate; last: number }>();
   const complaints: string[] = [];
   let looked = '';
   const detector = () => {
@@ -204,8 +204,8 @@ const isOurs = ({ clientConfig }: Entry): boolean =>
   (clientConfig.service as { name?: string } | undefined)?.name === 'admission';
 
 const real = createIssuer();
-const authorities = new Map<string, Promise<Signed>>();
-const pairs = new Map<string, Promise<Pair>>();
+const authorities = new Map<string, Promise<CertificateAndKey>>();
+const pairs = new Map<string, Promise<ServingCertificate>>();
 const inspected = new Map<string, ReturnType<Issuer['inspect']>>();
 const bundles = new Map<string, ReadonlyArray<string>>();
 

@@ -4,7 +4,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { LedgerReader, LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Policies } from '#core/ports/policy.ts';
 import type { Registry } from '#core/ports/registry.ts';
-import { createMemoryBooks } from '../doubles/books.ts';
+import { createMemoryLedgerRows } from '../doubles/ledger-rows.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
 
 export interface Database extends Registry, LedgerReader {
@@ -31,9 +31,9 @@ export function createDatabases({ openDatabase, clock, before }: DatabasesDepend
   const databases = new Map<string, Database>();
   const refused = new Set<string>();
   const inMemory = (): Database => {
-    const books = createMemoryBooks();
-    const book = async (_: string, entries: ReadonlyArray<LedgerRow>) => books.insert(entries);
-    return { ...books, book, ...createMemoryRegistry({ clock, recount: books.recount }) };
+    const ledgerRows = createMemoryLedgerRows();
+    const book = async (_: string, entries: ReadonlyArray<LedgerRow>) => ledgerRows.insert(entries);
+    return { ...ledgerRows, book, ...createMemoryRegistry({ clock, recount: ledgerRows.recount }) };
   };
   /** As its owner sees it. */
   const open = (dbname: string): Database => {

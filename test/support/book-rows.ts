@@ -1,16 +1,16 @@
-// Entries in real books without a gateway: each call is the last batch of an account of its own.
+// Ledger rows in a real database without a gateway: each call is the last batch of an account of its own.
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Database } from '#adapters/postgres/database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 
 /** Resolves to the ids that PostgreSQL rejected. */
 export async function bookEntries(
-  database: Pick<Database, 'accountBooks'>,
+  database: Pick<Database, 'ledgerDatabase'>,
   instanceUid: string,
   entries: ReadonlyArray<LedgerRow>,
 ): Promise<{ readonly rejected: ReadonlyArray<string> }> {
   const account = { id: randomUUID(), batch: 1, number: 0 };
-  const books = database.accountBooks(instanceUid, randomBytes);
-  const { rejected } = await books.bookBatch({ epoch: 0, account, isLast: true, calls: 0, rows: entries });
+  const ledgerDatabase = database.ledgerDatabase(instanceUid, randomBytes);
+  const { rejected } = await ledgerDatabase.bookBatch({ epoch: 0, account, isLast: true, calls: 0, rows: entries });
   return { rejected };
 }

@@ -17,7 +17,7 @@ export function reasonOf(error: unknown): string {
 const isSuppressed = (error: unknown): error is { readonly error: unknown; readonly suppressed: unknown } =>
   error instanceof Error && error.name === 'SuppressedError' && 'error' in error && 'suppressed' in error;
 
-/** The same with what caused it, in one line: `opening the books: connect ECONNREFUSED 127.0.0.1:5432`. */
+/** The same with what caused it, in one line: `opening the database: connect ECONNREFUSED 127.0.0.1:5432`. */
 export function reasonAndCausesOf(error: unknown): string {
   if (!(error instanceof Error) || error.cause === undefined) return reasonOf(error);
   return `${reasonOf(error)}: ${reasonAndCausesOf(error.cause)}`;

@@ -35,9 +35,9 @@ const LEASE: Millis = 20_000;
 /** A call that arrives later grants nothing: its requests have been refused by then. */
 const DEADLINE: Millis = 1000;
 /** Escrow that no request has asked for this long goes back with the next beat, so within a second. */
-const UNUSED: Millis = 750;
+const UNUSED_AFTER: Millis = 750;
 /** At most a sixteenth of what is left, divided among the live accounts. */
-const SHARE = 16n;
+const IDLE_SHARE = 16n;
 
 /** The next call of the account, empty. */
 export function toCall(account: Account): AccountCall {
@@ -70,28 +70,28 @@ export function compose(
   isRenewal: boolean,
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
-  const waiters = takeAsks(counters, asking);
+  const waiters = takeRequests(counters, asking);
   // Requests whose counters all fit. A free reply is no news to the store.
-  sendCharges(account, ({ row, counters: charged }) => row.cost === 0n || addLines(counters, charged));
-  for (const counter of account.changed) if (!addLines(counters, [counter])) break;
-  const uses = takeUses(account);
+  sendCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
+  for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
+  const uses = takeRateChanges(account);
   if (!isRenewal && counters.length + waiters.length + account.requests.in('inFlight').length + uses.length === 0)
     return undefined;
   const isAsked = new Set(waiters.flatMap(({ charges }) => charges.counters));
-  const lines = counters.map((counter) => toLine(account, counter, isAsked.has(counter)));
-  const call = { ...toCall(account), changes: lines, requests: waiters.map(toAsk), rateChanges: uses };
+  const lines = counters.map((counter) => toCounterChange(account, counter, isAsked.has(counter)));
+  const call = { ...toCall(account), changes: lines, requests: waiters.map(toReservationRequest), rateChanges: uses };
   return { call, counters, waiters, calls: account.store.calls };
 }
 
 /** Changes of rates that fit into a call. */
-export function takeUses({ rateChanges }: Account): RateChange[] {
+export function takeRateChanges({ rateChanges }: Account): RateChange[] {
   const taken = [...rateChanges].slice(0, MAX_COUNTERS);
   for (const [key] of taken) rateChanges.delete(key);
   return taken.map(([, use]) => use);
 }
 
 /** Adds lines of these counters, all or none. */
-function addLines(lines: CounterState[], added: ReadonlyArray<CounterState>): boolean {
+function addCounters(lines: CounterState[], added: ReadonlyArray<CounterState>): boolean {
   let missing = 0;
   for (const counter of added) {
     if (counter.isLoading) return false;
@@ -103,18 +103,18 @@ function addLines(lines: CounterState[], added: ReadonlyArray<CounterState>): bo
   return true;
 }
 
-function takeAsks(lines: CounterState[], asking: Iterable<WaitingRequest>): WaitingRequest[] {
+function takeRequests(lines: CounterState[], asking: Iterable<WaitingRequest>): WaitingRequest[] {
   const taken: WaitingRequest[] = [];
   for (const waiter of asking) {
     if (taken.length === MAX_REQUESTS) break;
-    if (!addLines(lines, waiter.charges.counters)) continue;
+    if (!addCounters(lines, waiter.charges.counters)) continue;
     waiter.isAsking = true;
     taken.push(waiter);
   }
   return taken;
 }
 
-const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest): ReservationRequest => ({
+const toReservationRequest = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest): ReservationRequest => ({
   counters: charges.counters.map(({ changeIndex }) => changeIndex),
   amount,
   minAmount,
@@ -122,13 +122,13 @@ const toAsk = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest):
   ...(isGrowth ? { isGrowth } : {}),
 });
 
-export function toLine(account: Account, counter: CounterState, isAsked: boolean): CounterChange {
+export function toCounterChange(account: Account, counter: CounterState, isAsked: boolean): CounterChange {
   const { scopeId, window } = counter.counter;
   const { limit, spend, risk } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
   risk.inFlight = risk.live;
-  const wanted = wantedOf(account, counter, isAsked);
+  const wanted = escrowChangeOf(account, counter, isAsked);
   counter.returning = wanted.returned;
   return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...wanted };
 }
@@ -138,7 +138,7 @@ export function toLine(account: Account, counter: CounterState, isAsked: boolean
  * near the limit, and all of it goes back where requests wait, none has come for a while, the limit has fallen, or the
  * window is over.
  */
-function wantedOf(
+function escrowChangeOf(
   account: Account,
   counter: CounterState,
   isAsked: boolean,
@@ -148,11 +148,11 @@ function wantedOf(
   const { limit, spend, reserved, demand, lastDemand, lastAmount, lastAt, waitQueue, isWanted } = counter;
   const now = account.now();
   const isOver = counter.counter.window.end <= now;
-  const isUnused = lastAt + UNUSED <= now || isWanted || waitQueue.size > 0;
+  const isUnused = lastAt + UNUSED_AFTER <= now || isWanted || waitQueue.size > 0;
   const spent = spend.reported;
   if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
-  const share = (limit - spent - reserved) / (SHARE * BigInt(account.accounts));
+  const share = (limit - spent - reserved) / (IDLE_SHARE * BigInt(account.accounts));
   const enough = demand > lastDemand ? demand : lastDemand;
   const most = enough < share ? enough : share;
   const kept = most < lastAmount ? 0n : most;

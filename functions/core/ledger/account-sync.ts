@@ -15,13 +15,13 @@ import { FIRST_PAUSE, longer } from './timeout.ts';
  * share a call.
  */
 const FEW = 4;
-const APART: Millis = 2;
+const CALL_INTERVAL: Millis = 2;
 /** A call without anybody who waits for it. */
-const NEWS_AFTER: Millis = 25;
+const REPORT_DELAY: Millis = 25;
 /** The lease is renewed; that of an account that has nothing; and that of one that serves a single request. */
-const SECOND: Millis = 1000;
-const IDLE: Millis = 2000;
-const VISIT: Millis = 5000;
+const RENEWAL: Millis = 1000;
+const IDLE_RENEWAL: Millis = 2000;
+const PER_REQUEST_RENEWAL: Millis = 5000;
 
 const afterPromises = (callback: () => void): void => void Promise.resolve().then(callback);
 
@@ -55,7 +55,7 @@ export function createSync(context: LedgerContext): AccountSync {
   const sendWithin = (millis: Millis): void => {
     if (!isReady()) return;
     const now = clock.now();
-    const apart = account.requests.reserved.length > FEW ? account.sentAt + APART : now;
+    const apart = account.requests.reserved.length > FEW ? account.sentAt + CALL_INTERVAL : now;
     const at = Math.max(now + millis, notBefore, apart);
     if (at >= due) return;
     clear();
@@ -67,7 +67,7 @@ export function createSync(context: LedgerContext): AccountSync {
     if (!isReady()) return;
     clear();
     leaveOnError(() => {
-      pending ??= compose(account, context.waitQueue.asks(), isRenewal);
+      pending ??= compose(account, context.waitQueue.requests(), isRenewal);
       isRenewal = false;
       if (pending !== undefined) void send(pending);
     });
@@ -137,14 +137,14 @@ export function createSync(context: LedgerContext): AccountSync {
     }
     for (const waiter of sent.waiters) {
       waiter.isAsking = false;
-      context.waitQueue.again(waiter);
+      context.waitQueue.askAgain(waiter);
     }
     if (reply.outcome === 'epoch') context.membership.leave('epoch');
     else if (reply.outcome === 'stale') context.membership.leave(reply.why);
     else {
       applyRefused(account, sent);
       // Two clocks may disagree about an edge for a moment.
-      if (reply.outcome === 'window') notBefore = clock.now() + APART;
+      if (reply.outcome === 'window') notBefore = clock.now() + CALL_INTERVAL;
       else context.loading.load(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
@@ -152,7 +152,7 @@ export function createSync(context: LedgerContext): AccountSync {
   /** Work that has come up while the call was under way. */
   const next = (): void => {
     if (isTold()) for (const { resolve } of flushing.splice(0)) resolve();
-    if (context.waitQueue.hasAsks() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
+    if (context.waitQueue.hasRequests() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
     else if (account.changed.size > 0 || account.rateChanges.size > 0) sync.callSoon();
   };
 
@@ -160,7 +160,7 @@ export function createSync(context: LedgerContext): AccountSync {
     callNow: () => sendWithin(0),
     callSoon(): void {
       // A visit tells what it did when its request has ended.
-      if (context.isolate === undefined) sendWithin(NEWS_AFTER);
+      if (context.isolate === undefined) sendWithin(REPORT_DELAY);
     },
     /** Called every quarter of a second: idle escrow is looked at, and the lease renewed where nothing else has. */
     beat(): void {
@@ -170,7 +170,7 @@ export function createSync(context: LedgerContext): AccountSync {
         if (idleEscrow(counter) > 0n) markChanged(account, counter);
       }
       const isVisit = context.isolate !== undefined;
-      const every = isVisit ? VISIT : isUsed ? SECOND : IDLE;
+      const every = isVisit ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
       if ((isVisit || account.changed.size === 0) && clock.now() - account.sentAt < every) return;
       isRenewal = true;
       sendWithin(0);

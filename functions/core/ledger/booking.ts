@@ -5,7 +5,7 @@ import type { Millis } from '../ports/money.ts';
 import { type Account, STOPPED } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
-import { forgetEarlier } from './previous-accounts.ts';
+import { forgetPreviousAccounts } from './previous-accounts.ts';
 import { longer, pause } from './timeout.ts';
 
 /** Entries of many ticks share a transaction. */
@@ -69,8 +69,8 @@ export function createBooking(context: LedgerContext): Booking {
   };
   const report = (): void => {
     if (account.isOver) return;
-    metrics.set('gateway_operator_ledger_unbooked', sizeOf(account));
-    metrics.set('gateway_operator_ledger_unbooked_age_seconds', ageOf(account, clock.now()) / 1000);
+    metrics.set('gateway_operator_ledger_unbooked', unbookedCount(account));
+    metrics.set('gateway_operator_ledger_unbooked_age_seconds', unbookedAge(account, clock.now()) / 1000);
   };
 
   return {
@@ -124,7 +124,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   if (outcome !== 'booked') return context.membership.leave(outcome);
   account.requests.move('sealedBatch', 'booked');
   account.booked = batch;
-  forgetEarlier(context);
+  forgetPreviousAccounts(context);
   context.sync.callSoon();
 }
 
@@ -143,11 +143,11 @@ export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>):
 
 /** Whether new requests are refused. */
 export const isOverLimit = ({ account, clock }: LedgerContext): boolean =>
-  sizeOf(account) > MAX_UNBOOKED || ageOf(account, clock.now()) > MAX_UNBOOKED_AGE;
+  unbookedCount(account) > MAX_UNBOOKED || unbookedAge(account, clock.now()) > MAX_UNBOOKED_AGE;
 
-export const sizeOf = ({ requests }: Account): number => requests.unbookedCount();
+export const unbookedCount = ({ requests }: Account): number => requests.unbookedCount();
 
-function ageOf({ requests }: Account, now: Millis): Millis {
+function unbookedAge({ requests }: Account, now: Millis): Millis {
   const oldest = requests.oldest();
   return oldest === undefined ? 0 : Math.max(0, now - oldest.endedAt);
 }

@@ -72,11 +72,11 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
 /** Requests between their arrival and their reservation. */
 export interface WaitQueue {
   /** The request waits for an answer of the store. */
-  enter(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void;
+  add(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void;
   /** The request waits for reservations in this counter. */
-  queue(request: WaitingRequest, counter: CounterState): void;
+  waitIn(request: WaitingRequest, counter: CounterState): void;
   /** The request asks with the next call. */
-  again(request: WaitingRequest): void;
+  askAgain(request: WaitingRequest): void;
   remove(request: WaitingRequest): void;
   refuse(request: WaitingRequest, refusal: ReservationRefusal): void;
   refuseAll(): void;
@@ -85,8 +85,8 @@ export interface WaitQueue {
   /** The store has answered for this counter: those for whom enough is left ask with the next call. */
   wakeAffordable(counter: CounterState): void;
   /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
-  asks(): Iterable<WaitingRequest>;
-  hasAsks(): boolean;
+  requests(): Iterable<WaitingRequest>;
+  hasRequests(): boolean;
   /** No call is pending any longer: all ask again. */
   askAll(): void;
   close(): void;

@@ -92,7 +92,7 @@ export const createSpend =
   };
 
 /** The same from memory. */
-export const createKnown =
+export const createKnownSpend =
   ({ account }: LedgerContext) =>
   (scopes: ReadonlyArray<ScopePolicy>): Spends => {
     const { all, counters } = account.counters.charges(scopes, account.now());

@@ -112,7 +112,7 @@ export function guard(reporter: Reporter, step: Step, work: () => void, fields =
 }
 
 /** A timer whose callbacks end no process. */
-export const guarded =
+export const guardTimer =
   (reporter: Reporter, timer: Timer): Timer =>
   (millis, callback) =>
     timer(millis, () => guard(reporter, 'timer', callback));

@@ -29,7 +29,7 @@ function discard(context: LedgerContext, cause: unknown): void {
 /**
  * The journal, without errors where nobody waits for an answer: a record that stays is booked again by its id, once.
  */
-export const withoutErrors = (reporter: Reporter, journal: Journal): Journal => ({
+export const withReportedErrors = (reporter: Reporter, journal: Journal): Journal => ({
   ...journal,
   done: (ids) => guard(reporter, 'records', () => journal.done(ids)),
   discard: () => guard(reporter, 'records', journal.discard),

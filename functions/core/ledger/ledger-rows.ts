@@ -8,7 +8,7 @@ import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 
 /** The request was not settled: charged at what is known to have been streamed, else at its size. */
-export function toUnsettled(
+export function toUnsettledRow(
   reservation: ReservationRecord & { readonly id: string },
   cost: Nano,
   settledAt: Millis,
@@ -18,9 +18,9 @@ export function toUnsettled(
 }
 
 /** Takes back what was charged in an account's name: its process books its requests itself. */
-export function toCorrection({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): LedgerRow {
+export function toCorrectionRow({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): LedgerRow {
   const reservation = { id, scopeWindows: [{ scopeId, window }], model: '', identifier: '' };
-  return { ...toUnsettled(reservation, -spent, settledAt), kind: 'correction' };
+  return { ...toUnsettledRow(reservation, -spent, settledAt), kind: 'correction' };
 }
 
 type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
@@ -45,7 +45,7 @@ export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   }
   const open = [...held.values()].filter(({ id }) => !settled.has(id) && !released.has(id));
   const unsettled = open.map((reservation) =>
-    toUnsettled(reservation, streamed.get(reservation.id) ?? reservation.amount, now),
+    toUnsettledRow(reservation, streamed.get(reservation.id) ?? reservation.amount, now),
   );
   const entries = [...settled.values(), ...unsettled];
   const owed = new Set(entries.map(({ id }) => id));

@@ -4,14 +4,14 @@ import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { createAccount, createStoreState, STOPPED } from './account.ts';
-import { takeUses, toCall } from './account-call.ts';
+import { takeRateChanges, toCall } from './account-call.ts';
 import { createSync } from './account-sync.ts';
 import { beginCounters } from './alert-metrics.ts';
-import { book, createBooking, sizeOf } from './booking.ts';
+import { book, createBooking, unbookedCount } from './booking.ts';
 import type { LedgerContext, LedgerDependencies } from './context.ts';
-import { createKnown, createLoading, createSpend } from './counter-loading.ts';
-import { guarded, report } from './failures.ts';
-import { withoutErrors } from './journal-records.ts';
+import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
+import { guardTimer, report } from './failures.ts';
+import { withReportedErrors } from './journal-records.ts';
 import { createClosing, maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
 import { createMove } from './rates.ts';
@@ -24,11 +24,11 @@ import { createWaitQueue } from './wait-queue.ts';
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
 /** The time limit of the charge of live requests: a silent store is not waited for (LEDGER 3). */
-const CHARGE: Millis = 2500;
+const CHARGE_TIMEOUT: Millis = 2500;
 /** The same of a visit's stop: nothing waits for it, and what it does not book is charged when its lease ends. */
-const GRACE_OF_VISIT: Millis = 15_000;
+const PER_REQUEST_GRACE: Millis = 15_000;
 /** The store has this long to take what a stop tells. */
-const TELL: Millis = 1000;
+const REPORT_TIMEOUT: Millis = 1000;
 /** Idle escrow is looked at every quarter of a second. */
 const BEAT: Millis = 250;
 const BEATS_PER_SECOND = 4;
@@ -60,24 +60,24 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     move: createMove(context),
     grow: createGrow(context),
     spend: createSpend(context),
-    knownSpend: createKnown(context),
+    knownSpend: createKnownSpend(context),
     trackStream: settlement.trackStream,
     settle: settlement.settle,
     release: settlement.release,
     flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
-    chargeLive: () => withTimeout(timer, CHARGE, 'store or database', settlement.chargeLive()),
+    chargeLive: () => withTimeout(timer, CHARGE_TIMEOUT, 'store or database', settlement.chargeLive()),
     async maintain() {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
       await maintain(context, account.epoch);
     },
-    async close(within = deps.isolate === undefined ? GRACE : GRACE_OF_VISIT) {
+    async close(within = deps.isolate === undefined ? GRACE : PER_REQUEST_GRACE) {
       if (account.isStopping) return;
       account.isStopping = true;
       // None may be admitted after the account has ended.
       context.waitQueue.refuseAll();
       await withTimeout(timer, within, 'store or database', stop(context)).catch((error) =>
         log.warn('stopped with unbooked entries; the next start books them', {
-          unbooked: sizeOf(account),
+          unbooked: unbookedCount(account),
           error: reasonAndCausesOf(error),
         }),
       );
@@ -96,9 +96,9 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     ...deps,
     clock,
     wall,
-    timer: guarded(deps, deps.timer),
+    timer: guardTimer(deps, deps.timer),
     process,
-    journal: withoutErrors(deps, deps.journal),
+    journal: withReportedErrors(deps, deps.journal),
     account,
     store: account.store,
     now: account.now,
@@ -177,7 +177,7 @@ async function stop(context: LedgerContext): Promise<void> {
   // Reservations that are being settled still count as live until that is on disk.
   await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
   const warn = (error: unknown): void => report(context, 'stop', error);
-  if (account.isOpen) await withTimeout(timer, TELL, 'the store', sync.flush()).catch(warn);
+  if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the store', sync.flush()).catch(warn);
   if (account.requests.reserved.length > 0) return booking.flush();
   const isTold = account.requests.isReported();
   const entries = account.requests.unbooked().map(({ row }) => row);
@@ -189,6 +189,12 @@ async function stop(context: LedgerContext): Promise<void> {
   account.isOpen = false;
   // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without
   // a charge.
-  const last = { ...toCall(account), batch: batch + 1, booked: batch, isLast: true, rateChanges: takeUses(account) };
+  const last = {
+    ...toCall(account),
+    batch: batch + 1,
+    booked: batch,
+    isLast: true,
+    rateChanges: takeRateChanges(account),
+  };
   await sync.call(last).catch(warn);
 }

@@ -14,7 +14,7 @@ import { pause } from './timeout.ts';
 
 /** Settlements are told within one tick and booked within a few. */
 const BOOKED_WITHIN: Millis = 1000;
-const LOOK_AGAIN: Millis = 25;
+const POLL_INTERVAL: Millis = 25;
 /** Accounts are read with each page of counters; more than these at the same time (Workers) make it repeat. */
 const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
@@ -64,11 +64,11 @@ async function whenBooked({ counterStore, database, timer, now }: StoreContext):
       return row !== undefined && (row.isClosed || row.booked >= unbooked);
     });
     if (isBooked) return;
-    await pause(timer, LOOK_AGAIN);
+    await pause(timer, POLL_INTERVAL);
   }
 }
 
-type ToClose = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number; readonly account: string };
+type ClosingRequest = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number; readonly account: string };
 
 /**
  * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws
@@ -76,7 +76,7 @@ type ToClose = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number;
  */
 export async function closeAccount(
   { counterStore, database, store, log, instanceUid: instance }: StoreContext,
-  { epoch, account, ...how }: ToClose,
+  { epoch, account, ...how }: ClosingRequest,
 ) {
   const known = store.epoch === epoch ? store.calls : 0;
   let marked = await counterStore.freeze(epoch, account, how);

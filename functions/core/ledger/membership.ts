@@ -8,20 +8,25 @@ import type { JournalRecord } from '../ports/journal.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
 import { type LeaveReason, recordCalls, requeue, resetAccount, STOPPED, sendCharges } from './account.ts';
-import { applyDone, toCall, toLine } from './account-call.ts';
-import { book, sizeOf } from './booking.ts';
+import { applyDone, toCall, toCounterChange } from './account-call.ts';
+import { book, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
 import { load } from './counter-loading.ts';
 import { createRepeated, guard, report } from './failures.ts';
 import { append } from './journal-records.ts';
 import { replay } from './ledger-rows.ts';
-import { closeEarlier, forgetEarlier, isElsewhere, oweCorrections } from './previous-accounts.ts';
+import {
+  addCorrections,
+  closePreviousAccounts,
+  forgetPreviousAccounts,
+  recordStoreEpoch,
+} from './previous-accounts.ts';
 import { pause, TIMEOUT, withTimeout } from './timeout.ts';
 
 /** A process that has not joined by then is not waited for. */
 const JOIN_TIMEOUT: Millis = 1000;
-const LOOK_AGAIN: Millis = 25;
-const TRY_AGAIN: Millis = 200;
+const POLL_INTERVAL: Millis = 25;
+const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
   const { account, journal, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
@@ -38,7 +43,7 @@ export function createMembership(context: LedgerContext): Membership {
       await join(context);
       account.closedReason = '';
       account.opened.resolve();
-      forgetEarlier(context);
+      forgetPreviousAccounts(context);
       context.settlement.onReported();
       context.booking.gather();
       context.sync.callNow();
@@ -53,7 +58,7 @@ export function createMembership(context: LedgerContext): Membership {
     }
   };
   const tryAgain = (): void => {
-    if (!account.isOver) cancel = timer(TRY_AGAIN, () => void rejoin());
+    if (!account.isOver) cancel = timer(RETRY_DELAY, () => void rejoin());
   };
   const rejoin = (): Promise<void> => {
     cancel();
@@ -74,14 +79,14 @@ export function createMembership(context: LedgerContext): Membership {
         instance,
         account: account.id,
         live: account.requests.reserved.length,
-        unbooked: sizeOf(account),
+        unbooked: unbookedCount(account),
       });
     }
     context.sync.reset();
     // The next answers might fail like this one.
     if (loss === 'error') tryAgain();
     else rejoin();
-    if (loss === 'closed') tellLost(context);
+    if (loss === 'closed') notifyAccountClosed(context);
   };
 
   const beatPostgres = async (): Promise<void> => {
@@ -126,7 +131,7 @@ export function createMembership(context: LedgerContext): Membership {
 }
 
 /** Others may have reserved the money of these requests. */
-function tellLost(context: LedgerContext): void {
+function notifyAccountClosed(context: LedgerContext): void {
   for (const { id, onAccountClosed } of [...context.account.requests.reserved])
     guard(context, 'notice', () => onAccountClosed?.(), { id });
 }
@@ -152,11 +157,11 @@ async function join(context: LedgerContext): Promise<void> {
     if (state.epoch === 0) account.staleEpoch = 0;
     else if (account.joined !== state.epoch) {
       // Also an account of an epoch that was raised again before it was open.
-      if (account.id !== '') abandon(context);
-      if (await enter(context, state)) account.joined = state.epoch;
-      else if (account.staleEpoch === undefined) await pause(timer, LOOK_AGAIN);
+      if (account.id !== '') leaveAccount(context);
+      if (await openAccount(context, state)) account.joined = state.epoch;
+      else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
-    else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(timer, LOOK_AGAIN);
+    else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(timer, POLL_INTERVAL);
     else {
       await epochs.open(state.epoch);
       metrics.add('gateway_operator_ledger_rebuilds_total');
@@ -167,7 +172,7 @@ async function join(context: LedgerContext): Promise<void> {
 }
 
 /** The account is left for another one; its process closes it itself. */
-function abandon({ account }: LedgerContext): void {
+function leaveAccount({ account }: LedgerContext): void {
   if (account.number > 0) account.previousAccounts.set(account.id, undefined);
   account.joined = 0;
   resetAccount(account);
@@ -184,27 +189,27 @@ async function raise({ account, epochs, log, instanceUid: instance }: LedgerCont
  * Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be
  * opened.
  */
-async function enter(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
+async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
   const { account, counterStore, ids, isolate } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
     // The epoch was raised: the store starts empty.
     const storeEpoch = await counterStore.begin(epoch);
-    if (storeEpoch !== epoch) return isElsewhere(account, epoch, storeEpoch);
+    if (storeEpoch !== epoch) return recordStoreEpoch(account, epoch, storeEpoch);
   }
   Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
-  const ends = await closeEarlier(context, epoch, !isOpen);
+  const ends = await closePreviousAccounts(context, epoch, !isOpen);
   if (ends === undefined) return false;
-  await oweCorrections(context);
+  await addCorrections(context);
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
   // The journal names every account of its process, so that a successor closes and corrects it. Without a disk nobody
   // can: its charge stays.
   if (isolate === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
-  if (await tellAll(context, isOpen, ends)) return true;
-  abandon(context);
+  if (await reportAll(context, isOpen, ends)) return true;
+  leaveAccount(context);
   return false;
 }
 
@@ -239,7 +244,7 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
  * counter in one call. The last one ends the earlier accounts. Before the epoch is open nothing is told as spent:
  * nobody reads sums then. Requests that have ended since keep their escrow till the opening.
  */
-async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
+async function reportAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;
   if (isOpen) sendCharges(account);
   const rest = [...account.counters.all()].filter(
@@ -250,7 +255,7 @@ async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyAr
     const lines = counters.map((counter) => {
       const { limit, live, spend } = counter;
       const registered = limit === undefined ? 0n : live + (spend.unreported > 0n ? spend.unreported : 0n);
-      return { ...toLine(account, counter, false), registered };
+      return { ...toCounterChange(account, counter, false), registered };
     });
     const call = { ...toCall(account), changes: lines, previousAccounts: rest.length === 0 ? ends : [] };
     const reply = await context.sync.call(call);
@@ -260,7 +265,7 @@ async function tellAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyAr
       await load(context, account.epoch, absent);
       rest.unshift(...counters);
     } else {
-      if (reply.outcome === 'epoch') isElsewhere(account, account.epoch, reply.epoch);
+      if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
       if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
       return false;
     }

@@ -2,7 +2,7 @@
 
 import { type Account, requeue } from './account.ts';
 import type { LedgerContext } from './context.ts';
-import { toCorrection } from './ledger-rows.ts';
+import { toCorrectionRow } from './ledger-rows.ts';
 import { closeAccount } from './maintenance.ts';
 import type { EndedRequest } from './requests.ts';
 
@@ -10,7 +10,7 @@ import type { EndedRequest } from './requests.ts';
  * Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's
  * call ends them.
  */
-export async function closeEarlier(
+export async function closePreviousAccounts(
   context: LedgerContext,
   epoch: number,
   isRebuild: boolean,
@@ -18,7 +18,7 @@ export async function closeEarlier(
   const ends: string[] = [];
   for (const account of context.account.previousAccounts.keys()) {
     const closed = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
-    if (closed?.outcome === 'epoch') isElsewhere(context.account, epoch, closed.epoch);
+    if (closed?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closed.epoch);
     if (closed?.outcome === 'behind') context.account.staleEpoch = epoch;
     if (closed?.outcome !== 'closed') return undefined;
     if (closed.figures === undefined) continue;
@@ -32,14 +32,14 @@ export async function closeEarlier(
 }
 
 /** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
-export function isElsewhere(account: Account, epoch: number, storeEpoch: number): false {
+export function recordStoreEpoch(account: Account, epoch: number, storeEpoch: number): false {
   account.storeEpoch = storeEpoch;
   account.staleEpoch = epoch;
   return false;
 }
 
 /** Charges in the name of earlier accounts are taken back: their requests are booked by their ids. */
-export async function oweCorrections({
+export async function addCorrections({
   account,
   database,
   clock,
@@ -52,7 +52,7 @@ export async function oweCorrections({
   const owed = (): EndedRequest[] => account.requests.unbooked().filter(({ row }) => row.kind === 'correction');
   const known = new Set(owed().map(({ row }) => row.id));
   const charged = charges.filter(({ id }) => !known.has(id));
-  for (const charge of charged) requeue(account, { row: toCorrection(charge, account.now()), endedAt: clock.now() });
+  for (const charge of charged) requeue(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });
   if (charged.length > 0) {
     const sum = charged.reduce((all, { spent }) => all + spent, 0n);
     const fields = { instance, accounts: [...previousAccounts.keys()], corrections: charged.length, sum: `${-sum}` };
@@ -63,7 +63,7 @@ export async function oweCorrections({
 }
 
 /** The journal forgets earlier accounts whose corrections are booked. */
-export function forgetEarlier({ account, journal }: LedgerContext): void {
+export function forgetPreviousAccounts({ account, journal }: LedgerContext): void {
   if (account.previousAccounts.size === 0) return;
   const unbooked = new Set(account.requests.unbooked().map(({ row }) => row));
   for (const [id, corrections] of account.previousAccounts) {

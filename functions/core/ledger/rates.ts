@@ -8,7 +8,7 @@ import { RATE_KINDS, type RateLimit, type RateReply, type RateRequest, WINDOWED_
 import { type Account, addRateChange } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import type { WaitingRequest } from './counters.ts';
-import { limitsOf, liveOf, type RateUse, type TakenLimit } from './requests.ts';
+import { type LimitUse, limitsOf, liveOf, type RateUse } from './requests.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 
 /**
@@ -59,8 +59,8 @@ function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateR
 }
 
 /** The rates that a request has taken, as the store answered. */
-export function takenOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): RateUse {
-  const taken = ({ id, requests, tokens, parallel }: RateLimit): TakenLimit => ({
+export function rateUseOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): RateUse {
+  const taken = ({ id, requests, tokens, parallel }: RateLimit): LimitUse => ({
     id,
     minute,
     epoch,
@@ -73,7 +73,7 @@ export function takenOf({ epoch }: Account, asked: RateRequest, { entry = -1, mi
 }
 
 /** The true use of a request: 1 request, or 0 without a provider. */
-export interface RatesUsed {
+export interface RateUsage {
   readonly requests: number;
   readonly tokens: number;
 }
@@ -81,7 +81,7 @@ export interface RatesUsed {
 /**
  * A limit gets back no more than was taken of it, in the minute where it was taken. Tokens used beyond that count now.
  */
-export function giveBack(account: Account, taken: TakenLimit, used: RatesUsed): void {
+export function giveBack(account: Account, taken: LimitUse, used: RateUsage): void {
   const { id, minute, parallel } = taken;
   // Another epoch knows nothing of what was taken in an earlier one.
   const isKnown = taken.epoch === account.epoch;
@@ -98,12 +98,12 @@ export function giveAllBack(
   reply: RateReply | undefined,
 ): void {
   if (rates === undefined || reply === undefined) return;
-  for (const taken of limitsOf(takenOf(account, rates, reply))) giveBack(account, taken, { requests: 0, tokens: 0 });
+  for (const taken of limitsOf(rateUseOf(account, rates, reply))) giveBack(account, taken, { requests: 0, tokens: 0 });
 }
 
-type Moved = Result<void, ReservationRefusal>;
+type MoveResult = Result<void, ReservationRefusal>;
 
-const MOVED: Moved = ok(undefined);
+const OK: MoveResult = ok(undefined);
 
 const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 
@@ -113,14 +113,14 @@ const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
  */
 export const createMove =
   ({ account, clock, waitQueue }: LedgerContext) =>
-  (reservation: Reservation, to: RateLimit | undefined): Promise<Moved> => {
+  (reservation: Reservation, to: RateLimit | undefined): Promise<MoveResult> => {
     const live = liveOf(reservation);
-    if (live?.rateUse === undefined) return Promise.resolve(MOVED);
-    if (to === undefined) return Promise.resolve(enter(account, live.rateUse, undefined));
+    if (live?.rateUse === undefined) return Promise.resolve(OK);
+    if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
     const { rateUse } = live;
     const rates = { tokens: rateUse.tokens, limits: [], entries: [to] };
     return new Promise((resolve) =>
-      waitQueue.enter({
+      waitQueue.add({
         charges: NO_CHARGES,
         amount: 0n,
         minAmount: 0n,
@@ -129,9 +129,9 @@ export const createMove =
         deadline: clock.now() + REQUEST_DEADLINE,
         onReserved({ reply }) {
           if (live.ending === undefined)
-            return resolve(enter(account, rateUse, reply && takenOf(account, rates, reply).entry));
+            return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).entry));
           giveAllBack(account, { rates }, reply);
-          resolve(MOVED);
+          resolve(OK);
         },
         onRefused: (refusal) => resolve(err(refusal)),
       }),
@@ -139,8 +139,8 @@ export const createMove =
   };
 
 /** The former entry gets its tokens back, not its request. */
-function enter(account: Account, counted: RateUse, to: TakenLimit | undefined): Moved {
+function changeEntry(account: Account, counted: RateUse, to: LimitUse | undefined): MoveResult {
   if (counted.entry !== undefined) giveBack(account, counted.entry, { requests: 1, tokens: 0 });
   counted.entry = to;
-  return MOVED;
+  return OK;
 }

@@ -63,14 +63,14 @@ export interface LiveReservation extends Reservation, RequestRecord {
 }
 
 export interface RateUse {
-  readonly limits: ReadonlyArray<TakenLimit>;
-  entry: TakenLimit | undefined;
+  readonly limits: ReadonlyArray<LimitUse>;
+  entry: LimitUse | undefined;
   /** Tokens that were asked for. */
   readonly tokens: number;
 }
 
 /** The part of one limit that a request has taken. Absent members are not limited, and so not counted. */
-export interface TakenLimit {
+export interface LimitUse {
   readonly id: string;
   readonly requests: number | undefined;
   /** At most the limit. */
@@ -149,7 +149,7 @@ function changeState(request: RequestRecord, to: RequestState): void {
 }
 
 /** All limits in which a request counts. */
-export function limitsOf(use: RateUse | undefined): ReadonlyArray<TakenLimit> {
+export function limitsOf(use: RateUse | undefined): ReadonlyArray<LimitUse> {
   if (use === undefined) return [];
   return use.entry === undefined ? use.limits : [...use.limits, use.entry];
 }

@@ -10,17 +10,17 @@ import { type LiveReservation, liveOf } from './requests.ts';
 import { isFresh, record, stopReason } from './reservations.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 
-type Grown = Result<void, ReservationRefusal>;
+type GrowthResult = Result<void, ReservationRefusal>;
 
-const GROWN: Grown = ok(undefined);
-const ENDED: Grown = err({ reason: 'unavailable', why: 'the reservation has ended' });
+const OK: GrowthResult = ok(undefined);
+const RESERVATION_ENDED: GrowthResult = err({ reason: 'unavailable', why: 'the reservation has ended' });
 
 /** Takes idle escrow where that suffices, else asks the store, in the windows of the reservation. */
 export const createGrow =
   (context: LedgerContext) =>
-  (reservation: Reservation, by: Nano): Promise<Grown> => {
+  (reservation: Reservation, by: Nano): Promise<GrowthResult> => {
     const live = liveOf(reservation);
-    if (live === undefined) return Promise.resolve(ENDED);
+    if (live === undefined) return Promise.resolve(RESERVATION_ENDED);
     const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
     const { scopes, scopeWindows: all, counters } = live;
@@ -28,7 +28,7 @@ export const createGrow =
     if (by === 0n || isAtHand) return add(context, live, by);
     const charges = { scopes, all, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
-      context.waitQueue.enter({
+      context.waitQueue.add({
         charges,
         amount: by,
         minAmount: by,
@@ -42,13 +42,13 @@ export const createGrow =
   };
 
 /** The reservation takes the money in the same step in which it is there: a call in between would give it back. */
-async function add(context: LedgerContext, live: LiveReservation, by: Nano): Promise<Grown> {
+async function add(context: LedgerContext, live: LiveReservation, by: Nano): Promise<GrowthResult> {
   const { account } = context;
   if (live.ending !== undefined) {
     for (const counter of live.counters) markChanged(account, counter);
-    return ENDED;
+    return RESERVATION_ENDED;
   }
   enlargeReservation(account, live, by);
   await record(context, live);
-  return GROWN;
+  return OK;
 }

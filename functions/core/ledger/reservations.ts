@@ -20,16 +20,16 @@ import {
 } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
-import { giveAllBack, ratesOf, takenOf, toLimited, toView } from './rates.ts';
+import { giveAllBack, ratesOf, rateUseOf, toLimited, toView } from './rates.ts';
 import type { LiveReservation } from './requests.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
 import { renew } from './wait-queue.ts';
 
 type ReservationResult = Result<Reservation, ReservationRefusal>;
 
-const AWAY = 'too many settlements are not booked yet: PostgreSQL or the store is away or slow';
+const BACKLOG = 'too many settlements are not booked yet: PostgreSQL or the store is away or slow';
 /** Escrow is used while the last answered call was sent less than this ago. */
-const FRESH: Millis = 1000;
+const FRESH_FOR: Millis = 1000;
 
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const OUTCOMES = {
@@ -60,12 +60,12 @@ export function createReservations(context: LedgerContext): Reservations {
     if (reply.outcome === 'reserved') {
       context.waitQueue.remove(waiter);
       waiter.onReserved({ charges, amount: reply.amount, rates, reply: reply.rates });
-    } else if (reply.outcome === 'late') context.waitQueue.again(waiter);
+    } else if (reply.outcome === 'late') context.waitQueue.askAgain(waiter);
     else if (reply.outcome !== 'busy' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = charges.counters[reply.counter];
       waiter.rateView = toView(rates, reply.rates);
-      if (counter !== undefined) context.waitQueue.queue(waiter, counter);
+      if (counter !== undefined) context.waitQueue.waitIn(waiter, counter);
     }
   };
 
@@ -82,7 +82,7 @@ export function createReservations(context: LedgerContext): Reservations {
     if (rates === undefined && isFresh(context) && fitsIdleEscrow(charges, amount))
       return ok(startReservation(context, request, { charges, amount }));
     return new Promise((resolve) => {
-      context.waitQueue.enter({
+      context.waitQueue.add({
         charges,
         amount,
         minAmount: minAmount < amount ? minAmount : amount,
@@ -117,7 +117,7 @@ export function createReservations(context: LedgerContext): Reservations {
         if (one.outcome === 'reserved' && (waiter.isOver || isLower)) {
           for (const counter of asked) markChanged(account, counter);
           giveAllBack(account, waiter, one.rates);
-          context.waitQueue.again(waiter);
+          context.waitQueue.askAgain(waiter);
         } else if (!waiter.isOver) answer(waiter, one);
       });
       for (const counter of counters) {
@@ -143,12 +143,12 @@ export function createReservations(context: LedgerContext): Reservations {
 
 /** Whether escrow may be used without a call. */
 export const isFresh = ({ account, clock, wall }: LedgerContext): boolean =>
-  account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;
+  account.isOpen && clock.now() - account.sentAt < FRESH_FOR && wall.now() - account.sentAtWall < FRESH_FOR;
 
 /** The reason why nothing may be held, whatever the budget leaves. */
 export function stopReason(context: LedgerContext): string | undefined {
   if (context.account.isStopping) return STOPPED;
-  return isOverLimit(context) ? AWAY : undefined;
+  return isOverLimit(context) ? BACKLOG : undefined;
 }
 
 /** The policies of this request are the latest known: their limits decide from now on. */
@@ -197,7 +197,7 @@ function startReservation(
     onAccountClosed: undefined,
     writtenCost: undefined,
     ending: undefined,
-    ...(rates === undefined || reply === undefined ? { rateUse: undefined } : takenRates(account, rates, reply)),
+    ...(rates === undefined || reply === undefined ? { rateUse: undefined } : toRateMembers(account, rates, reply)),
   };
   addReservation(account, live);
   void record(context, live);
@@ -215,13 +215,13 @@ export async function record(context: LedgerContext, reservation: LiveReservatio
   await append(context, { type: 'reserve', id, amount, scopeWindows, model, identifier });
 }
 
-function takenRates(
+function toRateMembers(
   account: Account,
   asked: RateRequest,
   reply: RateReply,
 ): Pick<LiveReservation, 'rateUse' | 'rates' | 'entry'> {
   const { entry } = reply;
-  const counted = takenOf(account, asked, reply);
+  const counted = rateUseOf(account, asked, reply);
   return { rateUse: counted, ...toView(asked, reply), ...(entry === undefined ? {} : { entry }) };
 }
 

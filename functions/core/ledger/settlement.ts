@@ -9,8 +9,8 @@ import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isGuaranteed } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
-import { toUnsettled } from './ledger-rows.ts';
-import { giveBack, type RatesUsed } from './rates.ts';
+import { toUnsettledRow } from './ledger-rows.ts';
+import { giveBack, type RateUsage } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
 /**
@@ -18,7 +18,7 @@ import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
  */
 export const MAX_REQUEST: Millis = 3_600_000;
 /** When the store is silent for so long, a reply ends all the same. */
-const SILENT: Millis = 2000;
+const GUARANTEE_TIMEOUT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
@@ -36,14 +36,14 @@ export function createSettlements(context: LedgerContext): Settlements {
         resolve();
       };
       const reply = { counters, over };
-      const cancel = timer(SILENT, over);
+      const cancel = timer(GUARANTEE_TIMEOUT, over);
       uncovered.add(reply);
       context.sync.callNow();
     });
   };
 
   /** The reservation takes nothing any more: its escrow is idle, its place in rates is free. */
-  const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RatesUsed): void => {
+  const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RateUsage): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
     for (const taken of limitsOf(live.rateUse)) giveBack(account, taken, used);
     for (const counter of live.counters) if (counter.waitQueue.size > 0) context.reservations.onEscrowFreed(counter);
@@ -123,13 +123,13 @@ export function createSettlements(context: LedgerContext): Settlements {
     beat(): void {
       const now = clock.now();
       for (const live of [...account.requests.reserved]) {
-        const known = knownOf(context, live);
+        const known = costSoFarOf(context, live);
         if (now - live.reservedAt < MAX_REQUEST) {
           if (known !== undefined) writeProgress(context, live, known);
           continue;
         }
         if (live.ending !== undefined) continue;
-        const entry = toUnsettled(live, known ?? live.amount, account.now());
+        const entry = toUnsettledRow(live, known ?? live.amount, account.now());
         log.warn('a reservation was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
         settlements.settle(live, entry).catch((error) => report(context, 'charge', error, { id: live.id }));
       }
@@ -139,7 +139,7 @@ export function createSettlements(context: LedgerContext): Settlements {
       const now = account.now();
       const charged = account.requests.reserved.map((live) => {
         if (live.ending === undefined) log.warn('a request had not ended at the stop, and is charged', { id: live.id });
-        return settlements.settle(live, toUnsettled(live, knownOf(context, live) ?? live.amount, now));
+        return settlements.settle(live, toUnsettledRow(live, costSoFarOf(context, live) ?? live.amount, now));
       });
       await Promise.allSettled(charged);
     },
@@ -148,7 +148,7 @@ export function createSettlements(context: LedgerContext): Settlements {
 }
 
 /** The reply's cost so far. A request that cannot tell it counts with its whole reservation from then on. */
-function knownOf(context: LedgerContext, live: LiveReservation): Nano | undefined {
+function costSoFarOf(context: LedgerContext, live: LiveReservation): Nano | undefined {
   try {
     const known = live.costSoFar?.();
     if (known !== undefined && known < 0n) throw new Error(`a reply cannot have cost ${known}`);

@@ -8,17 +8,17 @@ import type { LedgerContext, WaitQueue } from './context.ts';
 import { type CounterState, idleEscrow, type WaitingRequest } from './counters.ts';
 
 /** Requests are refused so much later while a rebuild is known. */
-const MORE_TO_REBUILD: Millis = 900;
+const REBUILD_EXTENSION: Millis = 900;
 /** An answer within this time shows that the store lives. */
-const ALIVE: Millis = 500;
+const ALIVE_WITHIN: Millis = 500;
 /** The first requests of the lines ask again, since other processes' reservations end too. */
-const ASK_AGAIN: Millis = 50;
+const RETRY_INTERVAL: Millis = 50;
 /**
  * The minimum time between two looks at deadlines and lines; a look that comes later than this shows that the process
  * was paused.
  */
-const APART: Millis = 10;
-const LATE: Millis = 20;
+const MIN_INTERVAL: Millis = 10;
+const PAUSE_THRESHOLD: Millis = 20;
 
 export function createWaitQueue(context: LedgerContext): WaitQueue {
   const { account, clock, timer } = context;
@@ -33,9 +33,9 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     waiter.isOver = true;
     waiters.delete(waiter);
     asking.delete(waiter);
-    leaveLine(waiter);
+    leaveWaitQueue(waiter);
   };
-  const leaveLine = (waiter: WaitingRequest): void => {
+  const leaveWaitQueue = (waiter: WaitingRequest): void => {
     waiter.busyIn?.waitQueue.delete(waiter);
     waiter.busyIn = undefined;
   };
@@ -53,22 +53,22 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   const wake = (): void => {
     const now = clock.now();
     // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
-    wasPaused = !wasPaused && now - due > LATE;
+    wasPaused = !wasPaused && now - due > PAUSE_THRESHOLD;
     due = Number.POSITIVE_INFINITY;
     // A later look is certain whatever fails in this one.
-    if (waiters.size > 0) wakeBy(now + ASK_AGAIN);
-    let next = now + ASK_AGAIN;
+    if (waiters.size > 0) wakeBy(now + RETRY_INTERVAL);
+    let next = now + RETRY_INTERVAL;
     if (!wasPaused)
       for (const waiter of waiters) {
-        const deadline = account.isRebuilding ? waiter.deadline + MORE_TO_REBUILD : waiter.deadline;
+        const deadline = account.isRebuilding ? waiter.deadline + REBUILD_EXTENSION : waiter.deadline;
         if (deadline > now) next = Math.min(next, deadline);
-        else refuse(waiter, verdictOf(account, waiter, now));
+        else refuse(waiter, timeoutRefusal(account, waiter, now));
       }
     for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
       if (counter.window.end <= account.now()) for (const waiter of waitQueue) again(waiter);
       else wakeFront(waitQueue);
     if (asking.size > 0) context.sync.callNow();
-    if (waiters.size > 0) wakeBy(Math.max(next, now + APART));
+    if (waiters.size > 0) wakeBy(Math.max(next, now + MIN_INTERVAL));
   };
   /** The request asks with the next call. */
   const again = (waiter: WaitingRequest): void => {
@@ -96,10 +96,11 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     }
   };
   /** Whether it comes behind others that want no more, and waits with them. */
-  const joinsLine = (waiter: WaitingRequest): boolean => {
+  const joinsWaitQueue = (waiter: WaitingRequest): boolean => {
     const { counters } = waiter.charges;
-    if (waiter.busyIn !== undefined && !counters.includes(waiter.busyIn)) leaveLine(waiter);
-    const full = waiter.busyIn === undefined && counters.find(({ waitQueue }) => wantsNoMore(waitQueue, waiter.amount));
+    if (waiter.busyIn !== undefined && !counters.includes(waiter.busyIn)) leaveWaitQueue(waiter);
+    const full =
+      waiter.busyIn === undefined && counters.find(({ waitQueue }) => hasSmallerRequest(waitQueue, waiter.amount));
     if (full) queue(waiter, full);
     return Boolean(full);
   };
@@ -109,34 +110,34 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   /** The request waits for reservations in this counter. */
   const queue = (waiter: WaitingRequest, counter: CounterState): void => {
     if (waiter.busyIn === counter) return;
-    leaveLine(waiter);
+    leaveWaitQueue(waiter);
     waiter.busyIn = counter;
     counter.waitQueue.add(waiter);
   };
 
   return {
-    queue,
-    again,
+    waitIn: queue,
+    askAgain: again,
     remove,
     refuse,
     wakeFront,
     wakeAffordable,
-    enter(request): void {
+    add(request): void {
       if (account.isOver) {
         request.onRefused({ reason: 'unavailable', why: STOPPED });
         return;
       }
       const waiter = { ...request, rateView: {}, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
-      wakeBy(Math.min(waiter.deadline, clock.now() + ASK_AGAIN));
+      wakeBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
       asking.add(waiter);
       context.sync.callNow();
     },
     /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
-    *asks(): Iterable<WaitingRequest> {
+    *requests(): Iterable<WaitingRequest> {
       for (const waiter of asking) {
         if (!waiter.isGrowth) renew(account, waiter);
-        const isBehind = !waiter.isGrowth && joinsLine(waiter);
+        const isBehind = !waiter.isGrowth && joinsWaitQueue(waiter);
         if (!isBehind) yield waiter;
         if (isBehind || waiter.isAsking) asking.delete(waiter);
       }
@@ -149,7 +150,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
       }
     },
     refuseAll,
-    hasAsks: () => asking.size > 0,
+    hasRequests: () => asking.size > 0,
     close(): void {
       cancel();
       refuseAll();
@@ -172,15 +173,19 @@ export function renew(account: Account, waiter: WaitingRequest): void {
 }
 
 /** Whether a request in this line wants no more than this. */
-function wantsNoMore(line: ReadonlySet<WaitingRequest>, amount: Nano): boolean {
+function hasSmallerRequest(line: ReadonlySet<WaitingRequest>, amount: Nano): boolean {
   for (const waiter of line) if (waiter.amount <= amount) return true;
   return false;
 }
 
 /** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
-function verdictOf(account: Account, { busyIn, charges, rateView }: WaitingRequest, now: Millis): ReservationRefusal {
+function timeoutRefusal(
+  account: Account,
+  { busyIn, charges, rateView }: WaitingRequest,
+  now: Millis,
+): ReservationRefusal {
   const scope = busyIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(busyIn)];
-  if (scope !== undefined && now - account.lastReplyAt <= ALIVE) return { reason: 'busy', scope, ...rateView };
+  if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
   const { isOpen, closedReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };
   const late = 'store or database did not answer in time';

@@ -43,7 +43,7 @@ export interface Selection {
 /** The reason why a write did not happen, as far as callers distinguish it. Other reasons throw `ClusterError`. */
 export type WriteRefusal = 'exists' | 'conflict' | 'gone' | 'terminating' | 'forbidden' | 'invalid';
 
-export type Written<T> =
+export type WriteResult<T> =
   | { readonly ok: true; readonly object: T }
   | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
 
@@ -77,8 +77,12 @@ export interface Cluster {
    * The same, page by page as they arrive, so that they are never all in memory. A list that must start again repeats
    * its objects.
    */
-  visit(resource: Resource, selection: Selection, page: (objects: ReadonlyArray<KubeObject>) => void): Promise<void>;
-  create(resource: Resource, object: KubeObject): Promise<Written<KubeObject>>;
+  listPages(
+    resource: Resource,
+    selection: Selection,
+    page: (objects: ReadonlyArray<KubeObject>) => void,
+  ): Promise<void>;
+  create(resource: Resource, object: KubeObject): Promise<WriteResult<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */
   patch(
     resource: Resource,
@@ -86,14 +90,14 @@ export interface Cluster {
     name: string,
     patch: Readonly<Record<string, unknown>>,
     subresource?: 'status',
-  ): Promise<Written<KubeObject>>;
+  ): Promise<WriteResult<KubeObject>>;
   /**
    * Forced server-side apply with our field manager; a dry run with `isDry`. A `metadata.uid` is a precondition: never
    * a new object (`conflict`).
    */
-  apply(resource: Resource, object: KubeObject, how?: { readonly isDry: boolean }): Promise<Written<KubeObject>>;
+  apply(resource: Resource, object: KubeObject, how?: { readonly isDry: boolean }): Promise<WriteResult<KubeObject>>;
   /** Deletes exactly this object (uid precondition). Already gone is `gone`, another uid `conflict`. */
-  delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<Written<undefined>>;
+  delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<WriteResult<undefined>>;
   /** Whether the API server serves this resource now, by its discovery. Throws when discovery does not answer. */
   serves(resource: Resource): Promise<boolean>;
   /** Whether `user` may do this (SubjectAccessReview). */

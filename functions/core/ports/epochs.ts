@@ -11,7 +11,7 @@ export interface EpochState {
   /** Live processes that have not joined. */
   readonly awaited: number;
   /**
-   * The store's count of all calls in this epoch, as recorded by batches (account-books.ts): a store that shows fewer
+   * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
    * has gone back in time.
    */
   readonly calls: number;

@@ -2,13 +2,13 @@
 import type { Millis } from './money.ts';
 
 /** A certificate and its private key, as PEM texts. */
-export interface Signed {
+export interface CertificateAndKey {
   readonly cert: string;
   readonly key: string;
 }
 
 /** `ca` signed `cert`, of which `key` is the private key. */
-export interface Pair extends Signed {
+export interface ServingCertificate extends CertificateAndKey {
   readonly ca: string;
 }
 
@@ -21,8 +21,8 @@ export interface Validity {
 /** `name` is the CA's common name, which people see in a certificate. */
 export type AuthorityOrder = Validity & { readonly name: string };
 
-export interface Order extends Validity {
-  readonly authority: Signed;
+export interface CertificateOrder extends Validity {
+  readonly authority: CertificateAndKey;
   /** DNS names and IP addresses of the server. */
   readonly names: ReadonlyArray<string>;
 }
@@ -30,14 +30,14 @@ export interface Order extends Validity {
 /** Times are cut to whole seconds. */
 export interface Issuer {
   /** A CA, which signs itself. */
-  issueAuthority(order: AuthorityOrder): Promise<Signed>;
+  issueAuthority(order: AuthorityOrder): Promise<CertificateAndKey>;
   /** A serving certificate that the CA signs. */
-  issue(order: Order): Promise<Pair>;
+  issue(order: CertificateOrder): Promise<ServingCertificate>;
   /**
    * The time in which both are valid; undefined for no pair: no PEM, not signed by the CA, the key of another
    * certificate, a name is missing.
    */
-  inspect(pair: Pair, names: ReadonlyArray<string>): Validity | undefined;
+  inspect(pair: ServingCertificate, names: ReadonlyArray<string>): Validity | undefined;
   /** The certificates of a bundle, one PEM text each, in one form; other content is left out. */
   split(bundle: string): ReadonlyArray<string>;
 }

@@ -22,15 +22,15 @@ export interface RateLimit {
  * `account.lua` has the windows of this table by `npm run generate`.
  */
 export const RATE_KINDS = {
-  requests: { limit: 'rpmLimit', window: MINUTE, one: 'request per minute' },
-  tokens: { limit: 'tpmLimit', window: MINUTE, one: 'token per minute' },
-  parallel: { limit: 'maxParallelRequests', window: undefined, one: 'request at the same time' },
+  requests: { limit: 'rpmLimit', window: MINUTE, singular: 'request per minute' },
+  tokens: { limit: 'tpmLimit', window: MINUTE, singular: 'token per minute' },
+  parallel: { limit: 'maxParallelRequests', window: undefined, singular: 'request at the same time' },
 } as const satisfies Readonly<Record<string, RateKindRow>>;
 
 interface RateKindRow {
   readonly limit: keyof RateLimits;
   readonly window: Millis | undefined;
-  readonly one: string;
+  readonly singular: string;
 }
 
 export type RateKind = keyof typeof RATE_KINDS;

@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import { reasonAndCausesOf, reasonOf } from '../failure/error-text.ts';
 
 const refused = new Error('connect ECONNREFUSED 127.0.0.1:5432');
-const opening = new Error('opening the books', { cause: refused });
+const opening = new Error('opening the database', { cause: refused });
 
 test.each([
-  { of: 'an error', thrown: opening, alone: 'opening the books', whole: `opening the books: ${refused.message}` },
+  { of: 'an error', thrown: opening, alone: 'opening the database', whole: `opening the database: ${refused.message}` },
   { of: 'what is no error', thrown: 'no', alone: 'no', whole: 'no' },
   { of: 'nothing', thrown: undefined, alone: 'undefined', whole: 'undefined' },
   {
@@ -27,8 +27,8 @@ test.each([
       error: refused,
       suppressed: opening,
     }),
-    alone: `opening the books: ${refused.message}; ${refused.message}`,
-    whole: `opening the books: ${refused.message}; ${refused.message}`,
+    alone: `opening the database: ${refused.message}; ${refused.message}`,
+    whole: `opening the database: ${refused.message}; ${refused.message}`,
   },
   {
     of: 'a fetch of such a name',

@@ -54,8 +54,8 @@ async function chargedAfterKill() {
 }
 
 const chargedIn = () =>
-  scenario.entries
-    .entries()
+  scenario.ledgerRows
+    .all()
     .filter(({ kind }) => kind === 'settled')
     .map(({ cost }) => cost);
 

@@ -1,7 +1,7 @@
 // The context in which actions are done, and their outcomes.
 import type { Reason } from '#core/conditions/reasons.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
-import type { KubeObject, Written } from '#core/ports/cluster.ts';
+import type { KubeObject, WriteResult } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
@@ -28,7 +28,7 @@ export const failed = (message: string, reason: Reason = 'ReconcileFailed'): Out
 });
 
 /** The outcome of a write. */
-export function toOutcome(written: Written<unknown>): Outcome {
+export function toOutcome(written: WriteResult<unknown>): Outcome {
   if (written.ok) return done();
   const { refusal, message } = written;
   if (refusal === 'terminating') return { ended: 'skipped', why: message };
@@ -36,7 +36,7 @@ export function toOutcome(written: Written<unknown>): Outcome {
 }
 
 /** The same of a removal: gone is gone. */
-export const toRemoved = (written: Written<unknown>): Outcome =>
+export const toRemoved = (written: WriteResult<unknown>): Outcome =>
   !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
 
 /** The database of the action's instance. */

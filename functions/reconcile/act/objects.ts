@@ -1,7 +1,7 @@
 // Writes of objects: finalizers, statuses, events, snapshots, a user's key, and what runs a gateway.
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { eventName } from '#core/keys/object-names.ts';
-import { type KubeObject, RESOURCES, toFieldSelector, type Written } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES, toFieldSelector, type WriteResult } from '#core/ports/cluster.ts';
 import { kindOf, virtualKeys } from '#crds/kinds/kinds.ts';
 import {
   AUTH_API_VERSION,
@@ -161,14 +161,14 @@ async function patch(
   context: ActContext,
   { metadata, ...rest }: { readonly metadata?: object; readonly [member: string]: unknown },
   subresource?: 'status',
-): Promise<Written<KubeObject>> {
+): Promise<WriteResult<KubeObject>> {
   const { resourceVersion } = objectOf(at, context)?.metadata ?? {};
   const body = { ...rest, metadata: { ...metadata, resourceVersion } };
   return context.deps.cluster.patch(kindOf[at.kind], at.namespace, at.name, body, subresource);
 }
 
 /** The answer is the object as it is now: it is not asked for again. */
-const toAnswered = (written: Written<KubeObject>) => (written.ok ? done(written.object) : toOutcome(written));
+const toAnswered = (written: WriteResult<KubeObject>) => (written.ok ? done(written.object) : toOutcome(written));
 
 /** The key itself, which no plan holds. */
 function shownValue(at: At, { world }: ActContext, mode: 'full' | 'redacted'): string | null {

@@ -1,6 +1,6 @@
 // Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
 import { encode } from '#core/json/base64.ts';
-import { type KubeObject, RESOURCES, type Written } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
@@ -42,7 +42,7 @@ async function write(
   secret: PresentSecret | undefined,
   value: string,
   { deps }: ActContext,
-): Promise<Written<KubeObject>> {
+): Promise<WriteResult<KubeObject>> {
   const { name, labels, annotations } = shape;
   const texts = Object.entries(dataOf(shape, value));
   const data = Object.fromEntries(texts.map(([entry, text]) => [entry, encode(text)]));

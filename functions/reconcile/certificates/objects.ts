@@ -1,8 +1,8 @@
 // The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the
 // version that was read.
 import { decode, encode } from '#core/json/base64.ts';
-import { type Cluster, type KubeObject, RESOURCES, type Resource, type Written } from '#core/ports/cluster.ts';
-import type { Issuer, Pair, Signed, Validity } from '#core/ports/issuer.ts';
+import { type Cluster, type KubeObject, RESOURCES, type Resource, type WriteResult } from '#core/ports/cluster.ts';
+import type { CertificateAndKey, Issuer, ServingCertificate, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS } from '#crds/names/group.ts';
 
@@ -22,8 +22,8 @@ export interface SecretView {
   /** Only our own is ever written to. */
   readonly by: 'us' | 'cert-manager' | 'somebody else';
   readonly resourceVersion: string;
-  readonly serving: (Pair & Validity) | undefined;
-  readonly authority: (Signed & Validity) | undefined;
+  readonly serving: (ServingCertificate & Validity) | undefined;
+  readonly authority: (CertificateAndKey & Validity) | undefined;
   /** CAs before this one, trusted until the next renewal: Pods may still show what they signed. */
   readonly previous: ReadonlyArray<string>;
 }
@@ -83,7 +83,7 @@ export function writeHook(
   certificates: CertificateDeps,
   { resource, object }: HookView,
   authorities: ReadonlyArray<string> | undefined,
-): Promise<Written<KubeObject>> {
+): Promise<WriteResult<KubeObject>> {
   const trust = authorities === undefined ? {} : { caBundle: encode(authorities.join('')) };
   const path = pathOf(resource, certificates);
   const webhooks = entriesOf(object).map((entry) => {
@@ -95,7 +95,10 @@ export function writeHook(
   return cluster.patch(resource, undefined, WEBHOOKS, { metadata: { resourceVersion }, webhooks });
 }
 
-export type Contents = Pick<SecretView, 'previous'> & { readonly serving: Pair; readonly authority: Signed };
+export type Contents = Pick<SecretView, 'previous'> & {
+  readonly serving: ServingCertificate;
+  readonly authority: CertificateAndKey;
+};
 
 /** `tls.crt` and `tls.key` are what Pods mount. */
 export function writeSecret(
@@ -103,7 +106,7 @@ export function writeSecret(
   { namespace }: CertificateDeps['service'],
   { serving: { ca, cert, key }, authority, previous }: Contents,
   over: SecretView | undefined,
-): Promise<Written<KubeObject>> {
+): Promise<WriteResult<KubeObject>> {
   const data = {
     'ca.crt': encode(ca),
     'ca.key': encode(authority.key),

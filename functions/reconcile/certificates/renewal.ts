@@ -3,7 +3,7 @@
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Metrics } from '#core/ports/clock.ts';
-import type { KubeObject, Written } from '#core/ports/cluster.ts';
+import type { KubeObject, WriteResult } from '#core/ports/cluster.ts';
 import type { Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ReconcileDeps } from '../deps.ts';
@@ -156,7 +156,7 @@ async function issue(certificates: CertificateDeps, { secret, hooks }: View, now
 }
 
 /** False: another run was faster, and what it wrote is observed. */
-function isWritten(written: Written<KubeObject>): boolean {
+function isWritten(written: WriteResult<KubeObject>): boolean {
   if (written.ok) return true;
   if (['conflict', 'exists', 'gone'].includes(written.refusal)) return false;
   throw new Error(written.message);

@@ -96,11 +96,11 @@ async function flush(
 }
 
 /** The spend of these claims' scopes in their current windows, by the policies in force: one query for all of them. */
-async function readSums(books: LedgerReader, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
+async function readSums(database: LedgerReader, claims: Iterable<Claim>, now: Millis): Promise<Map<string, Nano>> {
   const windows = [...claims].flatMap((claim) =>
     budgetedScopes(claim).map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) })),
   );
-  const sums = windows.length === 0 ? [] : await books.sums(windows);
+  const sums = windows.length === 0 ? [] : await database.sums(windows);
   const spent = sums.filter((sum) => sum.spent !== 0n);
   return new Map(spent.map(({ scopeId, window, spent: amount }) => [sumKey(scopeId, window), amount]));
 }

@@ -59,7 +59,7 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
     for (const object of objects) if (object !== undefined) collect(found, object, isWanted);
   };
   const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
-    whereServed(cluster, kind, () => cluster.visit(kind, selection, (page) => take(page, isWanted)), undefined);
+    whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
   const get = async (kind: Kind, { namespace, name }: At) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };

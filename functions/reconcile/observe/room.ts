@@ -29,9 +29,9 @@ export async function withRoom<T>(
     return entered.promise;
   };
   const { cluster } = deps;
-  const visit: typeof cluster.visit = (...list) => enter().then(() => cluster.visit(...list));
+  const listPages: typeof cluster.listPages = (...list) => enter().then(() => cluster.listPages(...list));
   try {
-    return await work({ ...deps, cluster: { ...cluster, visit } }, (objects) => {
+    return await work({ ...deps, cluster: { ...cluster, listPages } }, (objects) => {
       if (isLight(objects)) left.resolve();
     });
   } finally {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
-import { createMemoryBooks } from '../../../test/doubles/books.ts';
+import { createMemoryLedgerRows } from '../../../test/doubles/ledger-rows.ts';
 import { createMemoryRegistry } from '../../../test/doubles/registry.ts';
 import type { Database } from '../../../test/reconcile/databases.ts';
 import { createHarness, START } from '../../../test/reconcile/harness.ts';
@@ -25,11 +25,11 @@ function createDeadDatabase() {
   const clock = { now: () => START };
   const asked = { count: 0 };
   const openDatabase = (dbname: string): Database => {
-    const books = createMemoryBooks();
+    const ledgerRows = createMemoryLedgerRows();
     const database = {
-      ...books,
+      ...ledgerRows,
       book: async () => undefined,
-      ...createMemoryRegistry({ clock, recount: books.recount }),
+      ...createMemoryRegistry({ clock, recount: ledgerRows.recount }),
     };
     if (dbname !== 'dead') return database;
     return {

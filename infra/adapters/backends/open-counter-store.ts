@@ -3,8 +3,8 @@
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
-import { createMemoryAccounts } from '../memory/counter-store.ts';
-import { createRedisAccounts } from '../redis/counter-store.ts';
+import { createMemoryCounterStore } from '../memory/counter-store.ts';
+import { createRedisCounterStore } from '../redis/counter-store.ts';
 import { openRedis } from '../redis/tcp.ts';
 import { openUpstash } from '../redis/upstash.ts';
 import type { MemoryShare } from './reply-memory.ts';
@@ -30,8 +30,8 @@ export function openAccounts(
   { instanceUid, clock, log, share }: OpenAccountsDependencies,
 ): OpenedAccounts {
   if (connection.type === 'memory')
-    return { accounts: createMemoryAccounts({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
+    return { accounts: createMemoryCounterStore({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
   const { evaluate, close } =
     connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { share });
-  return { accounts: createRedisAccounts({ evaluate, instanceUid, share }), isShared: true, close };
+  return { accounts: createRedisCounterStore({ evaluate, instanceUid, share }), isShared: true, close };
 }

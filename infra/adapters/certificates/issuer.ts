@@ -1,7 +1,7 @@
 // Certificates: a library makes them, Node's own OpenSSL judges them.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { Issuer, Pair, Validity } from '#core/ports/issuer.ts';
+import type { Issuer, ServingCertificate, Validity } from '#core/ports/issuer.ts';
 
 const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
@@ -13,7 +13,7 @@ export const createIssuer = (): Issuer => ({
   split,
 });
 
-function inspect(pair: Pair, names: ReadonlyArray<string>): Validity | undefined {
+function inspect(pair: ServingCertificate, names: ReadonlyArray<string>): Validity | undefined {
   try {
     const [ca, cert] = [new X509Certificate(pair.ca), new X509Certificate(pair.cert)];
     const isSigned = ca.ca && cert.checkIssued(ca) && cert.verify(ca.publicKey);

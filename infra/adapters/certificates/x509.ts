@@ -2,11 +2,11 @@
 import 'reflect-metadata';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';
-import type { AuthorityOrder, Order, Pair, Signed } from '#core/ports/issuer.ts';
+import type { AuthorityOrder, CertificateAndKey, CertificateOrder, ServingCertificate } from '#core/ports/issuer.ts';
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
-export async function issueAuthority({ name, from, until }: AuthorityOrder): Promise<Signed> {
+export async function issueAuthority({ name, from, until }: AuthorityOrder): Promise<CertificateAndKey> {
   const keys = await newKeys();
   const cert = await x509.X509CertificateGenerator.createSelfSigned({
     ...common(from, until),
@@ -21,7 +21,7 @@ export async function issueAuthority({ name, from, until }: AuthorityOrder): Pro
   return toSigned(cert, keys);
 }
 
-export async function issue({ authority, names, from, until }: Order): Promise<Pair> {
+export async function issue({ authority, names, from, until }: CertificateOrder): Promise<ServingCertificate> {
   const ca = new x509.X509Certificate(authority.cert);
   const [der = new ArrayBuffer(0)] = x509.PemConverter.decode(authority.key);
   const signingKey = await crypto.subtle.importKey('pkcs8', der, ALGORITHM, false, ['sign']);
@@ -66,7 +66,7 @@ function serial(): string {
 async function toSigned(
   cert: x509.X509Certificate,
   { privateKey }: Awaited<ReturnType<typeof newKeys>>,
-): Promise<Signed> {
+): Promise<CertificateAndKey> {
   const key = x509.PemConverter.encode(await crypto.subtle.exportKey('pkcs8', privateKey), 'PRIVATE KEY');
   return { cert: toPem(cert.toString('pem')), key: toPem(key) };
 }

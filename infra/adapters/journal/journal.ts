@@ -27,7 +27,7 @@ export interface JournalOptions {
 }
 
 /** Appends that wait for the page's write: it succeeds for all of them, or for none. */
-interface Waiting {
+interface PageAppends {
   readonly ids: string[];
   /** The line of each id; its position is set by the write. */
   readonly lines: Line[];
@@ -60,7 +60,7 @@ export function createJournal({
   const earlier = listSegments(folder);
   // The first append or the recovery reports it.
   earlier.catch(() => undefined);
-  let waiting: Waiting | undefined;
+  let waiting: PageAppends | undefined;
   let draining: Promise<void> | undefined;
   let active: OpenSegment | undefined;
   let compacting: Promise<void> | undefined;
@@ -120,7 +120,7 @@ export function createJournal({
   /**
    * A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that.
    */
-  const writePage = (to: OpenSegment, { ids, lines: written }: Waiting): void => {
+  const writePage = (to: OpenSegment, { ids, lines: written }: PageAppends): void => {
     assertOurs();
     // The length of a torn write is unknown until the file is asked.
     if (to.torn) resize(to.number, fstatSync(to.file.fd).size + 1);

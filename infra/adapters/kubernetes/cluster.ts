@@ -8,7 +8,7 @@ import {
   type Resource,
   type Selection,
   type WriteRefusal,
-  type Written,
+  type WriteResult,
 } from '#core/ports/cluster.ts';
 import { FIELD_MANAGER } from '#crds/names/group.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
@@ -75,7 +75,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
     what: string,
     { name, body, ...how }: Write,
     read: (answer: Answer) => T,
-  ): Promise<Written<T>> {
+  ): Promise<WriteResult<T>> {
     if (name !== undefined && !isNameable(name))
       return { ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` };
     const answer = await call({ contentType: JSON_TYPE, ...how, body: JSON.stringify(body) });
@@ -129,7 +129,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
         await visit(resource, selection, (objects) => all.push(...objects));
         return all;
       }),
-    visit: (resource, selection, told) => orOnceMore(() => visit(resource, selection, told)),
+    listPages: (resource, selection, told) => orOnceMore(() => visit(resource, selection, told)),
     create: (resource, object) => {
       const { namespace, name } = object.metadata;
       const path = `${collectionPath(resource, namespace)}?${AS_US}`;

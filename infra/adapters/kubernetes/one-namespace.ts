@@ -13,7 +13,7 @@ export function withinNamespace(cluster: Cluster, namespace: string): Cluster {
       asked === namespace ? cluster.get(resource, asked, name, how) : undefined,
     list: async (resource, selection = {}) =>
       isInside(selection) ? cluster.list(resource, { ...selection, namespace }) : [],
-    visit: async (resource, selection, onPage) =>
-      isInside(selection) ? cluster.visit(resource, { ...selection, namespace }, onPage) : undefined,
+    listPages: async (resource, selection, onPage) =>
+      isInside(selection) ? cluster.listPages(resource, { ...selection, namespace }, onPage) : undefined,
   };
 }

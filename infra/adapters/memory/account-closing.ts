@@ -2,65 +2,73 @@
 import type { AccountRow, CounterStore, FreezeReply } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
-import { type Account, type Counter, close, counterOf, figuresIn, type Life, usedBy } from './account-state.ts';
+import { type Account, type Counter, close, counterOf, figuresIn, type StoreState, usedBy } from './account-state.ts';
 
-/** Freezes an account: no call of its process is done from now on. */
-export function mark(life: Life, id: string, how: Parameters<CounterStore['freeze']>[2], now: Millis): FreezeReply {
-  const account = life.accounts.get(id);
-  if (account === undefined) close(life, id, false, now);
+/** Freezes an account: calls of its process are refused from now on. */
+export function freeze(
+  store: StoreState,
+  id: string,
+  how: Parameters<CounterStore['freeze']>[2],
+  now: Millis,
+): FreezeReply {
+  const account = store.accounts.get(id);
+  if (account === undefined) close(store, id, false, now);
   if (account === undefined || account.isFinished) {
-    life.calls += 1;
-    return { outcome: 'none', now, calls: life.calls };
+    store.calls += 1;
+    return { outcome: 'none', now, calls: store.calls };
   }
   if (!how.isOwn && account.until > now) return { outcome: 'live', now };
-  const used = usedBy(life, account);
+  const used = usedBy(store, account);
   const absent = used.filter(({ counter }) => counter.spent === undefined);
   if (!how.isRebuild && absent.length > 0)
     return { outcome: 'absent', now, counters: absent.map(({ counter }) => toScopeWindow(counter)) };
-  account.isMarked = true;
-  life.calls += 1;
-  const frozen = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
+  account.isFrozen = true;
+  store.calls += 1;
+  const accountFigures = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
     ...toScopeWindow(counter),
     escrow,
     risk,
-    unbooked: unbooked.map((one) => ({ ...one })),
+    unbooked: unbooked.map((batch) => ({ ...batch })),
   }));
-  return { outcome: 'frozen', now, calls: life.calls, number: account.number, figures: frozen };
+  return { outcome: 'frozen', now, calls: store.calls, number: account.number, figures: accountFigures };
 }
 
 const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scopeId, window });
 
-/** Sets what counters have spent to PostgreSQL's sums and what accounts have not booked. */
-export function audit(life: Life, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
-  const found = sums.flatMap((sum) => {
-    const counter = counterOf(life, sum);
-    const accounts = [...life.accounts.values()].filter(({ id }) => counter.figures.has(id));
+/** Sets the spend of counters to PostgreSQL's sums plus the unbooked spend of accounts. */
+export function audit(store: StoreState, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
+  const audited = sums.flatMap((sum) => {
+    const counter = counterOf(store, sum);
+    const accounts = [...store.accounts.values()].filter(({ id }) => counter.figures.has(id));
     return counter.spent === undefined ? [] : [{ counter, was: counter.spent, accounts, sum }];
   });
-  const moved = found.flatMap(({ counter, accounts }) =>
+  const moved = audited.flatMap(({ counter, accounts }) =>
     accounts.flatMap((account) => (isMoved(counter, account, rows.get(account.id)) ? [account.id] : [])),
   );
   if (moved.length > 0) return { differences: [], moved: [...new Set(moved)] };
-  const differences = found.flatMap(({ counter, was, accounts, sum }) => {
-    const spent = accounts.reduce((all, one) => all + unbookedIn(counter, one, rows.get(one.id)), sum.spent);
+  const differences = audited.flatMap(({ counter, was, accounts, sum }) => {
+    const spent = accounts.reduce(
+      (sum, account) => sum + unbookedIn(counter, account, rows.get(account.id)),
+      sum.spent,
+    );
     counter.spent = spent;
     return spent === was ? [] : [{ ...toScopeWindow(counter), by: spent - was }];
   });
   return { differences, moved };
 }
 
-/** Whether a batch has left after the row was read, or nobody knows whether PostgreSQL has what the account has. */
+/** Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account. */
 function isMoved(counter: Counter, account: Account, row: AccountRow | undefined): boolean {
-  const { unbooked, risk, left } = figuresIn(counter, account);
+  const { unbooked, risk, lastBookedBatch: left } = figuresIn(counter, account);
   const hasSpend = unbooked.length > 0 || risk !== 0n;
   if (row === undefined) return hasSpend || left > 0;
   return !row.isClosed && (left > row.booked || (account.isFinished && hasSpend));
 }
 
-/** Spend that the counter has of an account and PostgreSQL has not; negative: what only PostgreSQL has. */
+/** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */
 function unbookedIn(counter: Counter, account: Account, row: AccountRow | undefined): Nano {
   if (row === undefined || account.isFinished) return 0n;
   const { unbooked, risk } = figuresIn(counter, account);
   if (row.isClosed) return row.isCharged ? -risk : 0n;
-  return unbooked.reduce((all, { batch, spend }) => (batch > row.booked ? all + spend : all), 0n);
+  return unbooked.reduce((sum, { batch, spend }) => (batch > row.booked ? sum + spend : sum), 0n);
 }

@@ -33,32 +33,36 @@ const SOON: Millis = 1000;
 export type AccountRates = ReturnType<typeof createAccountRates>;
 
 /**
- * The minute before counts by the share of it that lies in the last 60 s, rounded down: exact for requests that come
+ * The previous minute counts by the share of it that lies in the last 60 s, rounded down: exact for requests that come
  * evenly. No minute of the clock admits more than the limit; 60 s across its edge admit up to twice the limit, if the
- * minute before got all of it in its last moments.
+ * previous minute admitted all of them in its last moments.
  * A limit used up in the first moments of a minute is whole again up to 60 s late.
  */
 export function createAccountRates() {
   const uses = new Map<string, Use>();
 
   const useOf = (id: string, now: Millis): Use => {
-    const found = uses.get(id) ?? { windows: { requests: nothing(), tokens: nothing() }, inFlight: new Map() };
-    uses.set(id, found);
+    const existing = uses.get(id) ?? { windows: { requests: nothing(), tokens: nothing() }, inFlight: new Map() };
+    uses.set(id, existing);
     for (const kind of WINDOWED_RATES) {
-      const use = found.windows[kind];
+      const use = existing.windows[kind];
       const number = Math.floor(now / RATE_KINDS[kind].window);
       if (use.number === number) continue;
-      Object.assign(use, { number, before: use.number === number - 1 ? use.current : 0, current: 0 });
+      Object.assign(use, {
+        number,
+        before: use.number === number - 1 ? use.current : 0,
+        current: 0,
+      });
     }
-    return found;
+    return existing;
   };
 
-  const refusalOf = (limit: RateLimit, asked: number, now: Millis): Omit<RateRefusal, 'limit'> | undefined => {
+  const refusalOf = (limit: RateLimit, tokens: number, now: Millis): Omit<RateRefusal, 'limit'> | undefined => {
     const { parallel } = limit;
     const use = useOf(limit.id, now);
     const waits = WINDOWED_RATES.flatMap((kind) => {
       const max = limit[kind];
-      return max === undefined ? [] : [waitOf(use, kind, max - wanted(kind, asked, max), now)];
+      return max === undefined ? [] : [waitOf(use, kind, max - amountOf(kind, tokens, max), now)];
     });
     return longest([
       ...waits,
@@ -67,7 +71,7 @@ export function createAccountRates() {
   };
 
   return {
-    /** The reason why a request has to wait, if it has. Takes nothing. */
+    /** The reason why a request has to wait; undefined: it need not wait. Takes nothing. */
     check({ limits, entries, tokens }: RateRequest, now: Millis): RateRefusal | undefined {
       const refusals = [...limits, ...entries].flatMap((limit, index): RateRefusal[] => {
         const refusal = limit && refusalOf(limit, tokens, now);
@@ -75,20 +79,20 @@ export function createAccountRates() {
       });
       const ofLimits = refusals.filter(({ limit }) => limit < limits.length);
       const ofEntries = refusals.slice(ofLimits.length);
-      // All alternatives are full: the one that is free first.
+      // All alternatives are full: the entry that has room first.
       const isFull = entries.length > 0 && ofEntries.length === entries.length;
       return longest(isFull ? [...ofLimits, ...ofEntries.sort(byWait).slice(0, 1)] : ofLimits);
     },
 
-    /** Takes the room that `check` found, and answers the entry. */
-    take({ limits, entries, tokens: asked }: RateRequest, account: string, now: Millis): number | undefined {
-      const chosen = entries.findIndex((entry) => entry === undefined || refusalOf(entry, asked, now) === undefined);
+    /** Takes the room that `check` found, and returns the entry. */
+    take({ limits, entries, tokens }: RateRequest, account: string, now: Millis): number | undefined {
+      const chosen = entries.findIndex((entry) => entry === undefined || refusalOf(entry, tokens, now) === undefined);
       for (const limit of [...limits, entries[chosen]]) {
         if (limit === undefined) continue;
         const { windows, inFlight } = useOf(limit.id, now);
         for (const kind of WINDOWED_RATES) {
           const max = limit[kind];
-          if (max !== undefined) windows[kind].current += wanted(kind, asked, max);
+          if (max !== undefined) windows[kind].current += amountOf(kind, tokens, max);
         }
         if (limit.parallel !== undefined) inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
       }
@@ -103,7 +107,7 @@ export function createAccountRates() {
       }),
     }),
 
-    use(change: RateChange, account: string, now: Millis): void {
+    applyChange(change: RateChange, account: string, now: Millis): void {
       const { id, minute = Math.floor(now / MINUTE) } = change;
       const use = useOf(id, now);
       for (const kind of WINDOWED_RATES) addUse(use.windows[kind], kind, change[kind], minute);
@@ -117,7 +121,7 @@ export function createAccountRates() {
       for (const { inFlight } of uses.values()) inFlight.delete(account);
     },
 
-    sweep(now: Millis): void {
+    dropUnused(now: Millis): void {
       for (const [id, { inFlight, windows }] of uses) {
         const isOver = (kind: WindowedRate) => windows[kind].number < Math.floor(now / RATE_KINDS[kind].window) - 1;
         if (inFlight.size === 0 && WINDOWED_RATES.every(isOver)) uses.delete(id);
@@ -128,11 +132,11 @@ export function createAccountRates() {
 
 const nothing = (): WindowUse => ({ number: 0, current: 0, before: 0 });
 
-/** A request for more tokens than the limit has the whole of it to itself, once it is free. */
-const wanted = (kind: WindowedRate, tokens: number, limit: number): number =>
+/** A request for more tokens than the limit takes the whole limit, once nothing else uses it. */
+const amountOf = (kind: WindowedRate, tokens: number, limit: number): number =>
   kind === 'requests' ? 1 : Math.min(tokens, limit);
 
-const inFlightOf = ({ inFlight }: Use): number => [...inFlight.values()].reduce((all, one) => all + one, 0);
+const inFlightOf = ({ inFlight }: Use): number => [...inFlight.values()].reduce((sum, count) => sum + count, 0);
 
 interface Wait {
   readonly retryIn: Millis;
@@ -140,11 +144,11 @@ interface Wait {
 
 const byWait = (one: Wait, other: Wait): number => one.retryIn - other.retryIn;
 
-/** The first of those that wait longest, if any waits at all. */
+/** The first of the longest waits; undefined: none waits. */
 const longest = <T extends Wait>(waits: ReadonlyArray<T>): T | undefined =>
   waits.filter((wait) => wait.retryIn > 0).sort((one, other) => byWait(other, one))[0];
 
-/** A use changes the window of the minute that it names; one that no longer counts stays as it is. */
+/** Adds a change of use to the window of the minute that it names; a window that no longer counts does not change. */
 function addUse(use: WindowUse, kind: WindowedRate, by: number, minute: number): void {
   const number = Math.floor((minute * MINUTE) / RATE_KINDS[kind].window);
   if (number === use.number) use.current = Math.max(0, use.current + by);
@@ -158,22 +162,22 @@ const usedOf = ({ windows }: Use, kind: WindowedRate, now: Millis): number => {
 };
 
 /**
- * The wait until no more than `most` is used; 0: now. Never told above a minute: clients ignore longer waits. A limit
- * of 0 never has room.
+ * The wait until at most `max` is used; 0: no wait. At most a minute, since clients ignore longer waits. A limit of 0
+ * never has room.
  */
-const waitOf = (use: Use, rate: WindowedRate, most: number, now: Millis) => {
-  const retryIn = most < 0 ? MINUTE : Math.min(MINUTE, untilUsed(use, rate, most, now));
+const waitOf = (use: Use, rate: WindowedRate, max: number, now: Millis) => {
+  const retryIn = max < 0 ? MINUTE : Math.min(MINUTE, untilUsed(use, rate, max, now));
   return { rate, retryIn };
 };
 
-function untilUsed(use: Use, what: WindowedRate, most: number, now: Millis): Millis {
-  if (usedOf(use, what, now) <= most) return 0;
+function untilUsed(use: Use, what: WindowedRate, max: number, now: Millis): Millis {
+  if (usedOf(use, what, now) <= max) return 0;
   const { window } = RATE_KINDS[what];
   const { current, before } = use.windows[what];
-  /** The place in a window from which on the previous one counts no more than `rest`. */
+  /** The time in a window after which the previous window counts at most `rest`. */
   const from = (count: number, rest: number): Millis => Math.floor((window * (count - rest - 1)) / count) + 1;
   const inWindow = now % window;
-  return current > most ? window - inWindow + from(current, most) : from(before, most - current) - inWindow;
+  return current > max ? window - inWindow + from(current, max) : from(before, max - current) - inWindow;
 }
 
 function leftBelow(
@@ -182,7 +186,7 @@ function leftBelow(
   what: WindowedRate,
   now: Millis,
 ): Partial<Record<WindowedRate, RateLeft>> {
-  const most = limit[what];
-  if (most === undefined) return {};
-  return { [what]: { remaining: Math.max(0, most - usedOf(use, what, now)), resetIn: untilUsed(use, what, 0, now) } };
+  const max = limit[what];
+  if (max === undefined) return {};
+  return { [what]: { remaining: Math.max(0, max - usedOf(use, what, now)), resetIn: untilUsed(use, what, 0, now) } };
 }

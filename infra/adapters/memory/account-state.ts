@@ -1,15 +1,15 @@
-// State of the accounts in memory: counters, and what each account has in them (LEDGER 3).
+// State of the counter store in memory: counters, and what each account has in them (LEDGER 3).
 import type { AccountCall, AccountReply, CounterChange } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { type AccountRates, createAccountRates } from './account-rates.ts';
 
 export interface Counter extends ScopeWindow {
-  /** Undefined while the counter is absent, in which accounts may have something all the same. */
+  /** Undefined while the counter is absent; accounts may have figures in it nevertheless. */
   spent: Nano | undefined;
   /** Figures of accounts, by their ids. */
   readonly figures: Map<string, Figures>;
-  /** Accounts that were refused because of escrow, and until when that is told to others. */
+  /** Accounts that were refused because of escrow, and until when other accounts see the refusal. */
   readonly wanted: Map<string, Millis>;
   keepUntil: Millis;
 }
@@ -18,96 +18,97 @@ export interface Figures {
   escrow: Nano;
   risk: Nano;
   unbooked: { readonly batch: number; spend: Nano }[];
-  /** The last batch that left `unbooked`. */
-  left: number;
+  /** The last batch that was removed from `unbooked`. */
+  lastBookedBatch: number;
 }
 
-type Done = Extract<AccountReply, { outcome: 'done' }>;
+type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
 
-/** The outcome of a call: a repeated one is answered with it, beside present figures. */
+/** The outcome of a call: a repeated call gets the same outcome, with present figures. */
 export type Outcome =
-  | Pick<Done, 'outcome' | 'replies'>
+  | Pick<DoneReply, 'outcome' | 'replies'>
   | { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> }
   | { readonly outcome: 'window' };
 
 export interface Account {
   readonly id: string;
   number: number;
-  /** Of the last call. */
+  /** The outcome of the last call. */
   outcome: Outcome;
   booked: number;
-  /** The end of its lease; of a finished account, until when its id is known. */
+  /** The end of the lease; for a finished account, the time until which its id is remembered. */
   until: Millis;
-  isMarked: boolean;
+  isFrozen: boolean;
   isFinished: boolean;
 }
 
-export interface Life {
+export interface StoreState {
   readonly epoch: number;
   calls: number;
-  nextSweep: Millis;
+  nextCleanup: Millis;
   readonly counters: Map<string, Counter>;
   readonly accounts: Map<string, Account>;
   readonly rates: AccountRates;
 }
 
-/** One line of a call, in its place. */
-export interface Place {
-  readonly line: CounterChange;
+/** A counter that a call changes, with the figures of its account. */
+export interface ChangedCounter {
+  readonly change: CounterChange;
   readonly counter: Counter;
   readonly figures: Figures;
 }
 
 /**
- * Longer than any call is under way: no late first call opens a finished account, no late load a counter that has left.
+ * Finished accounts and unused counters are kept longer than any call takes: no late first call reopens a finished
+ * account, and no late load brings back a dropped counter.
  */
 const KEEP: Millis = 60_000;
-const SWEEP_EVERY: Millis = 10_000;
+const CLEANUP_INTERVAL: Millis = 10_000;
 
-export const beginLife = (epoch: number): Life => ({
+export const createStoreState = (epoch: number): StoreState => ({
   epoch,
   calls: 0,
-  nextSweep: 0,
+  nextCleanup: 0,
   counters: new Map(),
   accounts: new Map(),
   rates: createAccountRates(),
 });
 
-/** The account, opened where nobody knows it. */
-export function accountOf({ accounts }: Life, id: string): Account {
-  const fresh = { id, number: 0, booked: 0, until: 0, isMarked: false, isFinished: false };
-  const account: Account = accounts.get(id) ?? { ...fresh, outcome: { outcome: 'window' } };
+/** The account; a new one if the id is unknown. */
+export function accountOf({ accounts }: StoreState, id: string): Account {
+  const initial = { id, number: 0, booked: 0, until: 0, isFrozen: false, isFinished: false };
+  const account: Account = accounts.get(id) ?? { ...initial, outcome: { outcome: 'window' } };
   accounts.set(id, account);
   return account;
 }
 
-/** The counter, absent where nobody has loaded it. */
-export function counterOf({ counters }: Life, { scopeId, window }: ScopeWindow): Counter {
+/** The counter; absent (`spent` is undefined) until it is loaded. */
+export function counterOf({ counters }: StoreState, { scopeId, window }: ScopeWindow): Counter {
   const key = `${window.start} ${window.end} ${scopeId}`;
-  const fresh = { scopeId, window, spent: undefined, figures: new Map(), wanted: new Map(), keepUntil: 0 };
-  const counter = counters.get(key) ?? fresh;
+  const initial = { scopeId, window, spent: undefined, figures: new Map(), wanted: new Map(), keepUntil: 0 };
+  const counter = counters.get(key) ?? initial;
   counters.set(key, counter);
   return counter;
 }
 
-/** Figures of an account, without the batches that are booked. */
+/** Figures of an account in the counter, without the batches that are booked. */
 export function figuresIn({ figures }: Counter, { id, booked }: Account): Figures {
-  const found = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], left: 0 };
-  figures.set(id, found);
-  for (const { batch } of found.unbooked) if (batch <= booked) found.left = Math.max(found.left, batch);
-  found.unbooked = found.unbooked.filter(({ batch }) => batch > booked);
-  return found;
+  const own = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], lastBookedBatch: 0 };
+  figures.set(id, own);
+  for (const { batch } of own.unbooked) if (batch <= booked) own.lastBookedBatch = Math.max(own.lastBookedBatch, batch);
+  own.unbooked = own.unbooked.filter(({ batch }) => batch > booked);
+  return own;
 }
 
-export const placesOf = (life: Life, account: Account, { changes }: AccountCall): Place[] =>
-  changes.map((line) => {
-    const counter = counterOf(life, line);
-    return { line, counter, figures: figuresIn(counter, account) };
+export const changedCounters = (store: StoreState, account: Account, { changes }: AccountCall): ChangedCounter[] =>
+  changes.map((change) => {
+    const counter = counterOf(store, change);
+    return { change, counter, figures: figuresIn(counter, account) };
   });
 
-/** Counters that the account has something in. */
-export const usedBy = (life: Life, account: Account) =>
-  [...life.counters.values()]
+/** Counters in which the account has figures other than zero. */
+export const usedBy = (store: StoreState, account: Account) =>
+  [...store.counters.values()]
     .filter((counter) => counter.figures.has(account.id))
     .map((counter) => ({ counter, figures: figuresIn(counter, account) }))
     .filter(({ figures }) => hasAnything(figures));
@@ -116,48 +117,48 @@ export const hasAnything = ({ escrow, risk, unbooked }: Figures): boolean =>
   escrow !== 0n || risk !== 0n || unbooked.length > 0;
 
 /** The escrow of all accounts. */
-export const heldIn = ({ figures }: Counter): Nano =>
-  [...figures.values()].reduce((held, { escrow }) => held + escrow, 0n);
+export const escrowIn = ({ figures }: Counter): Nano =>
+  [...figures.values()].reduce((sum, { escrow }) => sum + escrow, 0n);
 
-/** An absent counter is not changed: its load contains what was charged. */
+/** An absent counter does not change: the sum that is loaded later contains the charge. */
 export function spend(counter: Counter, amount: Nano): void {
   if (counter.spent !== undefined) counter.spent += amount;
 }
 
-export function load(life: Life, sum: ScopeSpend, now: Millis): void {
-  const counter = counterOf(life, sum);
+export function load(store: StoreState, sum: ScopeSpend, now: Millis): void {
+  const counter = counterOf(store, sum);
   if (counter.spent !== undefined) return;
   Object.assign(counter, { spent: sum.spent, keepUntil: Math.max(now, sum.window.end) + KEEP });
 }
 
-/** A marked account lives until its lease ends: it has its escrow. */
+/** Whether the account is live. A frozen account is live until its lease ends, because it still has its escrow. */
 export const isLive = ({ isFinished, until }: Account, now: Millis): boolean => !isFinished && until > now;
 
-/** Forgets an account: its escrow goes back, or its risk becomes spend. The id stays known for a while. */
-export function forget(life: Life, account: Account, isCharged: boolean, now: Millis): void {
-  for (const { counter, figures } of usedBy(life, account)) {
+/** Forgets an account: its escrow is returned, and its risk becomes spend if `isCharged`. Its id is remembered for a while. */
+export function forget(store: StoreState, account: Account, isCharged: boolean, now: Millis): void {
+  for (const { counter, figures } of usedBy(store, account)) {
     figures.escrow = 0n;
     if (isCharged) spend(counter, figures.risk);
   }
-  life.rates.end(account.id);
+  store.rates.end(account.id);
   Object.assign(account, { isFinished: true, until: now + KEEP });
 }
 
 /**
- * Forgets an account that another has closed, or that nobody knows. One that has ended itself still answers its last
- * call.
+ * Forgets an account that another process has closed, or that is unknown. An account that ended itself still gets the
+ * outcome of its last call.
  */
-export function close(life: Life, id: string, isCharged: boolean, now: Millis): void {
-  const account = accountOf(life, id);
-  if (!account.isFinished) forget(life, Object.assign(account, { isMarked: true }), isCharged, now);
+export function close(store: StoreState, id: string, isCharged: boolean, now: Millis): void {
+  const account = accountOf(store, id);
+  if (!account.isFinished) forget(store, Object.assign(account, { isFrozen: true }), isCharged, now);
 }
 
-/** Drops finished accounts, and counters whose window is over and that no account has anything in. */
-export function sweep(life: Life, now: Millis): void {
-  if (now < life.nextSweep) return;
-  life.nextSweep = now + SWEEP_EVERY;
-  const { accounts, counters, rates } = life;
-  rates.sweep(now);
+/** Drops finished accounts, and counters whose window is over if no account has figures in them. */
+export function dropUnused(store: StoreState, now: Millis): void {
+  if (now < store.nextCleanup) return;
+  store.nextCleanup = now + CLEANUP_INTERVAL;
+  const { accounts, counters, rates } = store;
+  rates.dropUnused(now);
   for (const [id, { isFinished, until }] of accounts) if (isFinished && until <= now) accounts.delete(id);
   for (const [key, counter] of counters) {
     for (const id of counter.figures.keys()) if (!accounts.has(id)) counter.figures.delete(id);

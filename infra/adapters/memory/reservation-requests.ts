@@ -1,78 +1,82 @@
-// Asks of a call: a request's whole amount from all its counters or nothing; then escrow ahead of requests (LEDGER 3,
-// 9).
+// Requests of a call: the whole amount from all counters of a request, or nothing; then escrow ahead of requests
+// (LEDGER 3, 9).
 import type { AccountCall, ReservationReply, ReservationRequest } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import { type Account, type Counter, heldIn, isLive, type Life, type Place } from './account-state.ts';
+import { type Account, type ChangedCounter, type Counter, escrowIn, isLive, type StoreState } from './account-state.ts';
 
-/** One step in the life of a store: a call of an account, now. */
+/** One step of the store: a call of an account, with the time of the call. */
 export interface Step {
-  readonly life: Life;
+  readonly store: StoreState;
   readonly account: Account;
-  readonly places: ReadonlyArray<Place>;
+  readonly changed: ReadonlyArray<ChangedCounter>;
   readonly now: Millis;
 }
 
-/** A refused account stays known to others for so long. */
+/** Other accounts see the refusal of an account for this long. */
 const WANTED_FOR: Millis = 1000;
-/** At most this share of what is left, divided among the live accounts, lies idle. */
+/** At most this share of what is left, divided among the live accounts, is idle escrow. */
 const IDLE_SHARE = 16n;
 
-export function answerAsk({ life, account, places, now }: Step, ask: ReservationRequest): ReservationReply {
-  const own = ask.counters.flatMap((index) => places[index] ?? []);
+export function answerRequest({ store, account, changed, now }: Step, request: ReservationRequest): ReservationReply {
+  const own = request.counters.flatMap((index) => changed[index] ?? []);
   const ratesNow = (entry?: number) =>
-    ask.rates && { ...(entry === undefined ? {} : { entry }), ...life.rates.left(ask.rates, now) };
-  const minAmount = ask.minAmount < ask.amount ? ask.minAmount : ask.amount;
-  let amount = ask.amount;
+    request.rates && { ...(entry === undefined ? {} : { entry }), ...store.rates.left(request.rates, now) };
+  const minAmount = request.minAmount < request.amount ? request.minAmount : request.amount;
+  let amount = request.amount;
   for (const [counter, place] of own.entries()) {
     const left = spendLeaves(place) ?? amount + 1n;
-    // A limit that spend has reached refuses, also for requests that cost nothing.
+    // A limit that spend has reached also refuses requests that cost nothing.
     if (left <= 0n || left < minAmount)
       return { outcome: 'exceeded', counter, spent: place.counter.spent ?? 0n, rates: ratesNow() };
     if (left < amount) amount = left;
   }
-  const refusal = ask.rates && life.rates.check(ask.rates, now);
+  const refusal = request.rates && store.rates.check(request.rates, now);
   if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, left: [] } };
-  const isShort = (place: Place): boolean => amount > 0n && (escrowLeaves(place) ?? amount) < amount;
+  const isShort = (place: ChangedCounter): boolean => amount > 0n && (escrowLeaves(place) ?? amount) < amount;
   for (const { counter } of own.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
   const busy = own.findIndex(isShort);
   if (busy >= 0) return { outcome: 'busy', counter: busy, rates: ratesNow() };
-  for (const { line, figures } of own) {
-    if (line.limit !== undefined) figures.escrow += amount;
+  for (const { change, figures } of own) {
+    if (change.limit !== undefined) figures.escrow += amount;
     figures.risk += amount;
   }
-  return { outcome: 'reserved', amount, rates: ratesNow(ask.rates && life.rates.take(ask.rates, account.id, now)) };
+  return {
+    outcome: 'reserved',
+    amount,
+    rates: ratesNow(request.rates && store.rates.take(request.rates, account.id, now)),
+  };
 }
 
-/** Grants escrow ahead of requests, where nobody was refused. */
+/** Grants escrow ahead of requests, if no request was refused in the counter. */
 export function grantAhead(
-  { life, places, now }: Step,
+  { store, changed, now }: Step,
   { requests }: AccountCall,
   answers: ReadonlyArray<ReservationReply>,
 ): void {
   const isRefused = (index: number): boolean => ['exceeded', 'busy'].includes(answers[index]?.outcome ?? '');
   const refused = new Set(requests.flatMap(({ counters }, index) => (isRefused(index) ? counters : [])));
-  const share = IDLE_SHARE * BigInt(liveAccounts(life, now));
-  for (const [index, place] of places.entries()) {
-    const { line, counter, figures } = place;
-    if (line.ahead === 0n || refused.has(index) || isWanted(counter, now)) continue;
-    if (share * line.ahead <= (escrowLeaves(place) ?? 0n)) figures.escrow += line.ahead;
+  const share = IDLE_SHARE * BigInt(liveAccounts(store, now));
+  for (const [index, changedCounter] of changed.entries()) {
+    const { change, counter, figures } = changedCounter;
+    if (change.ahead === 0n || refused.has(index) || isWanted(counter, now)) continue;
+    if (share * change.ahead <= (escrowLeaves(changedCounter) ?? 0n)) figures.escrow += change.ahead;
   }
 }
 
-/** Whether an account was refused here because of escrow; `except`: another one than this. */
+/** Whether an account was refused in this counter because of escrow; `except`: an account that does not count. */
 export function isWanted({ wanted }: Counter, now: Millis, except?: string): boolean {
   for (const [id, until] of wanted) if (until <= now) wanted.delete(id);
   return wanted.size > (except !== undefined && wanted.has(except) ? 1 : 0);
 }
 
-export const liveAccounts = ({ accounts }: Life, now: Millis): number =>
+export const liveAccounts = ({ accounts }: StoreState, now: Millis): number =>
   [...accounts.values()].filter((account) => isLive(account, now)).length;
 
-/** Undefined: without a limit. */
-const spendLeaves = ({ line: { limit }, counter }: Place): Nano | undefined =>
+/** The rest that spend leaves of the limit; undefined: there is no limit. */
+const spendLeaves = ({ change: { limit }, counter }: ChangedCounter): Nano | undefined =>
   limit === undefined ? undefined : limit - (counter.spent ?? 0n);
 
-const escrowLeaves = (place: Place): Nano | undefined => {
+const escrowLeaves = (place: ChangedCounter): Nano | undefined => {
   const left = spendLeaves(place);
-  return left === undefined ? undefined : left - heldIn(place.counter);
+  return left === undefined ? undefined : left - escrowIn(place.counter);
 };

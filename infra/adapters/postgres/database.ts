@@ -1,12 +1,12 @@
-// One PostgreSQL: registry, books and policies over one pool.
+// One PostgreSQL: registry, ledger rows and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { MemoryShare } from '../backends/reply-memory.ts';
 import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
-import { createAccountBooks } from './ledger-database.ts';
-import { createBooks } from './ledger-rows.ts';
+import { createLedgerDatabase } from './ledger-database.ts';
+import { createLedgerRows } from './ledger-rows.ts';
 import { createMonths } from './partitions.ts';
 import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
@@ -36,12 +36,12 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ...createInstances(session),
     ...createClaims(session),
     ...createScopeWrites(session),
-    ...createBooks(session),
+    ...createLedgerRows(session),
     /** The gateway's view of one instance's keys. */
     policies: (instanceUid: string) => createPolicies(session, instanceUid),
     epochs: (instanceUid: string) => createEpochs(session, instanceUid),
-    accountBooks: (instanceUid: string, random: Random) =>
-      createAccountBooks({ session, months, random, log: deps.log }, instanceUid),
+    ledgerDatabase: (instanceUid: string, random: Random) =>
+      createLedgerDatabase({ session, months, random, log: deps.log }, instanceUid),
     /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
     dropMonths: months.drop,
   });

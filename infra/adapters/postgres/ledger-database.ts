@@ -18,13 +18,13 @@ import { createReading, inPortions } from './ledger-queries.ts';
 import { BOOKING_LOCK } from './recount.ts';
 import { GATEWAY_LIMIT, type Query } from './session.ts';
 
-interface AccountBookDeps extends BookingDeps {
+interface LedgerDatabaseDependencies extends BookingDeps {
   readonly random: Random;
 }
 
 const QUESTION = 10_000;
 
-export function createAccountBooks(deps: AccountBookDeps, instanceUid: string): LedgerDatabase {
+export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
   const ask: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   return {
     ...createReading(deps.session, SUMS),

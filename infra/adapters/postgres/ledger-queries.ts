@@ -1,4 +1,4 @@
-// Reading of the books: sums of counters, and the entries of ids, in statements of bounded size.
+// Reading of ledger rows: sums of counters, and the rows of ids, in statements of bounded size.
 import type { QueryResultRow } from 'pg';
 import type { BookedLedgerRow, LedgerQueries, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';

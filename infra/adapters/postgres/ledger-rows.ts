@@ -7,7 +7,7 @@ import { BACKGROUND_LIMIT, type Session } from './session.ts';
 /** Scopes in one statement. */
 const QUESTION = 10_000;
 
-export function createBooks(session: Session): LedgerReader {
+export function createLedgerRows(session: Session): LedgerReader {
   return {
     ...createReading(session),
     scopesOfOtherInstances: async (instanceUid, scopes) => {

@@ -17,11 +17,11 @@ export const fromCall = (call: AccountCall): object => ({
   ...call,
   lease: Math.ceil(call.lease),
   deadline: Math.floor(call.deadline),
-  changes: call.changes.map(fromLine),
+  changes: call.changes.map(fromChange),
 });
 
 /** Amounts in the order of the script; the last ones are left out where they are zero. */
-function fromLine(line: CounterChange): ReadonlyArray<string | false> {
+function fromChange(line: CounterChange): ReadonlyArray<string | false> {
   const { limit, spend, risk, returned, registered, ahead } = line;
   const amounts = [spend, risk, returned, registered, ahead];
   const used = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);

@@ -32,7 +32,7 @@ export function createEvaluate(
   };
 }
 
-export interface RedisAccountsDependencies {
+export interface RedisCounterStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
   /** The work that asks: the last reply takes its memory. Absent: the store is the process's own. */
@@ -43,7 +43,7 @@ export interface RedisAccountsDependencies {
  * Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is
  * another version's.
  */
-export function createRedisAccounts({ evaluate, instanceUid, share }: RedisAccountsDependencies): CounterStore {
+export function createRedisCounterStore({ evaluate, instanceUid, share }: RedisCounterStoreDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const held = {};

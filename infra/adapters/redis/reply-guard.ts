@@ -19,11 +19,11 @@ const MAX_ELEMENTS = 64;
 
 const [CR, LF, PLUS, MINUS, COLON, DOLLAR, STAR] = [0x0d, 0x0a, 0x2b, 0x2d, 0x3a, 0x24, 0x2a];
 const CHECK = ': check that the Secret names the right server';
-const tooMuch = ({ max }: Reading) => new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
+const tooMuch = ({ max }: ReplyState) => new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
 const notRedis = () => new AnswerRefused(`answers with what is no reply of a Redis${CHECK}`);
 
 /** The state of a connection: which part of which reply comes next. */
-interface Reading {
+interface ReplyState {
   /** Bytes of a text that are left, its end included. */
   text: number;
   /** The kind of the line that is being read; 0: none. */
@@ -46,7 +46,7 @@ interface Reading {
  * AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists.
  */
 export function createReplyGuard(maxReply: number) {
-  const state: Reading = {
+  const state: ReplyState = {
     text: 0,
     kind: 0,
     line: '',
@@ -73,7 +73,7 @@ export function createReplyGuard(maxReply: number) {
 }
 
 /** Reads on at this place; answers by how many bytes. */
-function step(state: Reading, chunk: Uint8Array, at: number): number {
+function step(state: ReplyState, chunk: Uint8Array, at: number): number {
   const read = state.text > 0 ? Math.min(state.text, chunk.length - at) : 1;
   state.bytes += read;
   if (state.bytes > state.max) throw tooMuch(state);
@@ -94,14 +94,14 @@ function step(state: Reading, chunk: Uint8Array, at: number): number {
 
 const isNumber = (kind: number): boolean => kind === DOLLAR || kind === STAR;
 
-function begin(state: Reading, kind: number): void {
+function begin(state: ReplyState, kind: number): void {
   const isFirst = state.elements === 0;
   if (isFirst && state.awaited === 0) throw new AnswerRefused(`answers what nobody asked${CHECK}`);
   if (![PLUS, MINUS, COLON, DOLLAR].includes(kind) && !(kind === STAR && isFirst)) throw notRedis();
   Object.assign(state, { kind, line: '', isEnding: false });
 }
 
-function endLine(state: Reading): void {
+function endLine(state: ReplyState): void {
   const { kind, line } = state;
   state.kind = 0;
   if (isNumber(kind) && !/^(-1|\d{1,9})$/.test(line)) throw notRedis();
@@ -113,7 +113,7 @@ function endLine(state: Reading): void {
   else endElement(state);
 }
 
-function endElement(state: Reading): void {
+function endElement(state: ReplyState): void {
   state.elements = Math.max(0, state.elements - 1);
   if (state.elements > 0) return;
   if (state.isReady) state.bytes = 0;

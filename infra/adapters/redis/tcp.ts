@@ -53,14 +53,14 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   };
 }
 
-interface Opened {
+interface OpenConnection {
   readonly redis: Redis;
   /** Resolves after the first attempt, failed or not. */
   readonly firstTry: Promise<void>;
   close(): void;
 }
 
-async function connect(address: RedisAddress, { log, share }: StoreDependencies): Promise<Opened> {
+async function connect(address: RedisAddress, { log, share }: StoreDependencies): Promise<OpenConnection> {
   const library = await readLibrary();
   let why = 'the connection ended';
   const maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY;

@@ -2,7 +2,7 @@
 // plain data behind (LEDGER 7).
 import { createMemoryJournal } from '#adapters/memory/journal.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
@@ -98,10 +98,10 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
     isolate: storeMemory,
     epochs: database.epochs(instanceUid),
     database: {
-      ...database.accountBooks(instanceUid, node.random),
+      ...database.ledgerDatabase(instanceUid, node.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
-    counterStore: createRedisAccounts({ evaluate, instanceUid }),
+    counterStore: createRedisCounterStore({ evaluate, instanceUid }),
     // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
     journal: createMemoryJournal(),
   });

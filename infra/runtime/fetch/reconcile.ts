@@ -2,7 +2,7 @@
 import { createBackends } from '#adapters/backends/backends.ts';
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
@@ -79,7 +79,7 @@ function openShared(
 ): OpenedAccounts {
   if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
   const { evaluate, close } = openUpstash(connection, { share });
-  return { accounts: createRedisAccounts({ evaluate, instanceUid, share }), isShared: true, close };
+  return { accounts: createRedisCounterStore({ evaluate, instanceUid, share }), isShared: true, close };
 }
 
 const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>

@@ -60,7 +60,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
     epochs: database.epochs(instanceUid),
     metrics,
     database: {
-      ...database.accountBooks(instanceUid, parts.random),
+      ...database.ledgerDatabase(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
     monotonic: { now: () => performance.now() },

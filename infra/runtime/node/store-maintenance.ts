@@ -33,13 +33,13 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
       beginCounters(metrics);
       const { accounts, close } = open(connection, { instanceUid, clock, log, share });
       const { scopesOfOtherInstances } = database;
-      const books = { ...database.accountBooks(instanceUid, random), scopesOfOtherInstances };
+      const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       try {
         const epochs = database.epochs(instanceUid);
         await maintainAlone({
           instanceUid,
           counterStore: accounts,
-          database: books,
+          database: ledgerDatabase,
           epochs,
           clock,
           timer,

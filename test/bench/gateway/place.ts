@@ -97,9 +97,9 @@ export async function startPlace(preload?: string) {
       /** Stops gateways, which books everything settled. */
       stop: async (gateways: ReadonlyArray<Server>): Promise<void> => void (await Promise.all(gateways.map(stop))),
       /** Call it when all gateways are stopped. */
-      checkBooks: async (): Promise<string> => {
+      checkLedger: async (): Promise<string> => {
         const { requests } = await ask<UpstreamReport>(upstream, {});
-        return `${await checkBooks(world, owed)}; the upstream saw ${requests} requests of both servers.`;
+        return `${await checkLedger(world, owed)}; the upstream saw ${requests} requests of both servers.`;
       },
     };
   } catch (error) {
@@ -212,7 +212,7 @@ interface ExpectedCharge {
 }
 
 /** Compares booked entries with the clients' answers, to the nano-dollar: a bench that loses money proves nothing. */
-async function checkBooks({ postgres, database }: TestWorld, { answers, cost }: ExpectedCharge): Promise<string> {
+async function checkLedger({ postgres, database }: TestWorld, { answers, cost }: ExpectedCharge): Promise<string> {
   const [booked] = await postgres.query<{ entries: string; cost: string }>(
     database,
     'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.entry',

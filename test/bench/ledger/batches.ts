@@ -1,6 +1,6 @@
 // Cost of the script for Redis by the size of the call: counters of one key or of many, with and without asks.
 import { randomUUID } from 'node:crypto';
-import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { spendWindow } from '#core/money/window.ts';
 import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
@@ -31,7 +31,7 @@ export async function benchBatches(): Promise<string> {
   try {
     const rows: string[][] = [];
     for (const [counters, asks] of SIZES) {
-      const accounts = createRedisAccounts({ evaluate, instanceUid: randomUUID() });
+      const accounts = createRedisCounterStore({ evaluate, instanceUid: randomUUID() });
       await accounts.begin(EPOCH);
       const spend = await createSpending(accounts, counters, asks);
       await spend(WARM_UP);

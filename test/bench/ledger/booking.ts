@@ -43,7 +43,7 @@ export async function benchBooking(): Promise<string> {
     const entries = createEntries();
     const rows: string[][] = [];
     for (const { gateways, size } of CASES) {
-      const books = Array.from({ length: gateways }, () => createAccount(database, uid));
+      const accounts = Array.from({ length: gateways }, () => createAccount(database, uid));
       const rounds: Round[] = [];
       for (let round = -1; round < ROUNDS; round += 1) {
         const queue = Array.from({ length: ENTRIES / size }, () => entries(size));
@@ -51,7 +51,7 @@ export async function benchBooking(): Promise<string> {
         const run = async (book: Book) => {
           for (let batch = queue.pop(); batch !== undefined; batch = queue.pop()) await book(batch);
         };
-        await Promise.all(books.map(run));
+        await Promise.all(accounts.map(run));
         const { user, system } = process.cpuUsage(cpu);
         const seconds = (performance.now() - began) / 1000;
         const used = (await cpuOfBackends(postgres)) - theirs;
@@ -84,14 +84,19 @@ export async function benchBooking(): Promise<string> {
 type Book = (entries: ReadonlyArray<LedgerRow>) => Promise<void>;
 
 /** A gateway's account: its batches are numbered, and its row says which are booked. */
-function createAccount(database: Pick<Database, 'accountBooks'>, instanceUid: string): Book {
-  const books = database.accountBooks(instanceUid, SURROUNDINGS.random);
+function createAccount(database: Pick<Database, 'ledgerDatabase'>, instanceUid: string): Book {
+  const ledgerDatabase = database.ledgerDatabase(instanceUid, SURROUNDINGS.random);
   const id = randomUUID();
   let batch = 0;
   return async (entries) => {
     batch += 1;
     const account = { id, batch, number: batch };
-    const { outcome, rejected } = await books.bookBatch({ epoch: EPOCH, account, calls: batch, rows: entries });
+    const { outcome, rejected } = await ledgerDatabase.bookBatch({
+      epoch: EPOCH,
+      account,
+      calls: batch,
+      rows: entries,
+    });
     if (outcome !== 'booked' || rejected.length > 0) throw new Error(`${outcome}, ${rejected.length} rejected`);
   };
 }

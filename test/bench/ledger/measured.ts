@@ -1,4 +1,4 @@
-// The measured ledger: scopes that pay, over a given store, with books and a journal that cost nothing.
+// The measured ledger: scopes that pay, over a given store, with a database and a journal that cost nothing.
 import { randomUUID } from 'node:crypto';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal } from '#core/ports/journal.ts';
@@ -6,9 +6,9 @@ import type { ReservationParams, Settlement } from '#core/ports/ledger.ts';
 import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../../infra/runtime/node/platform.ts';
-import { createMemoryAccountBooks } from '../../doubles/account-books.ts';
-import { createMemoryBooks } from '../../doubles/books.ts';
 import { createMemoryEpochs } from '../../doubles/epochs.ts';
+import { createMemoryLedgerDatabase } from '../../doubles/ledger-database.ts';
+import { createMemoryLedgerRows } from '../../doubles/ledger-rows.ts';
 
 const HOUR = 3_600_000;
 const log: Log = { info: () => undefined, warn: () => undefined, error: console.error };
@@ -21,11 +21,11 @@ export const SURROUNDINGS = {
   metrics,
 };
 
-/** Books and a journal that keep nothing: booking and the disk are measured elsewhere. */
+/** A database and a journal that keep nothing: booking and the disk are measured elsewhere. */
 const { clock } = SURROUNDINGS;
 export const EPOCHS = createMemoryEpochs({ clock });
 const bookBatch: LedgerDatabase['bookBatch'] = async () => ({ outcome: 'booked', rejected: [] });
-export const SINK = { ...createMemoryBooks(), ...createMemoryAccountBooks({ epochs: EPOCHS }), bookBatch };
+export const SINK = { ...createMemoryLedgerRows(), ...createMemoryLedgerDatabase({ epochs: EPOCHS }), bookBatch };
 export const NO_JOURNAL: Journal = {
   append: async () => undefined,
   replay: async () => [],

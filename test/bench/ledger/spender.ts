@@ -1,7 +1,7 @@
 // A process that reservations and settles as fast as it can over one store, or makes bare round trips to the store as often.
 import { randomUUID } from 'node:crypto';
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
-import { createRedisAccounts, type Evaluate } from '#adapters/redis/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
+import { createRedisCounterStore, type Evaluate } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
@@ -33,7 +33,7 @@ async function serve(connection: StoreConnection): Promise<void> {
   const { clock } = SURROUNDINGS;
   const isMemory = connection.type === 'memory';
   const { accounts, counted } = counting(
-    isMemory ? createMemoryAccounts({ clock, epoch: 0 }) : createRedisAccounts({ evaluate, instanceUid }),
+    isMemory ? createMemoryCounterStore({ clock, epoch: 0 }) : createRedisCounterStore({ evaluate, instanceUid }),
   );
   const own = { instanceUid, counterStore: accounts, epochs: EPOCHS, database: SINK, journal: NO_JOURNAL };
   const ledger = createLedger({ ...SURROUNDINGS, ...own, tick: (callback) => void setImmediate(callback) });

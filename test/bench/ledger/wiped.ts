@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import { spendWindow } from '#core/money/window.ts';
@@ -35,10 +35,10 @@ export async function benchWiped(): Promise<string> {
   try {
     await database.migrate();
     await database.openInstance({ uid, namespace: 'default', name: 'bench' });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: uid });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: uid });
     const epochs = database.epochs(uid);
-    const books = { ...database, ...database.accountBooks(uid, SURROUNDINGS.random) };
-    const own = { instanceUid: uid, counterStore: accounts, database: books, epochs, journal: NO_JOURNAL };
+    const ledgerDatabase = { ...database, ...database.ledgerDatabase(uid, SURROUNDINGS.random) };
+    const own = { instanceUid: uid, counterStore: accounts, database: ledgerDatabase, epochs, journal: NO_JOURNAL };
     const ledger = createLedger({ ...SURROUNDINGS, ...own });
     await ledger.start();
     const scopes = Array.from({ length: SCOPES }, () => makeScope('key'));

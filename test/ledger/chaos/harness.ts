@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase } from '#adapters/postgres/database.ts';
-import { createRedisAccounts } from '#adapters/redis/counter-store.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { toKeyValue } from '#core/keys/key-value.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
@@ -50,9 +50,9 @@ export interface Harness {
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
   readonly kind: StoreKind;
-  /** The store and its books, seen from outside the gateways. */
+  /** The store and its ledgerDatabase, seen from outside the gateways. */
   readonly accounts: CounterStore;
-  readonly books: LedgerDatabase;
+  readonly ledgerDatabase: LedgerDatabase;
   stop(): Promise<void>;
 }
 
@@ -94,8 +94,8 @@ export async function startHarness(
     upstash,
     folder,
     snapshot: readFileSync(mounts.SNAPSHOT_FILE ?? '', 'utf8'),
-    accounts: createRedisAccounts({ evaluate: client.evaluate, instanceUid }),
-    books: database.accountBooks(instanceUid, (count) => randomBytes(count)),
+    accounts: createRedisCounterStore({ evaluate: client.evaluate, instanceUid }),
+    ledgerDatabase: database.ledgerDatabase(instanceUid, (count) => randomBytes(count)),
     async stop() {
       await Promise.all(made.map((gateway) => gateway.kill()));
       upstream.close();

@@ -109,16 +109,16 @@ async function askForCounters({ gateways, keys }: Harness) {
 
 /** Compares PostgreSQL's sums with the store's counters by an audit. */
 async function compareCounters(harness: Harness) {
-  const { accounts, books, database, keys, instanceUid } = harness;
+  const { accounts, ledgerDatabase, database, keys, instanceUid } = harness;
   const problems: string[] = [];
   // A counter that nobody has asked for since the last rebuild is absent.
   await askForCounters(harness);
   const { counters } = await accounts.loaded('0', 100);
-  const sums = await books.sums(counters);
+  const sums = await ledgerDatabase.sums(counters);
   const known = (await accounts.accounts(false, 100)).map(({ account }) => account);
   const { epoch } = await database.epochs(instanceUid).state();
   const audit = async (ids: ReadonlyArray<string>) =>
-    accounts.audit(epoch, sums, await books.rows(ids), Number.MAX_SAFE_INTEGER);
+    accounts.audit(epoch, sums, await ledgerDatabase.rows(ids), Number.MAX_SAFE_INTEGER);
   let audited = await audit(known);
   // Accounts that have just ended are not in the list.
   if (audited.outcome === 'done') audited = await audit([...known, ...audited.moved]);

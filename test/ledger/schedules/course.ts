@@ -124,7 +124,7 @@ export const isWritten = ({ gateway, reservation }: Request): boolean =>
 
 /** Requests of this disk that may hold or owe something are excused: their processes were away. */
 export function excuse(course: Course, root: string): void {
-  const entries = course.shared.database.entries();
+  const entries = course.shared.database.ledgerRows();
   for (const request of course.requests) {
     const { gateway, stage, name } = request;
     if (gateway === undefined || rootOf(gateway) !== root || /^(new|refused|unavailable|released)$/.test(stage))

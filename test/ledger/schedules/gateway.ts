@@ -73,7 +73,7 @@ export function startGateway(shared: Shared, name: string, folder: MemoryFolder)
     ),
     epochs: withTimeouts(timer, 'PostgreSQL', through(stage, process, { whom: 'database', part: database.epochs })),
     database: withTimeouts(timer, 'PostgreSQL', {
-      ...through(stage, process, { whom: 'database', part: database.books, labelOf: labelOfBooks }),
+      ...through(stage, process, { whom: 'database', part: database.database, labelOf: labelOfDatabase }),
       scopesOfOtherInstances: async () => new Set<string>(),
     }),
     journal: diskOf(stage, process, folder),
@@ -140,7 +140,10 @@ const labelOf =
     return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.booked} booked${call.isLast ? ', last' : ''}):${what}`;
   };
 
-function labelOfBooks(name: string, [first]: Parameters<LedgerDatabase['bookBatch']> | ReadonlyArray<unknown>): string {
+function labelOfDatabase(
+  name: string,
+  [first]: Parameters<LedgerDatabase['bookBatch']> | ReadonlyArray<unknown>,
+): string {
   if (name !== 'bookBatch') return name;
   const { account, rows, isLast } = first as Parameters<LedgerDatabase['bookBatch']>[0];
   const of = account === undefined ? 'by ids' : `${account.batch} of ${tail(account.id)}${isLast ? ', last' : ''}`;

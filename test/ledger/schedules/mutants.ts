@@ -106,7 +106,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/reservations.ts`,
-        line: 'account.isOpen && clock.now() - account.sentAt < FRESH && wall.now() - account.sentAtWall < FRESH;',
+        line: 'account.isOpen && clock.now() - account.sentAt < FRESH_FOR && wall.now() - account.sentAtWall < FRESH_FOR;',
         becomes: 'account.isOpen;',
       },
     ],
@@ -169,8 +169,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
-        line: 'if (!isRepeated) perform(life, account, call, now);',
-        becomes: 'perform(life, account, call, now);',
+        line: 'if (!isRepeated) perform(store, account, call, now);',
+        becomes: 'perform(store, account, call, now);',
       },
     ],
   },
@@ -214,7 +214,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
-        line: 'requeue(account, { row: toCorrection(charge, account.now()), endedAt: clock.now() });',
+        line: 'requeue(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });',
         becomes: ';',
       },
     ],
@@ -319,8 +319,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
-        line: 'return call.epoch === life.epoch ?',
-        becomes: 'return life.epoch > 0 ?',
+        line: 'return call.epoch === store.epoch ?',
+        becomes: 'return store.epoch > 0 ?',
       },
     ],
   },
@@ -339,7 +339,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a closed account whose calls are still done',
     scenario: { faults: { sleep: 1 } },
-    edits: [{ file: `${MEMORY}/counter-store.ts`, line: ': known.isMarked || known.isFinished;', becomes: ': false;' }],
+    edits: [
+      { file: `${MEMORY}/counter-store.ts`, line: ': existing.isFrozen || existing.isFinished;', becomes: ': false;' },
+    ],
   },
   {
     name: 'a closed account whose batches are still booked',
@@ -347,7 +349,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scenario: { faults: { sleep: 1 } },
     edits: [
       {
-        file: `${DOUBLES}/account-books.ts`,
+        file: `${DOUBLES}/ledger-database.ts`,
         line: "return isClosed && account.batch > booked ? 'closed' : 'booked';",
         becomes: "return 'booked';",
       },
@@ -358,7 +360,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scenario: { faults: { vanish: 1 } },
     edits: [
       {
-        file: `${DOUBLES}/account-books.ts`,
+        file: `${DOUBLES}/ledger-database.ts`,
         line: 'expiredEntries({ account, ...closing }, row.booked, drawn)',
         becomes: 'expiredEntries({ account, ...closing }, 0, drawn)',
       },
@@ -369,7 +371,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     from: 100,
     scenario: { faults: { clock: 1, sweep: 1 } },
     edits: [
-      { file: `${DOUBLES}/account-books.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },
+      { file: `${DOUBLES}/ledger-database.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },
     ],
   },
   {

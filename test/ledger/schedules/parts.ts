@@ -1,12 +1,12 @@
 // Parts that processes share: a store that can be wiped and set back to any earlier step, and PostgreSQL.
 
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../doubles/account-books.ts';
-import { createMemoryBooks, type MemoryBooks } from '../../doubles/books.ts';
 import { createMemoryEpochs } from '../../doubles/epochs.ts';
+import { createMemoryLedgerDatabase, type MemoryLedgerDatabase } from '../../doubles/ledger-database.ts';
+import { createMemoryLedgerRows, type MemoryLedgerRows } from '../../doubles/ledger-rows.ts';
 
 export interface ForgetfulStore {
   readonly accounts: CounterStore;
@@ -20,10 +20,10 @@ export interface ForgetfulStore {
   set(by: Millis): void;
 }
 
-interface Done {
+interface Step {
   readonly at: Millis;
   readonly isStep: boolean;
-  again(accounts: CounterStore): unknown;
+  repeat(accounts: CounterStore): unknown;
 }
 
 /**
@@ -41,10 +41,10 @@ export function createForgetfulStore(now: () => Millis, onMarked: (account: stri
       return replayed ?? latest;
     },
   };
-  let inner = createMemoryAccounts({ clock, epoch: 0 });
-  let done: Done[] = [];
+  let inner = createMemoryCounterStore({ clock, epoch: 0 });
+  let done: Step[] = [];
   const run = <T>(isStep: boolean, work: (accounts: CounterStore) => Promise<T>): Promise<T> => {
-    done.push({ at: clock.now(), isStep, again: work });
+    done.push({ at: clock.now(), isStep, repeat: work });
     return work(inner);
   };
   const accounts: CounterStore = {
@@ -68,14 +68,14 @@ export function createForgetfulStore(now: () => Millis, onMarked: (account: stri
     now: clock.now,
     wipe() {
       done = [];
-      inner = createMemoryAccounts({ clock, epoch: 0 });
+      inner = createMemoryCounterStore({ clock, epoch: 0 });
     },
     steps: () => done.filter(({ isStep }) => isStep).length,
     restore(steps) {
       const places = done.flatMap(({ isStep }, place) => (isStep ? [place] : []));
       done = done.slice(0, places.at(-steps) ?? 0);
-      inner = createMemoryAccounts({ clock, epoch: 0 });
-      for (const { at, again } of done) {
+      inner = createMemoryCounterStore({ clock, epoch: 0 });
+      for (const { at, repeat: again } of done) {
         replayed = at;
         void again(inner);
       }
@@ -88,9 +88,9 @@ export function createForgetfulStore(now: () => Millis, onMarked: (account: stri
 }
 
 export interface SharedDatabase {
-  readonly books: MemoryAccountBooks;
+  readonly database: MemoryLedgerDatabase;
   readonly epochs: Epochs;
-  readonly entries: MemoryBooks['entries'];
+  readonly ledgerRows: MemoryLedgerRows['all'];
   /** Whether the epoch is open. */
   isOpen(): boolean;
   /** The epoch that each process has joined. */
@@ -99,14 +99,14 @@ export interface SharedDatabase {
 
 /** `onOpen`: an epoch is open. */
 export function createSharedDatabase(now: () => Millis, onOpen: (epoch: number) => void): SharedDatabase {
-  const of = createMemoryBooks();
+  const ledgerRows = createMemoryLedgerRows();
   const epochs = createMemoryEpochs({ clock: { now } });
   const joined = new Map<string, number>();
   return {
     joined,
-    entries: of.entries,
+    ledgerRows: ledgerRows.all,
     isOpen: () => epochs.current().isOpen,
-    books: createMemoryAccountBooks({ epochs, books: of }),
+    database: createMemoryLedgerDatabase({ epochs, ledgerRows }),
     epochs: {
       ...epochs,
       beat(process, epoch) {

@@ -46,7 +46,7 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
 }
 
 const entriesOf = ({ shared }: Course, { name }: Request): ReadonlyArray<LedgerRow> =>
-  shared.database.entries().filter(({ model }) => model === name);
+  shared.database.ledgerRows().filter(({ model }) => model === name);
 const sum = (costs: ReadonlyArray<{ readonly cost: bigint }>): bigint =>
   costs.reduce((all, { cost }) => all + cost, 0n);
 const isGone = ({ vanished }: Course, { gateway }: Request): boolean => gateway !== undefined && vanished.has(gateway);
@@ -81,7 +81,7 @@ function verifyRequest(course: Course, request: Request): string[] {
 async function chargesOf({ shared }: Course) {
   const { owners, database } = shared;
   const all = [...owners].map(async ([account, process]) => {
-    const charges = await database.books.charges([account]);
+    const charges = await database.database.charges([account]);
     return charges.map((charge) => ({ ...charge, process }));
   });
   return (await Promise.all(all)).flat();
@@ -122,13 +122,13 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
 
 async function verifyCounters(course: Course): Promise<string[]> {
   const { shared, scopes, scenario } = course;
-  const entries = shared.database.entries();
+  const entries = shared.database.ledgerRows();
   const counters = new Map(
     entries.flatMap(({ scopeWindows }) => scopeWindows.map((of) => [counterKey(of), of] as const)),
   );
   for (const scope of scopes) counters.set(counterKey(counterOf(course, scope)), counterOf(course, scope));
   const all = [...counters.values()];
-  const sums = await shared.database.books.sums(all);
+  const sums = await shared.database.database.sums(all);
   const shown = await shared.store.accounts.read(all);
   return all.flatMap((of, at) => {
     const wrong: string[] = [];
@@ -173,7 +173,7 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
   if (gateway === undefined) return ['no process lives'];
   const wrong: string[] = [];
   for (const scope of scopes) {
-    const [spend] = await shared.database.books.sums([counterOf(course, scope)]);
+    const [spend] = await shared.database.database.sums([counterOf(course, scope)]);
     const left = BigInt(scope.budget?.limit ?? 0) - (spend?.spent ?? 0n);
     if (left <= 0n) continue;
     const tried: string[] = [];

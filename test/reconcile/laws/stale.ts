@@ -19,7 +19,7 @@ export function createLaggingLists() {
     return {
       ...memory,
       list,
-      visit: async (resource, selection, told) => told(await list(resource, selection)),
+      listPages: async (resource, selection, told) => told(await list(resource, selection)),
       create: (resource, object) => {
         remember(resource);
         return memory.create(resource, object);

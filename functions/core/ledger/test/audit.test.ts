@@ -38,20 +38,20 @@ describe('an audit', () => {
     }
     await scenario.time.advance(3000);
     expect(scenario.counted.get(differences)).toBe(0);
-    const sum = scenario.entries.entries().reduce((all, { cost }) => all + cost, 0n);
+    const sum = scenario.ledgerRows.all().reduce((all, { cost }) => all + cost, 0n);
     expect(await scenario.spent(one, wide)).toBe(sum);
   });
 
   test('that finds its counters booked in at each attempt says so', async () => {
     await one.settle(await scenario.take(one, 30n, key), settlementOf(25n));
     await scenario.time.advance(500);
-    const { part } = scenario.books;
+    const { part } = scenario.database;
     let booked = 0;
     const rows: typeof part.rows = async (accounts) => {
       booked += 1;
       return new Map(accounts.map((id) => [id, { booked, number: 1, isClosed: false, isCharged: false }]));
     };
-    scenario.books.part = { ...part, rows };
+    scenario.database.part = { ...part, rows };
     await scenario.ended(one.maintain());
     expect(scenario.counted.get('gateway_operator_ledger_failures_total')).toBe(1);
     expect(scenario.log.lines.map(({ message }) => message)).toContainEqual(
@@ -63,10 +63,10 @@ describe('an audit', () => {
     const settled = await scenario.take(one, 30n, key);
     await one.settle(settled, settlementOf(25n));
     await scenario.time.advance(500);
-    const [entry] = scenario.entries.entries();
+    const [entry] = scenario.ledgerRows.all();
     if (entry === undefined) throw new Error('nothing was booked');
     // An entry that the store was never told of.
-    scenario.entries.insert([{ ...entry, id: idAt(scenario.time.clock.now()), cost: 20n }]);
+    scenario.ledgerRows.insert([{ ...entry, id: idAt(scenario.time.clock.now()), cost: 20n }]);
     expect(await scenario.spent(one, key)).toBe(25n);
     await scenario.ended(one.maintain());
     expect(await scenario.spent(one, key)).toBe(45n);
@@ -77,10 +77,10 @@ describe('an audit', () => {
   test('repairs the counter of a key that now spends in another instance without a report', async () => {
     await one.settle(await scenario.take(one, 30n, key), settlementOf(25n));
     await scenario.time.advance(500);
-    const [entry] = scenario.entries.entries();
+    const [entry] = scenario.ledgerRows.all();
     if (entry === undefined) throw new Error('nothing was booked');
-    scenario.entries.moved('key', 'instance-2');
-    scenario.entries.insert([{ ...entry, id: idAt(scenario.time.clock.now()), cost: 40n }]);
+    scenario.ledgerRows.moveScope('key', 'instance-2');
+    scenario.ledgerRows.insert([{ ...entry, id: idAt(scenario.time.clock.now()), cost: 40n }]);
     await scenario.ended(one.maintain());
     expect(await scenario.spent(one, key)).toBe(65n);
     expect(scenario.counted.get(differences)).toBe(0);

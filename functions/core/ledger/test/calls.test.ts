@@ -25,7 +25,7 @@ describe('two thousand counters in a tick', () => {
     await scenario.time.advance(2000);
     expect(most()).toBeLessThanOrEqual(MAX_COUNTERS);
     expect(Math.max(...scenario.calls.map(({ requests }) => requests.length))).toBeLessThanOrEqual(MAX_REQUESTS);
-    expect(scenario.entries.entries()).toHaveLength(2000);
+    expect(scenario.ledgerRows.all()).toHaveLength(2000);
     expect(await scenario.spent(ledger, team)).toBe(14_000n);
     for (const key of [0, 999, 1999]) expect(await scenario.spent(ledger, keys[key] ?? team)).toBe(7n);
   });

@@ -21,10 +21,10 @@ beforeEach(async () => {
   one = await scenario.start();
 });
 
-const booked = () => scenario.entries.entries().map(({ kind, cost }) => [kind, cost]);
+const booked = () => scenario.ledgerRows.all().map(({ kind, cost }) => [kind, cost]);
 const logged = () =>
   scenario.log.lines.map(({ level, fields: { instance: _, account: __, accounts: ___, ...rest } }) => [level, rest]);
-const sum = (): bigint => scenario.entries.entries().reduce((all, { cost }) => all + cost, 0n);
+const sum = (): bigint => scenario.ledgerRows.all().reduce((all, { cost }) => all + cost, 0n);
 const outcomeOf = async (ledger: StartableLedger, amount: bigint): Promise<string> =>
   (await scenario.tryReservation(ledger, requestOf(amount, key))).outcome;
 
@@ -49,11 +49,11 @@ describe('a process that died with its disk', () => {
     const mortal = await scenario.start(process);
     await mortal.settle(await scenario.take(mortal, 20n, key), settlementOf(20n));
     await scenario.time.advance(500);
-    scenario.books.behaviour = 'refuses';
+    scenario.database.behaviour = 'refuses';
     await mortal.settle(await scenario.take(mortal, 30n, key), settlementOf(25n));
     await scenario.time.advance(200);
     process.is.dead = true;
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     await scenario.time.advance(25 * SECOND);
     expect(booked()).toEqual([
       ['settled', 20n],
@@ -66,10 +66,10 @@ describe('a process that died with its disk', () => {
     const process = createProcess();
     const mortal = await scenario.start(process);
     await mortal.settle(await scenario.take(mortal, 20n, key), settlementOf(20n));
-    scenario.books.behaviour = 'loses';
+    scenario.database.behaviour = 'loses';
     await scenario.time.advance(300);
     process.is.dead = true;
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     await scenario.time.advance(25 * SECOND);
     expect(booked()).toEqual([['settled', 20n]]);
     expect(await scenario.spent(one, key)).toBe(20n);
@@ -94,9 +94,9 @@ describe('a process that died with its disk', () => {
       await scenario.take(await scenario.start(process), 30n, key);
       await scenario.time.advance(50);
       process.is.dead = true;
-      scenario.books.behaviour = behaviour;
+      scenario.database.behaviour = behaviour;
       await scenario.time.advance(25 * SECOND);
-      scenario.books.behaviour = 'up';
+      scenario.database.behaviour = 'up';
       await scenario.time.advance(5 * SECOND);
       expect(booked()).toEqual([['expired', 30n]]);
       expect(await scenario.spent(one, key)).toBe(30n);
@@ -258,10 +258,10 @@ test.each([
   void two.settle(reservation, settlementOf(60n));
   await scenario.ended(two.close());
   scenario.store.behaviour = 'up';
-  const { part } = scenario.books;
-  scenario.books.part = { ...part, ...broken };
+  const { part } = scenario.database;
+  scenario.database.part = { ...part, ...broken };
   await scenario.time.advance(30 * SECOND);
-  scenario.books.part = part;
+  scenario.database.part = part;
   expect(await outcomeOf(one, 41n)).not.toBe('reserved');
   await scenario.time.advance(5 * SECOND);
   expect(await scenario.spent(one, key)).toBe(60n);

@@ -30,9 +30,9 @@ const pace = (millis: () => number): void => {
 
 describe('a request is refused within a second of its arrival when a part does not answer:', () => {
   test('the store, the database', async () => {
-    scenario.books.behaviour = 'hangs';
+    scenario.database.behaviour = 'hangs';
     expect(await answerTo(1n)).toMatchObject(unavailable);
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     await scenario.time.advance(3000);
     expect(await answerTo(1n)).toMatchObject({ outcome: 'reserved' });
     scenario.store.behaviour = 'hangs';

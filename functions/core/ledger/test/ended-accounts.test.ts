@@ -3,16 +3,16 @@ import { idAt } from '../../ports/test/ledger-row.fixture.ts';
 import { createScenario, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 test('a counter is audited although an account has just ended in it', async () => {
-  const { entries, ended, start, store, time } = createScenario();
+  const { ledgerRows, ended, start, store, time } = createScenario();
   const first = await start();
   const reservation = heldOf((await ended(first.reserve(requestOf(30n, scopeOf('key-1', 1000n))))).value);
   await first.settle(reservation, settlementOf(25n));
   await time.advance(500);
   await ended(first.close());
 
-  const [entry] = entries.entries();
+  const [entry] = ledgerRows.all();
   if (entry === undefined) throw new Error('nothing was booked');
-  entries.insert([{ ...entry, id: idAt(time.clock.now()), cost: 40n }]);
+  ledgerRows.insert([{ ...entry, id: idAt(time.clock.now()), cost: 40n }]);
   const second = await start();
   await ended(second.maintain());
   expect(await store.part.read(reservation.scopeWindows)).toMatchObject([{ spent: 65n }]);

@@ -36,10 +36,10 @@ async function replays(scenario: Scenario, folder: MemoryFolder): Promise<void> 
   const process = createProcess();
   const before = await scenario.start(process, folder);
   const [settled] = [await scenario.take(before, 10n, key), await scenario.take(before, 20n, other)];
-  scenario.database('hangs');
+  scenario.setPostgres('hangs');
   await scenario.ended(before.settle(settled, settlementOf(3n)));
   process.is.dead = true;
-  scenario.database('up');
+  scenario.setPostgres('up');
   const lost = createProcess();
   await scenario.take(await scenario.start(lost), 5n, other);
   lost.is.dead = true;
@@ -155,11 +155,11 @@ async function longCourse(method: string, failure: Failure, end: 'works again' |
   await scenario.time.advance(60_000);
   expect(scenario.time.armed(), what).toBe(0);
   await scenario.ended((await scenario.start(IMMORTAL, folder)).flush());
-  const sum = scenario.entries.entries().reduce((all, { cost }) => all + cost, 0n);
+  const sum = scenario.ledgerRows.all().reduce((all, { cost }) => all + cost, 0n);
   expect(sum, what).toBeGreaterThanOrEqual(completed.reduce((all, cost) => all + cost, 0n));
 }
 
-const charged = ({ scenario }: Course): bigint => scenario.entries.entries().reduce((sum, { cost }) => sum + cost, 0n);
+const charged = ({ scenario }: Course): bigint => scenario.ledgerRows.all().reduce((sum, { cost }) => sum + cost, 0n);
 
 test.each<Failure>(['throws', 'rejects', 'loses'])(
   'whichever step of a process %s, once, its replies are charged, requests are admitted again, nothing runs after its end, and the failure is reported',
@@ -177,7 +177,7 @@ test.each<Failure>(['throws', 'rejects', 'loses'])(
       if (one.completed.size === whole.completed.size) expect(charged(one), what).toBe(expected);
       for (const [id, cost] of one.completed)
         expect(
-          one.scenario.entries.entries().filter((entry) => entry.id === id && entry.kind === 'settled'),
+          one.scenario.ledgerRows.all().filter((entry) => entry.id === id && entry.kind === 'settled'),
           what,
         ).toMatchObject([{ cost }]);
       const lines = one.scenario.log.lines.filter(({ level }) => level !== 'info').map((line) => JSON.stringify(line));

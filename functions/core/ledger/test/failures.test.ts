@@ -22,7 +22,7 @@ beforeEach(async () => {
   ledger = await scenario.start(IMMORTAL, scenario.folder);
 });
 
-const costs = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const costs = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 const problems = (): string[] =>
   scenario.log.lines
     .filter(({ level }) => level !== 'info')
@@ -42,7 +42,7 @@ describe('a ledger that is closed', () => {
     'does nothing any more, whatever was under way, while PostgreSQL %s',
     async (behaviour) => {
       const reservation = await scenario.take(ledger, 10n, key);
-      scenario.database(behaviour);
+      scenario.setPostgres(behaviour);
       await scenario.ended(ledger.settle(reservation, settlementOf(5n)));
       await scenario.time.advance(500);
       await scenario.ended(ledger.close());
@@ -51,7 +51,7 @@ describe('a ledger that is closed', () => {
       const counted = new Map(scenario.counted);
       await scenario.time.advance(60_000);
       // What hangs in the part itself is the double's, which asks every 10 ms whether it is up again.
-      scenario.database('up');
+      scenario.setPostgres('up');
       await scenario.time.advance(1000);
       expect(scenario.time.armed()).toBe(0);
       expect(scenario.counted).toEqual(counted);

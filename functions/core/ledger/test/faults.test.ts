@@ -32,7 +32,7 @@ function watch(held: Promise<Result<Reservation, ReservationRefusal>>): { now: s
   return seen;
 }
 
-const booked = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const booked = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 
 test('a request that waits over the edge of a window is held to the limit of the next one', async () => {
   const month = 30 * 86_400_000;
@@ -60,7 +60,7 @@ test('escrow that is granted after its request gave up goes back', async () => {
 });
 
 test('while PostgreSQL is silent the store is not asked over and over for what must be loaded first', async () => {
-  scenario.books.behaviour = 'hangs';
+  scenario.database.behaviour = 'hangs';
   void ledger.reserve(requestOf(1n, scopeOf('key', 100n)));
   const before = scenario.calls.length;
   await scenario.time.advance(800);
@@ -122,13 +122,13 @@ describe('a store that is wiped', () => {
     scenario.store.behaviour = 'refuses';
     void ledger.settle(one, settlementOf(1n));
     await scenario.time.advance(50);
-    const { part } = scenario.books;
+    const { part } = scenario.database;
     const bookBatch: LedgerDatabase['bookBatch'] = async (batch) => {
       const outcomeOfBatch = await part.bookBatch(batch);
       if (batch.account === undefined) void ledger.settle(other, settlementOf(2n));
       return outcomeOfBatch;
     };
-    scenario.books.part = { ...part, bookBatch };
+    scenario.database.part = { ...part, bookBatch };
     scenario.wipe();
     scenario.store.behaviour = 'up';
     await scenario.time.advance(5000);

@@ -93,7 +93,7 @@ describe('process and disk are lost together: what was charged covers every comp
     process.is.dead = true;
     const owed = completed;
     await scenario.time.advance(25_000);
-    const booked = scenario.entries.entries().reduce((sum, { cost }) => sum + cost, 0n);
+    const booked = scenario.ledgerRows.all().reduce((sum, { cost }) => sum + cost, 0n);
     expect(booked).toBeGreaterThanOrEqual(owed);
     expect(await scenario.spent(other, key)).toBe(booked);
   });

@@ -39,7 +39,7 @@ const event = fc.record({
       'grow',
       'progress',
       'kill',
-      'books',
+      'database',
       'wait',
     ] as const),
   ),
@@ -47,7 +47,7 @@ const event = fc.record({
   share: fc.nat(700),
   minAmount: fc.nat(700),
   which: fc.nat(3),
-  books: fc.constantFrom<Behaviour>('up', 'refuses', 'loses'),
+  database: fc.constantFrom<Behaviour>('up', 'refuses', 'loses'),
 });
 type Event = typeof event extends fc.Arbitrary<infer T> ? T : never;
 
@@ -128,7 +128,7 @@ async function kill(stage: Stage): Promise<void> {
   stage.process.is.dead = true;
   for (const flight of naive.flights) charge(naive, flight, flight.known ?? flight.amount);
   scenario.wipe();
-  scenario.books.behaviour = 'up';
+  scenario.database.behaviour = 'up';
   stage.process = createProcess();
   stage.ledger = await scenario.start(stage.process, scenario.folder);
 }
@@ -139,9 +139,9 @@ async function play(stage: Stage, happening: Event): Promise<void> {
   if (happening.kind === 'reserve') return reservation(stage, happening);
   if (happening.kind === 'kill') return kill(stage);
   if (happening.kind === 'wait') return scenario.time.advance(happening.share);
-  if (happening.kind === 'books') {
+  if (happening.kind === 'database') {
     // A counter cannot be loaded while PostgreSQL is away, so every scope is loaded at the start.
-    scenario.books.behaviour = happening.books;
+    scenario.database.behaviour = happening.database;
     return;
   }
   if (flight === undefined) return;
@@ -183,11 +183,11 @@ test('after any events in any order each scope’s spend equals a naive count, i
       await isTrue(stage);
       for (const happening of events) {
         // After 30 s without PostgreSQL every request is refused; outage.test.ts shows it.
-        if (scenario.books.behaviour !== 'up' && happening.kind === 'progress') scenario.books.behaviour = 'up';
+        if (scenario.database.behaviour !== 'up' && happening.kind === 'progress') scenario.database.behaviour = 'up';
         await play(stage, happening);
         if (happening.kind === 'kill') await isTrue(stage);
       }
-      scenario.books.behaviour = 'up';
+      scenario.database.behaviour = 'up';
       await isTrue(stage);
       for (const flight of stage.naive.flights) {
         await stage.ledger.release(flight.reservation);
@@ -196,15 +196,15 @@ test('after any events in any order each scope’s spend equals a naive count, i
       await scenario.ended(stage.ledger.close());
       const bookedOf = (scope: string): Nano =>
         sum(
-          scenario.entries
-            .entries()
+          scenario.ledgerRows
+            .all()
             .filter(({ scopeWindows }) => scopeWindows.some(({ scopeId }) => scopeId === scope))
             .map(({ cost }) => cost),
         );
       expect(['a', 'b', 'c'].map(bookedOf)).toEqual(stage.naive.spent);
     },
   );
-  const first: Event = { kind: 'reserve', scopes: [2], share: 10, minAmount: 0, which: 0, books: 'up' };
+  const first: Event = { kind: 'reserve', scopes: [2], share: 10, minAmount: 0, which: 0, database: 'up' };
   const freeSoFar: Array<Event> = [first, { ...first, kind: 'progress', share: 0 }, { ...first, kind: 'kill' }];
   await fc.assert(property, { numRuns: runs(100), examples: [[100n, freeSoFar]] });
 });

@@ -18,7 +18,7 @@ beforeEach(() => {
 });
 
 const rebuilds = (): number => scenario.counted.get('gateway_operator_ledger_rebuilds_total') ?? 0;
-const costs = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const costs = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 const sum = (): bigint => costs().reduce((all, cost) => all + cost, 0n);
 const tryReservation = (ledger: Parameters<Scenario['tryReservation']>[0], amount: bigint) =>
   scenario.tryReservation(ledger, requestOf(amount, key));

@@ -22,7 +22,7 @@ beforeEach(async () => {
 const tryReservation = (amount: bigint) => scenario.tryReservation(ledger, requestOf(amount, key));
 const settleOne = async (cost: bigint): Promise<void> =>
   (await scenario.ended(ledger.settle(await scenario.take(ledger, cost, key), settlementOf(cost)))).value;
-const costs = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const costs = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 const sum = (): bigint => costs().reduce((all, cost) => all + cost, 0n);
 const requestsIn = () => scenario.folder.records.filter(({ type }) => type !== 'account');
 
@@ -126,12 +126,12 @@ describe('a database that', () => {
   test.each(['refuses', 'hangs'] as const)(
     '%s while a budget is unknown: 503 within a second, never an admission, and holds work again when it does',
     async (behaviour) => {
-      scenario.books.behaviour = behaviour;
+      scenario.database.behaviour = behaviour;
       scenario.calls.length = 0;
       expect(await tryReservation(1n)).toMatchObject({ outcome: 'unavailable', millis: 900 });
       // A counter that is being loaded is not asked for again and again.
       expect(scenario.calls.length).toBeLessThanOrEqual(8);
-      scenario.books.behaviour = 'up';
+      scenario.database.behaviour = 'up';
       await scenario.time.advance(3000);
       expect(await tryReservation(1n)).toMatchObject({ outcome: 'reserved' });
     },
@@ -139,7 +139,7 @@ describe('a database that', () => {
 
   test('is away while one budget is unknown delays no request of another', async () => {
     await settleOne(1n);
-    scenario.books.behaviour = 'hangs';
+    scenario.database.behaviour = 'hangs';
     const unknown = ledger.reserve(requestOf(1n, scopeOf('unknown', 10n)));
     await scenario.time.advance(50);
     expect((await tryReservation(1n)).millis).toBeLessThanOrEqual(10);
@@ -149,7 +149,7 @@ describe('a database that', () => {
   test('is away for a while: known budgets work for 30 s, then 503, then everything is booked once', async () => {
     await settleOne(1n);
     await scenario.ended(ledger.flush());
-    scenario.books.behaviour = 'refuses';
+    scenario.database.behaviour = 'refuses';
     for (let second = 0; second < 20; second += 1) {
       await settleOne(1n);
       await scenario.time.advance(1000);
@@ -157,7 +157,7 @@ describe('a database that', () => {
     expect(await tryReservation(1n)).toMatchObject({ outcome: 'reserved' });
     await scenario.time.advance(11_000);
     expect(await tryReservation(1n)).toMatchObject({ outcome: 'unavailable', millis: 0 });
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     await scenario.time.advance(6000);
     expect(await tryReservation(1n)).toMatchObject({ outcome: 'reserved' });
     expect(costs()).toHaveLength(21);
@@ -171,7 +171,7 @@ describe('a database that', () => {
       await settleOne(1n);
       await scenario.ended(ledger.flush());
       expect(gauges()).toEqual([0, 0]);
-      scenario.books.behaviour = behaviour;
+      scenario.database.behaviour = behaviour;
       await settleOne(1n);
       await settleOne(1n);
       await scenario.time.advance(20_000);
@@ -179,7 +179,7 @@ describe('a database that', () => {
       expect(depth).toBe(2);
       expect(age).toBeGreaterThanOrEqual(19);
       expect(age).toBeLessThanOrEqual(20);
-      scenario.books.behaviour = 'up';
+      scenario.database.behaviour = 'up';
       await scenario.time.advance(6000);
       expect(gauges()).toEqual([0, 0]);
     },
@@ -196,34 +196,34 @@ describe('a database that', () => {
 
   test.each(['loses', 'hangs'] as const)('%s answers: no entry is there twice, none is missing', async (behaviour) => {
     await settleOne(1n);
-    scenario.books.behaviour = behaviour;
+    scenario.database.behaviour = behaviour;
     for (let each = 0; each < 5; each += 1) {
       await settleOne(2n);
       await scenario.time.advance(3000);
     }
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     await scenario.time.advance(11_000);
     expect(costs()).toEqual([1n, 2n, 2n, 2n, 2n, 2n]);
     const { scopeWindows } = await scenario.take(ledger, 1n, key);
-    expect(await scenario.books.part.sums(scopeWindows)).toMatchObject([{ spent: 11n }]);
+    expect(await scenario.database.part.sums(scopeWindows)).toMatchObject([{ spent: 11n }]);
   });
 
   test('may have booked a batch whose answer was lost: a counter loaded then counts it once', async () => {
     const longer = scopeOf('key', 100n, { budget: { limit: '100', duration: '31d', alignment: 'Rolling' } });
     await settleOne(40n);
-    scenario.books.behaviour = 'loses';
+    scenario.database.behaviour = 'loses';
     await scenario.time.advance(150);
     expect(costs()).toHaveLength(1);
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     const start = Date.UTC(2026, 0, 1);
-    scenario.entries.recount({ scopeId: 'key', window: { start, end: start + 31 * 86_400_000 } });
+    scenario.ledgerRows.recount({ scopeId: 'key', window: { start, end: start + 31 * 86_400_000 } });
     await scenario.take(ledger, 1n, longer);
     expect(await scenario.spent(ledger, longer)).toBe(40n);
   });
 
   test('rejects an entry: the rest is booked, the ledger continues, and the log reports it', async () => {
-    const { insert } = scenario.entries;
-    Object.assign(scenario.entries, {
+    const { insert } = scenario.ledgerRows;
+    Object.assign(scenario.ledgerRows, {
       insert: (entries: Parameters<typeof insert>[0]) => {
         insert(entries.slice(1));
         return entries.slice(0, 1).map(({ id }) => id);
@@ -240,20 +240,20 @@ describe('a database that', () => {
 
   test('is away makes a flush fail with a message', async () => {
     await settleOne(1n);
-    scenario.books.behaviour = 'refuses';
+    scenario.database.behaviour = 'refuses';
     await expect(ledger.flush()).rejects.toThrow('booking entries in PostgreSQL');
   });
 
   test('closes the account while a flush is under way makes the flush wait, or fail: it never says what is not true', async () => {
     await settleOne(1n);
-    const { bookBatch } = scenario.books.part;
-    Object.assign(scenario.books.part, { bookBatch: async () => ({ outcome: 'closed', rejected: [] }) });
+    const { bookBatch } = scenario.database.part;
+    Object.assign(scenario.database.part, { bookBatch: async () => ({ outcome: 'closed', rejected: [] }) });
     const flushed = ledger.flush().then(
       () => 'flushed',
       () => 'failed',
     );
     await scenario.time.advance(10);
-    Object.assign(scenario.books.part, { bookBatch });
+    Object.assign(scenario.database.part, { bookBatch });
     const said = (await scenario.ended(flushed)).value;
     expect(said === 'failed' || sum() === 1n).toBe(true);
     await scenario.time.advance(1000);
@@ -274,13 +274,13 @@ describe('a journal that cannot be written', () => {
   test('breaks off the reply when PostgreSQL is away too, and books it later', async () => {
     const reservation = await scenario.take(ledger, 100n, key);
     scenario.journal.behaviour = 'refuses';
-    scenario.books.behaviour = 'refuses';
+    scenario.database.behaviour = 'refuses';
     const settled = ledger.settle(reservation, settlementOf(30n)).then(
       () => 'ended',
       () => 'broken',
     );
     expect((await scenario.ended(settled)).value).toBe('broken');
-    scenario.books.behaviour = 'up';
+    scenario.database.behaviour = 'up';
     await scenario.time.advance(2000);
     expect(costs()).toEqual([30n]);
   });
@@ -315,7 +315,7 @@ describe('a journal that cannot be written', () => {
 });
 
 test('requests are refused until the start has succeeded', async () => {
-  scenario.database('refuses');
+  scenario.setPostgres('refuses');
   const another = scenario.process();
   void another.start().catch(() => undefined);
   expect(await scenario.tryReservation(another, requestOf(1n, key))).toMatchObject({ outcome: 'unavailable' });
@@ -324,7 +324,7 @@ test('requests are refused until the start has succeeded', async () => {
 test('more than a hundred thousand unbooked entries mean that PostgreSQL is away', async () => {
   const free = scopeOf('free');
   await settleOne(1n);
-  scenario.books.behaviour = 'refuses';
+  scenario.database.behaviour = 'refuses';
   for (let done = 0; done < 100_000; done += 2000) {
     const reservations = await scenario.ended(
       Promise.all(Array.from({ length: 2000 }, () => ledger.reserve(requestOf(0n, free)))),

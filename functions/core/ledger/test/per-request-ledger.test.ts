@@ -17,18 +17,18 @@ function createVisits() {
 }
 
 test('a visit books its entry when its request has ended, once', async () => {
-  const { entries, ended, store, time, visit } = createVisits();
+  const { ledgerRows, ended, store, time, visit } = createVisits();
   const { ledger, reservation } = await visit();
   await ended(ledger.settle(reservation, settlementOf(25n)));
   await time.advance(500);
-  expect(entries.entries()).toEqual([]);
+  expect(ledgerRows.all()).toEqual([]);
   await ended(ledger.close());
-  expect(entries.entries()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
+  expect(ledgerRows.all()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
 test('visits that died are charged their sizes when their leases have ended, once, by the visits after them', async () => {
-  const { entries, ended, store, time, visit } = createVisits();
+  const { ledgerRows, ended, store, time, visit } = createVisits();
   let isAlive = true;
   for (let dying = 0; dying < 3; dying += 1) await visit(() => isAlive);
   isAlive = false;
@@ -38,7 +38,7 @@ test('visits that died are charged their sizes when their leases have ended, onc
     await time.advance(100);
     await ended(ledger.release(reservation).then(() => ledger.close()));
   }
-  expect(entries.entries()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
+  expect(ledgerRows.all()).toMatchObject(Array(3).fill({ kind: 'expired', cost: 30n }));
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 
@@ -74,7 +74,7 @@ test('a visit is one call before its request and at most two after it, and leave
 });
 
 test('a visit that outlives a lease renews it with a call every five seconds, and nobody else charges it', async () => {
-  const { calls, entries, ended, store, time, visit } = createVisits();
+  const { calls, ledgerRows, ended, store, time, visit } = createVisits();
   const { ledger, reservation } = await visit();
   calls.length = 0;
   await time.advance(60_000);
@@ -85,12 +85,12 @@ test('a visit that outlives a lease renews it with a call every five seconds, an
   await ended(other.ledger.release(other.reservation).then(() => other.ledger.close()));
   await ended(ledger.settle(reservation, settlementOf(25n)));
   await ended(ledger.close());
-  expect(entries.entries()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
+  expect(ledgerRows.all()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
   expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 25n, reserved: 0n }]);
 });
 
 test('a visit whose reservation grows is one more call, and is charged whole where it dies', async () => {
-  const { calls, entries, ended, store, time, visit } = createVisits();
+  const { calls, ledgerRows, ended, store, time, visit } = createVisits();
   let isAlive = true;
   const { ledger, reservation } = await visit(() => isAlive);
   calls.length = 0;
@@ -102,15 +102,15 @@ test('a visit whose reservation grows is one more call, and is charged whole whe
   const next = await visit();
   await time.advance(100);
   await ended(next.ledger.release(next.reservation).then(() => next.ledger.close()));
-  expect(entries.entries()).toMatchObject([{ kind: 'expired', cost: 50n }]);
+  expect(ledgerRows.all()).toMatchObject([{ kind: 'expired', cost: 50n }]);
 });
 
 test('a visit whose request was released books nothing and leaves nothing', async () => {
-  const { entries, ended, store, visit } = createVisits();
+  const { ledgerRows, ended, store, visit } = createVisits();
   const { ledger, reservation } = await visit();
   await ledger.release(reservation);
   await ended(ledger.close());
-  expect(entries.entries()).toEqual([]);
+  expect(ledgerRows.all()).toEqual([]);
   expect(await store.part.accounts(false, 10)).toEqual([]);
 });
 

@@ -19,7 +19,7 @@ beforeEach(() => {
 });
 
 const rebuilds = (): number => scenario.counted.get('gateway_operator_ledger_rebuilds_total') ?? 0;
-const costs = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const costs = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 const sum = (): bigint => costs().reduce((all, cost) => all + cost, 0n);
 const tryReservation = (ledger: Parameters<Scenario['tryReservation']>[0], amount: bigint) =>
   scenario.tryReservation(ledger, requestOf(amount, key));
@@ -135,7 +135,7 @@ describe('a store that was wiped', () => {
     await scenario.time.advance(3000);
     expect(await tryReservation(two, 61n)).toMatchObject({ outcome: 'exceeded' });
     expect(await scenario.spent(two, key)).toBe(40n);
-    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 40n }]);
+    expect(scenario.ledgerRows.all()).toMatchObject([{ kind: 'settled', cost: 40n }]);
   });
 
   test('frees what was released while it was away', async () => {
@@ -164,7 +164,7 @@ describe('a store that was wiped', () => {
     }
     await scenario.time.advance(3000);
     expect(await scenario.spent(two, key)).toBe(cost);
-    expect(scenario.entries.entries()).toHaveLength(8);
+    expect(scenario.ledgerRows.all()).toHaveLength(8);
     expect(await tryReservation(one, 100n - cost + 1n)).toMatchObject({ outcome: 'exceeded' });
     expect(await tryReservation(one, 100n - cost)).toMatchObject({ outcome: 'reserved' });
   });
@@ -172,12 +172,12 @@ describe('a store that was wiped', () => {
   test('while PostgreSQL is away admits no request, and is rebuilt when PostgreSQL is back', async () => {
     const one = await scenario.start();
     await scenario.take(one, 60n, key);
-    scenario.database('refuses');
+    scenario.setPostgres('refuses');
     scenario.wipe();
     const refused = await tryReservation(one, 1n);
     expect(refused.outcome).toBe('unavailable');
     expect(refused.millis).toBeLessThanOrEqual(1800);
-    scenario.database('up');
+    scenario.setPostgres('up');
     await scenario.time.advance(1500);
     expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'busy' });
     expect(await tryReservation(one, 40n)).toMatchObject({ outcome: 'reserved' });
@@ -204,7 +204,7 @@ describe('a store that was wiped', () => {
     }
     scenario.wipe();
     scenario.store.part = slow(scenario.store.part, scenario.time, () => 7);
-    scenario.books.part = slow(scenario.books.part, scenario.time, () => 11);
+    scenario.database.part = slow(scenario.database.part, scenario.time, () => 11);
     scenario.epochs.part = slow(scenario.epochs.part, scenario.time, () => 5);
     for (const [ledger, reservation] of reservations) {
       await scenario.time.advance(13);
@@ -232,7 +232,7 @@ describe('a request while the store is rebuilt', () => {
   test('is refused within 1.8 s when the database hangs', async () => {
     const one = await scenario.start();
     scenario.wipe();
-    scenario.database('hangs');
+    scenario.setPostgres('hangs');
     const { outcome: came, millis } = await tryReservation(one, 1n);
     expect(came).toBe('unavailable');
     expect(millis).toBeLessThanOrEqual(1800);

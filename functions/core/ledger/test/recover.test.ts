@@ -107,7 +107,7 @@ async function dieAndRecover(step: number, during: boolean, again: number, store
   await last.reserve(requestOf(0n, open));
   await scenario.time.advance(300);
 
-  const entries = scenario.entries.entries();
+  const entries = scenario.ledgerRows.all();
   const names = entries.map(({ id, kind }) => `${kind} ${id}`);
   expect(new Set(names).size).toBe(names.length);
   for (const { id, may } of seen) {
@@ -160,23 +160,23 @@ describe('a start', () => {
   test('fails while PostgreSQL is away, admits nothing, and may be repeated', async () => {
     const scenario = createScenario();
     scenario.folder.records.push(reservation(idOf(1), 10n));
-    scenario.database('refuses');
+    scenario.setPostgres('refuses');
     const ledger = scenario.process();
     await expect(ledger.start()).rejects.toThrow();
     expect((await scenario.tryReservation(ledger, requestOf(1n, key))).outcome).toBe('unavailable');
-    scenario.database('up');
+    scenario.setPostgres('up');
     await scenario.ended(ledger.start());
     await scenario.time.advance(500);
-    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 10n, estimated: true }]);
+    expect(scenario.ledgerRows.all()).toMatchObject([{ kind: 'settled', cost: 10n, estimated: true }]);
     expect((await scenario.tryReservation(ledger, requestOf(1n, key))).outcome).toBe('reserved');
   });
 
   test('that failed continues by itself, and leaves its account for no second one', async () => {
     const scenario = createScenario();
-    scenario.database('refuses');
+    scenario.setPostgres('refuses');
     const ledger = scenario.process();
     await expect(ledger.start()).rejects.toThrow();
-    scenario.database('up');
+    scenario.setPostgres('up');
     await scenario.ended(ledger.start());
     await scenario.time.advance(1000);
     expect(new Set(scenario.calls.map(({ account }) => account)).size).toBe(1);
@@ -185,12 +185,12 @@ describe('a start', () => {
   test('delays the requests that wake the process, and reads of spend', async () => {
     const scenario = createScenario();
     scenario.folder.records.push(reservation(idOf(1), 10n));
-    scenario.database('hangs');
+    scenario.setPostgres('hangs');
     const ledger = scenario.process();
     const started = ledger.start();
     const [held, spent] = [ledger.reserve(requestOf(1n, key)), ledger.spend([key])];
     await scenario.time.advance(500);
-    scenario.database('up');
+    scenario.setPostgres('up');
     await scenario.time.advance(200);
     await started;
     expect([(await held).ok, await spent]).toMatchObject([true, { value: [{ spent: 10n }] }]);
@@ -198,7 +198,7 @@ describe('a start', () => {
 
   test('delays a request no longer than its deadline: 503 within a second of its arrival', async () => {
     const scenario = createScenario();
-    scenario.database('hangs');
+    scenario.setPostgres('hangs');
     const ledger = scenario.process();
     void ledger.start().catch(() => undefined);
     const refusals = [ledger.reserve(requestOf(1n, key)), ledger.reserve({ ...requestOf(1n, key), waited: 300 })];
@@ -220,7 +220,7 @@ describe('a start', () => {
     scenario.folder.records.push(...Array.from({ length: 1800 }, (_, index) => reservation(idOf(index), 2n)));
     const ledger = await scenario.start(IMMORTAL, scenario.folder);
     await scenario.time.advance(1000);
-    expect(scenario.entries.entries()).toHaveLength(1800);
+    expect(scenario.ledgerRows.all()).toHaveLength(1800);
     expect(scenario.folder.records.filter(({ type }) => type === 'reserve')).toEqual([]);
     expect(await scenario.spent(ledger, key)).toBe(3600n);
   });
@@ -233,10 +233,10 @@ describe('a start', () => {
     const { scopeWindows, model, identifier } = left;
     const tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
     const rest = { scopeWindows, model, identifier, tokens, estimated: false, settledAt: 0 };
-    scenario.entries.insert([{ id: idOf(1), kind: 'settled', cost: 7n, ...rest }]);
+    scenario.ledgerRows.insert([{ id: idOf(1), kind: 'settled', cost: 7n, ...rest }]);
     const ledger = await scenario.start(IMMORTAL, scenario.folder);
     await scenario.time.advance(1000);
-    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 7n }]);
+    expect(scenario.ledgerRows.all()).toMatchObject([{ kind: 'settled', cost: 7n }]);
     expect(await scenario.spent(ledger, key)).toBe(7n);
   });
 

@@ -25,7 +25,7 @@ async function heldIn({ scopeWindows }: Reservation): Promise<ReadonlyArray<Nano
   return (await scenario.store.part.read(scopeWindows)).map((one) => one?.reserved);
 }
 
-const booked = () => scenario.entries.entries().map(({ kind, cost }) => ({ kind, cost }));
+const booked = () => scenario.ledgerRows.all().map(({ kind, cost }) => ({ kind, cost }));
 
 /** Kills the process; its successor reads the disk. */
 async function restart(): Promise<StartableLedger> {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
@@ -152,7 +152,7 @@ test('a reservation has the id of its request, under which it is booked', async 
   expect(reservation.id).toBe(id);
   await ledger.settle(reservation, settlementOf(7n));
   await scenario.time.advance(1000);
-  expect(scenario.entries.entries()).toMatchObject([{ id, cost: 7n }]);
+  expect(scenario.ledgerRows.all()).toMatchObject([{ id, cost: 7n }]);
 });
 
 test('a reservation is clamped to what spend leaves, and shows it', async () => {
@@ -166,7 +166,7 @@ test('a scope without a budget never refuses, and its entries name it all the sa
   const [key, team] = [scopeOf('key', 100n), scopeOf('team')];
   await settleOne(30n, key, team);
   await scenario.ended(ledger.flush());
-  expect(scenario.entries.entries()[0]?.scopeWindows.map(({ scopeId }) => scopeId)).toEqual(['key', 'team']);
+  expect(scenario.ledgerRows.all()[0]?.scopeWindows.map(({ scopeId }) => scopeId)).toEqual(['key', 'team']);
   expect(await ledger.spend([key, team])).toMatchObject({ ok: true, value: [{ spent: 30n }, undefined] });
 });
 
@@ -221,12 +221,15 @@ describe('windows', () => {
     await ledger.settle(reservation, settlementOf(90n));
     await scenario.ended(ledger.flush());
     expect(await scenario.spent(ledger, key)).toBe(0n);
-    expect(await scenario.books.part.sums(reservation.scopeWindows)).toMatchObject([{ spent: 90n }]);
+    expect(await scenario.database.part.sums(reservation.scopeWindows)).toMatchObject([{ spent: 90n }]);
   });
 
   test('are those of the store’s clock: a process whose own clock is wrong learns it and computes again', async () => {
     let ahead = 0;
-    scenario.store.part = createMemoryAccounts({ clock: { now: () => scenario.time.clock.now() + ahead }, epoch: 0 });
+    scenario.store.part = createMemoryCounterStore({
+      clock: { now: () => scenario.time.clock.now() + ahead },
+      epoch: 0,
+    });
     ahead = 40 * DAY;
     const other = await scenario.start();
     const reservation = await scenario.take(other, 10n, scopeOf('key', 100n));
@@ -241,7 +244,7 @@ describe('windows', () => {
       const days = to === longer ? 31 : 30;
       await scenario.ended(ledger.flush());
       const start = Date.UTC(2026, 0, 1);
-      scenario.entries.recount({ scopeId: 'key', window: { start, end: start + days * DAY } });
+      scenario.ledgerRows.recount({ scopeId: 'key', window: { start, end: start + days * DAY } });
     };
     await settleOne(40n, monthly);
     const inFlight = heldOf(await ledger.reserve(requestOf(10n, monthly)));
@@ -282,8 +285,8 @@ describe('one call', () => {
 
   test('loads all counters that a tick misses with one reading of their sums', async () => {
     let reads = 0;
-    const { sums } = scenario.books.part;
-    Object.assign(scenario.books.part, {
+    const { sums } = scenario.database.part;
+    Object.assign(scenario.database.part, {
       sums: (...of: Parameters<typeof sums>) => {
         reads += 1;
         return sums(...of);

@@ -1,11 +1,11 @@
 // The scenario of the ledger's tests: processes over parts in memory that can hang, lose answers and forget, and die
 // between any two steps.
-import { createMemoryAccounts } from '#adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
-import { createMemoryAccountBooks, type MemoryAccountBooks } from '../../../../test/doubles/account-books.ts';
 import { withTimeouts } from '../../../../test/doubles/answer-timeouts.ts';
-import { createMemoryBooks, type MemoryBooks } from '../../../../test/doubles/books.ts';
 import { createMemoryEpochs, type MemoryEpochs } from '../../../../test/doubles/epochs.ts';
+import { createMemoryLedgerDatabase, type MemoryLedgerDatabase } from '../../../../test/doubles/ledger-database.ts';
+import { createMemoryLedgerRows, type MemoryLedgerRows } from '../../../../test/doubles/ledger-rows.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime, type ManualTime } from '../../../../test/doubles/time.ts';
 import type { Result } from '../../failure/result.ts';
@@ -63,9 +63,9 @@ export type Scenario = ReturnType<typeof createScenario>;
 /** One database and one store, which processes share, each with a journal folder. */
 export function createScenario() {
   const time = createManualTime(Date.UTC(2026, 0, 10));
-  const entries = createMemoryBooks();
+  const ledgerRows = createMemoryLedgerRows();
   const epochs = createMemoryEpochs(time);
-  const books = createMemoryAccountBooks({ epochs, books: entries });
+  const database = createMemoryLedgerDatabase({ epochs, ledgerRows: ledgerRows });
   const folder: MemoryFolder = { records: [] };
   const [counted, gauges] = [new Map<string, number>(), new Map<string, number>()];
   const calls: AccountCall[] = [];
@@ -75,7 +75,7 @@ export function createScenario() {
     /** Wall clocks are ahead by so much. */
     wallAhead: 0,
     time,
-    entries,
+    ledgerRows: ledgerRows,
     folder,
     log: createMemoryLog(),
     counted,
@@ -85,14 +85,14 @@ export function createScenario() {
     /** Ids of all processes and of their callers. */
     ids: { next: () => idAt(time.clock.now(), made++) } satisfies Ids,
     store: { part: recorded.accounts, behaviour: 'up' } as Part<CounterStore>,
-    books: {
-      part: Object.assign(books, { scopesOfOtherInstances: entries.scopesOfOtherInstances }),
+    database: {
+      part: Object.assign(database, { scopesOfOtherInstances: ledgerRows.scopesOfOtherInstances }),
       behaviour: 'up',
-    } as Part<MemoryAccountBooks & Pick<MemoryBooks, 'scopesOfOtherInstances'>>,
+    } as Part<MemoryLedgerDatabase & Pick<MemoryLedgerRows, 'scopesOfOtherInstances'>>,
     epochs: { part: epochs, behaviour: 'up' } as Part<MemoryEpochs>,
     journal: { behaviour: 'up' as Behaviour },
-    database(behaviour: Behaviour): void {
-      scenario.books.behaviour = behaviour;
+    setPostgres(behaviour: Behaviour): void {
+      scenario.database.behaviour = behaviour;
       scenario.epochs.behaviour = behaviour;
     },
     /** The store loses everything. */
@@ -135,7 +135,7 @@ export function createScenario() {
             },
           }),
         ),
-        database: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.books, process, time)),
+        database: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.database, process, time)),
         epochs: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.epochs, process, time)),
         journal: withBehaviour(journal, process, time),
         timer,
@@ -200,7 +200,7 @@ export function createScenario() {
 function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: CounterStore) => unknown]> = []) {
   const steps = [...before];
   let at: number | undefined = 0;
-  const part = createMemoryAccounts({ clock: { now: () => at ?? time.clock.now() }, epoch: 0 });
+  const part = createMemoryCounterStore({ clock: { now: () => at ?? time.clock.now() }, epoch: 0 });
   for (const [then, step] of before) {
     at = then;
     void step(part);

@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 
 const booked = (): Array<Pick<LedgerRow, 'kind' | 'cost'>> =>
-  scenario.entries.entries().map(({ kind, cost }) => ({ kind, cost }));
+  scenario.ledgerRows.all().map(({ kind, cost }) => ({ kind, cost }));
 const recordsOfRequests = () => scenario.folder.records.filter(({ type }) => type !== 'account');
 
 describe('a settlement', () => {
@@ -35,7 +35,7 @@ describe('a settlement', () => {
     const { scopeWindows, id } = reservation;
     const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
     const fields = { cost: 30n, tokens, model: 'small', identifier: 'small-1', estimated: true };
-    expect(scenario.entries.entries()).toEqual([
+    expect(scenario.ledgerRows.all()).toEqual([
       { id, kind: 'settled', scopeWindows, ...fields, settledAt: Date.UTC(2026, 0, 10) },
     ]);
     expect(recordsOfRequests()).toEqual([]);
@@ -46,7 +46,7 @@ describe('a settlement', () => {
     const reservation = heldOf(await ledger.reserve(requestOf(60n, key)));
     await ledger.settle(reservation, settlementOf(30n));
     await scenario.time.advance(150);
-    expect(scenario.entries.entries()).toMatchObject([{ id: reservation.id, settledAt: Date.UTC(2026, 0, 10) }]);
+    expect(scenario.ledgerRows.all()).toMatchObject([{ id: reservation.id, settledAt: Date.UTC(2026, 0, 10) }]);
   });
 
   test('is booked soon also while calls are under way all the time', async () => {
@@ -143,8 +143,8 @@ describe('a reservation', () => {
     await scenario.time.advance(59 * MINUTE);
     expect(booked()).toEqual([]);
     await scenario.time.advance(2 * MINUTE);
-    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 60n, estimated: true }]);
-    expect(await scenario.store.part.read(scenario.entries.entries()[0]?.scopeWindows ?? [])).toEqual([
+    expect(scenario.ledgerRows.all()).toMatchObject([{ kind: 'settled', cost: 60n, estimated: true }]);
+    expect(await scenario.store.part.read(scenario.ledgerRows.all()[0]?.scopeWindows ?? [])).toEqual([
       { spent: 60n, reserved: 0n },
     ]);
   });
@@ -152,7 +152,7 @@ describe('a reservation', () => {
   test('of a stream that is never ended is charged what it has produced', async () => {
     ledger.trackStream(heldOf(await ledger.reserve(requestOf(60n, key))), () => 7n);
     await scenario.time.advance(61 * MINUTE);
-    expect(scenario.entries.entries()).toMatchObject([{ kind: 'settled', cost: 7n, estimated: true }]);
+    expect(scenario.ledgerRows.all()).toMatchObject([{ kind: 'settled', cost: 7n, estimated: true }]);
   });
 
   test('that was never ended may be settled later without an effect', async () => {

@@ -20,7 +20,7 @@ beforeEach(async () => {
   ledger = await scenario.start(IMMORTAL, scenario.folder);
 });
 
-const costs = (): bigint[] => scenario.entries.entries().map(({ cost }) => cost);
+const costs = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 const leftIn = async (): Promise<unknown> => scenario.store.part.accounts(false, 100);
 
 describe('a stop', () => {
@@ -69,9 +69,9 @@ describe('a stop', () => {
   test('ends within its grace period when PostgreSQL does not answer, and the next start books the rest', async () => {
     const reservation = await scenario.take(ledger, 10n, key);
     await ledger.settle(reservation, settlementOf(5n));
-    scenario.database('hangs');
+    scenario.setPostgres('hangs');
     expect((await scenario.ended(ledger.close())).millis).toBeLessThanOrEqual(7500);
-    scenario.database('up');
+    scenario.setPostgres('up');
     const next = await scenario.start(IMMORTAL, scenario.folder);
     await scenario.time.advance(1000);
     expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(5n);
@@ -83,13 +83,13 @@ describe('a stop', () => {
     async (behaviour) => {
       const reservations = [await scenario.take(ledger, 10n, key), await scenario.take(ledger, 20n, key)];
       await ledger.settle(await scenario.take(ledger, 5n, key), settlementOf(5n));
-      scenario.database('hangs');
+      scenario.setPostgres('hangs');
       scenario.store.behaviour = behaviour;
       const charged = await scenario.ended(ledger.chargeLive().catch(() => undefined));
       expect(charged.millis).toBeLessThanOrEqual(2500);
       expect((await scenario.ended(ledger.close(3000))).millis).toBeLessThanOrEqual(5100);
       // What could not be booked is in the journal.
-      scenario.database('up');
+      scenario.setPostgres('up');
       scenario.store.behaviour = 'up';
       await scenario.start(IMMORTAL, scenario.folder);
       await scenario.time.advance(1000);

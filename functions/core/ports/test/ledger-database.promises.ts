@@ -3,19 +3,19 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Batch } from '../ledger-database.ts';
 import { describeClosings } from './ledger-database.closing.promises.ts';
 import {
-  type AccountBooksUnderTest,
   accountScenario,
-  openedAccountBooks,
+  type LedgerDatabaseUnderTest,
+  openLedgerDatabase,
 } from './ledger-database.scenario.promises.ts';
 import { entryOf, scopeWindow } from './ledger-row.fixture.ts';
 
 /** `make` returns empty books of an instance without an epoch; it is called once per test. */
-export function describeAccountBooks(name: string, make: () => Promise<AccountBooksUnderTest>): void {
+export function describeLedgerDatabase(name: string, make: () => Promise<LedgerDatabaseUnderTest>): void {
   describe(`the books of accounts in ${name}`, () => {
-    let under: AccountBooksUnderTest;
+    let under: LedgerDatabaseUnderTest;
     let account: string;
     beforeEach(async () => {
-      under = await openedAccountBooks(make);
+      under = await openLedgerDatabase(make);
       account = crypto.randomUUID();
     });
     const { batch, book, close, spent, spentOfOne, rowOf } = accountScenario(() => under);
@@ -26,7 +26,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
         expect(await batch(account, 1, entries)).toEqual({ outcome: 'booked', rejected: [] });
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
         expect(await rowOf(account)).toEqual({ booked: 1, number: 10, isClosed: false, isCharged: false });
-        expect([...(await under.books.bookedOf(entries.map(({ id }) => id))).values()]).toEqual([
+        expect([...(await under.database.bookedOf(entries.map(({ id }) => id))).values()]).toEqual([
           [{ kind: 'settled', cost: 7n }],
           [{ kind: 'settled', cost: 5n }],
         ]);
@@ -122,7 +122,7 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
         for (const number of [1, 1, 2])
           expect(await batch(account, number, entries)).toEqual({ outcome: 'booked', rejected: [refused.id] });
         expect(await spent(...charges, scopeWindow(3))).toEqual([2100n + refused.cost, refused.cost, 0n]);
-        expect((await under.books.bookedOf([refused.id])).size).toBe(0);
+        expect((await under.database.bookedOf([refused.id])).size).toBe(0);
       });
     });
 
@@ -179,14 +179,14 @@ export function describeAccountBooks(name: string, make: () => Promise<AccountBo
     test('rows answer for the accounts that are known', async () => {
       const accounts = Array.from({ length: 5 }, () => crypto.randomUUID());
       for (const [place, id] of accounts.slice(0, 3).entries()) await book(id, place + 1);
-      expect(await under.books.rows(accounts)).toEqual(
+      expect(await under.database.rows(accounts)).toEqual(
         new Map(
           accounts
             .slice(0, 3)
             .map((id, at) => [id, { booked: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false }]),
         ),
       );
-      expect(await under.books.rows([])).toEqual(new Map());
+      expect(await under.database.rows([])).toEqual(new Map());
     });
 
     describeClosings(make);

@@ -1,4 +1,4 @@
-// The scenario of the promises of account books: an instance in its first epoch, accounts that book and are closed.
+// The scenario of the promises of the ledger database: an instance in its first epoch, accounts that book and are closed.
 
 import type { AccountFigures } from '../counter-store.ts';
 import type { Epochs } from '../epochs.ts';
@@ -9,15 +9,17 @@ import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
 import { entryOf, NOON, scopeWindow } from './ledger-row.fixture.ts';
 
-export interface AccountBooksUnderTest {
-  readonly books: LedgerDatabase;
+export interface LedgerDatabaseUnderTest {
+  readonly database: LedgerDatabase;
   readonly epochs: Epochs;
-  /** The registry over the same books: recounts are written with a policy. */
+  /** The registry over the same database: recounts are written with a policy. */
   readonly registry: Registry;
 }
 
-/** Account books of an open instance, in its first epoch, open as well. */
-export async function openedAccountBooks(make: () => Promise<AccountBooksUnderTest>): Promise<AccountBooksUnderTest> {
+/** The ledger database of an open instance, in its first epoch, open as well. */
+export async function openLedgerDatabase(
+  make: () => Promise<LedgerDatabaseUnderTest>,
+): Promise<LedgerDatabaseUnderTest> {
   const under = await make();
   await under.registry.openInstance({ uid: 'instance-1', namespace: 'apps', name: 'gateway' });
   await under.epochs.raise(0, 0);
@@ -33,10 +35,10 @@ export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArra
   unbooked: unbooked.map((spend, place) => ({ batch: place + 1, spend })),
 });
 
-/** `under` is called for each operation: each test has its own books. */
-export function accountScenario(under: () => AccountBooksUnderTest) {
+/** `under` is called for each operation: each test has its own database. */
+export function accountScenario(under: () => LedgerDatabaseUnderTest) {
   const batch = (id: string, number: number, entries: ReadonlyArray<LedgerRow>, more: Partial<Batch> = {}) =>
-    under().books.bookBatch({
+    under().database.bookBatch({
       epoch: 1,
       account: { id, batch: number, number: 10 * number },
       calls: 0,
@@ -52,9 +54,9 @@ export function accountScenario(under: () => AccountBooksUnderTest) {
       )
     ).outcome;
   const close = (account: string, figures: AccountClosing['figures'], more: Partial<AccountClosing> = {}) =>
-    under().books.close({ epoch: 1, account, figures, calls: 0, at: NOON, ...more });
-  const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
+    under().database.close({ epoch: 1, account, figures, calls: 0, at: NOON, ...more });
+  const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().database.sums(of)).map((sum) => sum.spent);
   const spentOfOne = async () => (await spent(scopeWindow(1)))[0];
-  const rowOf = async (account: string) => (await under().books.rows([account])).get(account);
+  const rowOf = async (account: string) => (await under().database.rows([account])).get(account);
   return { batch, book, close, spent, spentOfOne, rowOf };
 }

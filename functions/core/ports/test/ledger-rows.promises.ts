@@ -1,4 +1,4 @@
-// Promises of all books, in memory or in PostgreSQL.
+// Promises of all ledgerRows, in memory or in PostgreSQL.
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
@@ -6,19 +6,24 @@ import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
 import { describeRecounts } from './ledger-rows.recount.promises.ts';
-import { type BooksUnderTest, booksScenario, INSTANCE, openedBooks } from './ledger-rows.scenario.promises.ts';
+import {
+  INSTANCE,
+  type LedgerRowsUnderTest,
+  ledgerRowsScenario,
+  openLedgerRows,
+} from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
-/** `make` returns empty books; it is called once per test. */
-export function describeBooks(name: string, make: () => Promise<BooksUnderTest>): void {
+/** `make` returns empty ledger rows; it is called once per test. */
+export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsUnderTest>): void {
   describe(`the books in ${name}`, () => {
-    let under: BooksUnderTest;
-    let books: LedgerReader;
+    let under: LedgerRowsUnderTest;
+    let ledgerRows: LedgerReader;
     beforeEach(async () => {
-      under = await openedBooks(make);
-      ({ books } = under);
+      under = await openLedgerRows(make);
+      ({ ledgerRows } = under);
     });
-    const { book, spent } = booksScenario(() => under);
+    const { book, spent } = ledgerRowsScenario(() => under);
 
     test('an entry is charged to every scope that pays it, each in its own window', async () => {
       const tomorrow = { start: NOON, end: NOON + DAY };
@@ -37,19 +42,19 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const ofModel = { scopeId: model, kind: 'model' as const, name: 'gpt', blocked: false, models: [], anchor };
       const policy = { ...moving.policy, furtherBudgets: [ofModel], retained: 'billing-key' };
       for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
-      expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
+      expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
       const brought = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };
       expect(await registry.putScope(brought)).toBe('written');
-      expect(await books.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
-      expect(await books.scopesOfOtherInstances(uid, [scopeId])).toEqual(new Set());
-      expect(await books.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());
+      expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
+      expect(await ledgerRows.scopesOfOtherInstances(uid, [scopeId])).toEqual(new Set());
+      expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());
     });
 
     test('sums answer in the order of the question, and a window without entries is zero', async () => {
       await book(entryOf());
       const asked = [scopeWindow(9), scopeWindow(1), scopeWindow(1, { start: 0, end: 1 }), scopeWindow(1)];
-      expect(await books.sums(asked)).toEqual(asked.map((of, place) => ({ ...of, spent: place % 2 ? 100n : 0n })));
-      expect(await books.sums([])).toEqual([]);
+      expect(await ledgerRows.sums(asked)).toEqual(asked.map((of, place) => ({ ...of, spent: place % 2 ? 100n : 0n })));
+      expect(await ledgerRows.sums([])).toEqual([]);
     });
 
     test('windows are distinguished by both edges', async () => {
@@ -71,7 +76,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       await book(entryOf({ id, kind: 'expired', cost: 90n }));
       await book(entryOf({ id, kind: 'correction', cost: -60n }), entryOf({ id, kind: 'correction', cost: -60n }));
       expect(await spent(scopeWindow(1))).toEqual([30n]);
-      expect(await books.bookedOf([id])).toEqual(
+      expect(await ledgerRows.bookedOf([id])).toEqual(
         new Map([
           [
             id,
@@ -87,19 +92,19 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
     test('the entries of many ids are read together, unknown ids left out', async () => {
       const [one, other] = [entryOf(), entryOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
       await book(one, other);
-      expect(await books.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
+      expect(await ledgerRows.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
         new Map([
           [one.id, [{ kind: 'settled', cost: 100n }]],
           [other.id, [{ kind: 'expired', cost: 100n }]],
         ]),
       );
-      expect(await books.bookedOf([])).toEqual(new Map());
+      expect(await ledgerRows.bookedOf([])).toEqual(new Map());
     });
 
     test('an entry without charges is kept all the same', async () => {
       const entry = entryOf({ scopeWindows: [] });
       expect(await book(entry)).toEqual({ rejected: [] });
-      expect((await books.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
+      expect((await ledgerRows.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
     });
 
     test('an empty batch is nothing', async () => {
@@ -126,7 +131,7 @@ export function describeBooks(name: string, make: () => Promise<BooksUnderTest>)
       const entries = times.map((time) => entryOf({ id: idAt(time) }));
       expect(await book(...entries)).toEqual({ rejected: [] });
       expect(await spent(scopeWindow(1))).toEqual([500n]);
-      expect((await books.bookedOf(entries.map(({ id }) => id))).size).toBe(times.length);
+      expect((await ledgerRows.bookedOf(entries.map(({ id }) => id))).size).toBe(times.length);
     });
 
     test.each<[string, Partial<LedgerRow>]>([

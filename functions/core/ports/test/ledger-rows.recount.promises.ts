@@ -3,17 +3,17 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from '../money.ts';
 import type { Recount } from '../registry.ts';
 import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
-import { type BooksUnderTest, booksScenario, openedBooks } from './ledger-rows.scenario.promises.ts';
+import { type LedgerRowsUnderTest, ledgerRowsScenario, openLedgerRows } from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
 /** `make` as in `describeBooks`, which runs this too. */
-export function describeRecounts(make: () => Promise<BooksUnderTest>): void {
+export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void {
   describe('a recount', () => {
-    let under: BooksUnderTest;
+    let under: LedgerRowsUnderTest;
     beforeEach(async () => {
-      under = await openedBooks(make);
+      under = await openLedgerRows(make);
     });
-    const { book, spent } = booksScenario(() => under);
+    const { book, spent } = ledgerRowsScenario(() => under);
 
     const team = scopeWrite('research', { kind: 'team' });
     const { scopeId } = team.policy;

@@ -1,31 +1,32 @@
-// The scenario of the promises of books: entries in, sums out, of one open instance.
+// The scenario of the promises of ledgerRows: entries in, sums out, of one open instance.
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
 
-export interface BooksUnderTest {
-  readonly books: LedgerReader;
-  /** Books entries of the instance, each (id, kind) once. */
+export interface LedgerRowsUnderTest {
+  readonly ledgerRows: LedgerReader;
+  /** Books rows of the instance, each (id, kind) once. */
   readonly book: (
     instanceUid: string,
     entries: ReadonlyArray<LedgerRow>,
   ) => Promise<{ readonly rejected: ReadonlyArray<string> }>;
-  /** The registry over the same books: recounts are written with a policy. */
+  /** The registry over the same ledgerRows: recounts are written with a policy. */
   readonly registry: Registry;
 }
 
 export const INSTANCE = 'instance-1';
 
-/** Books with the instance open. */
-export async function openedBooks(make: () => Promise<BooksUnderTest>): Promise<BooksUnderTest> {
+/** The ledger rows, with the instance open. */
+export async function openLedgerRows(make: () => Promise<LedgerRowsUnderTest>): Promise<LedgerRowsUnderTest> {
   const under = await make();
   await under.registry.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
   return under;
 }
 
-/** `under` is called for each operation: each test has its own books. */
-export function booksScenario(under: () => BooksUnderTest) {
+/** `under` is called for each operation: each test has its own ledgerRows. */
+export function ledgerRowsScenario(under: () => LedgerRowsUnderTest) {
   const book = (...entries: ReadonlyArray<LedgerRow>) => under().book(INSTANCE, entries);
-  const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().books.sums(of)).map((sum) => sum.spent);
+  const spent = async (...of: ReadonlyArray<ScopeWindow>) =>
+    (await under().ledgerRows.sums(of)).map((sum) => sum.spent);
   return { book, spent };
 }

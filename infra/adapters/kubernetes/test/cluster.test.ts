@@ -182,7 +182,7 @@ describe('a list', () => {
       },
     ];
     const pages: Array<ReadonlyArray<KubeObject>> = [];
-    await cluster(10_000).visit(RESOURCES.configMaps, {}, (page) => void pages.push(page));
+    await cluster(10_000).listPages(RESOURCES.configMaps, {}, (page) => void pages.push(page));
     expect(pages.flat().map(({ metadata }) => metadata.name)).toEqual(objects.map(({ metadata }) => metadata.name));
     expect(Math.max(...pages.map((page) => JSON.stringify(page).length))).toBeLessThan(5_000_000);
     expect(seen.length).toBeLessThan(40);

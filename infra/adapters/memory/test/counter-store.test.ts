@@ -1,8 +1,8 @@
 import { describeAccounts } from '#core/ports/test/counter-store.promises.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
-import { createMemoryAccounts, MEMORY_EPOCH } from '../counter-store.ts';
+import { createMemoryCounterStore, MEMORY_EPOCH } from '../counter-store.ts';
 
 describeAccounts('memory', async () => {
   const { clock, advance } = createManualTime();
-  return { store: createMemoryAccounts({ clock }), epoch: MEMORY_EPOCH, now: clock.now, advance };
+  return { store: createMemoryCounterStore({ clock }), epoch: MEMORY_EPOCH, now: clock.now, advance };
 });

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
-import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
+import { describeLedgerDatabase } from '#core/ports/test/ledger-database.promises.ts';
 import { accountScenario, figuresOf } from '#core/ports/test/ledger-database.scenario.promises.ts';
 import { DAY, entryOf, idAt, NOON, scopeWindow } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
-import { createAccountBooks } from '../ledger-database.ts';
+import { createLedgerDatabase } from '../ledger-database.ts';
 import { createMonths } from '../partitions.ts';
 import { createSession, type Query } from '../session.ts';
 
@@ -31,12 +31,12 @@ function databaseAt(connection: SharedPostgres['connection'], log = createMemory
 }
 
 const underOf = (database: Database) => ({
-  books: database.accountBooks(INSTANCE, random),
+  database: database.ledgerDatabase(INSTANCE, random),
   epochs: database.epochs(INSTANCE),
   registry: database,
 });
 
-describeAccountBooks('PostgreSQL', async () => underOf(databaseAt(await server.migratedDatabase())));
+describeLedgerDatabase('PostgreSQL', async () => underOf(databaseAt(await server.migratedDatabase())));
 
 describe('several connections', () => {
   let connection: SharedPostgres['connection'];
@@ -141,7 +141,7 @@ describe('several connections', () => {
       return new Promise<void>(() => undefined);
     };
     const months = { ...createMonths(session), ensure: never };
-    const asleep = createAccountBooks({ session, months, log, random }, INSTANCE);
+    const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
     const entries = [entryOf({ cost: 40n })];
     const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, rows: entries };
     const outcome = asleep.bookBatch(batchOfSleeper).then(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
-import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
+import { describeLedgerRows } from '#core/ports/test/ledger-rows.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
@@ -17,9 +17,9 @@ afterAll(async () => {
   await Promise.all(databases.map((database) => database.close()));
 });
 
-describeBooks('PostgreSQL', async () => {
+describeLedgerRows('PostgreSQL', async () => {
   const database = createDatabase(await server.migratedDatabase(), { log: createMemoryLog() });
   databases.push(database);
   const book = (uid: string, entries: ReadonlyArray<LedgerRow>) => bookEntries(database, uid, entries);
-  return { books: database, book, registry: database };
+  return { ledgerRows: database, book, registry: database };
 });

@@ -32,15 +32,16 @@ const entry = entryOf();
 const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
 
 const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, number: 1 }, calls: 0 };
-const accountBooksOf = (database: Database) => database.accountBooks('instance-1', (count) => new Uint8Array(count));
+const ledgerDatabaseOf = (database: Database) =>
+  database.ledgerDatabase('instance-1', (count) => new Uint8Array(count));
 
 /** What the gateway waits for, and what it does in the background. */
 const gatewayReads = {
   find: (database: Database) => database.policies('instance-1').find(['a'.repeat(64)]),
   sums: (database: Database) => database.sums([WINDOW]),
-  sumsOfAccounts: (database: Database) => accountBooksOf(database).sums([WINDOW]),
-  rows: (database: Database) => accountBooksOf(database).rows([WINDOW.scopeId]),
-  charges: (database: Database) => accountBooksOf(database).charges([WINDOW.scopeId]),
+  sumsOfAccounts: (database: Database) => ledgerDatabaseOf(database).sums([WINDOW]),
+  rows: (database: Database) => ledgerDatabaseOf(database).rows([WINDOW.scopeId]),
+  charges: (database: Database) => ledgerDatabaseOf(database).charges([WINDOW.scopeId]),
 };
 const otherCalls = {
   migrate: (database: Database) => database.migrate(),
@@ -49,9 +50,9 @@ const otherCalls = {
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
   book: (database: Database) => bookEntries(database, 'instance-1', [entry]),
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
-  bookBatch: (database: Database) => accountBooksOf(database).bookBatch({ ...BATCH, rows: [entry] }),
+  bookBatch: (database: Database) => ledgerDatabaseOf(database).bookBatch({ ...BATCH, rows: [entry] }),
   close: (database: Database) =>
-    accountBooksOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, calls: 0, at: 0 }),
+    ledgerDatabaseOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, calls: 0, at: 0 }),
 };
 
 /** Reconcile waits longer than the gateway: for 5 s where nothing answers. */

@@ -4,9 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
-import { describeAccountBooks } from '#core/ports/test/ledger-database.promises.ts';
-import { accountScenario, openedAccountBooks } from '#core/ports/test/ledger-database.scenario.promises.ts';
-import { describeBooks } from '#core/ports/test/ledger-rows.promises.ts';
+import { describeLedgerDatabase } from '#core/ports/test/ledger-database.promises.ts';
+import { accountScenario, openLedgerDatabase } from '#core/ports/test/ledger-database.scenario.promises.ts';
+import { describeLedgerRows } from '#core/ports/test/ledger-rows.promises.ts';
 import { describeRegistry } from '#core/ports/test/registry.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
@@ -24,7 +24,7 @@ const random = (count: number): Uint8Array => crypto.getRandomValues(new Uint8Ar
 
 const open: Database[] = [];
 const underOf = (database: Database) => ({
-  books: database.accountBooks(INSTANCE, random),
+  database: database.ledgerDatabase(INSTANCE, random),
   epochs: database.epochs(INSTANCE),
   registry: database,
 });
@@ -51,13 +51,13 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     const registry = await migrated();
     return { registry, policies: registry.policies };
   });
-  describeBooks('a database', async () => {
+  describeLedgerRows('a database', async () => {
     const database = await migrated();
     const book = (uid: string, entries: ReadonlyArray<LedgerRow>) => bookEntries(database, uid, entries);
-    return { books: database, book, registry: database };
+    return { ledgerRows: database, book, registry: database };
   });
   describeEpochs('a database', async () => (await migrated()).epochs(INSTANCE));
-  describeAccountBooks('a database', async () => underOf(await migrated()));
+  describeLedgerDatabase('a database', async () => underOf(await migrated()));
 
   test('processes with many more connections than the pooler book and look up at the same time', async () => {
     const connection = await server.createDatabase();
@@ -66,7 +66,7 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     const processes = Array.from({ length: PROCESSES }, () => underOf(at(connection)));
     const [first] = processes;
     if (first === undefined) throw new Error('no process');
-    await openedAccountBooks(async () => first);
+    await openLedgerDatabase(async () => first);
     const scenarios = processes.map((under) => accountScenario(() => under));
     const accounts = scenarios.map((_, place) => `00000000-0000-7000-8000-00000000000${place}`);
     for (let number = 1; number <= BATCHES; number += 1) {

@@ -23,9 +23,9 @@ export default {
       const window = { start: 0, end: 4e12 };
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
       const entry = { id, kind: 'settled', scopeWindows: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
-      const books = database.accountBooks('i', (count) => crypto.getRandomValues(new Uint8Array(count)));
+      const ledgerDatabase = database.ledgerDatabase('i', (count) => crypto.getRandomValues(new Uint8Array(count)));
       const account = { id, batch: 1, number: 0 };
-      const { rejected } = await books.bookBatch({ epoch: 0, account, isLast: true, calls: 0, rows: [entry] });
+      const { rejected } = await ledgerDatabase.bookBatch({ epoch: 0, account, isLast: true, calls: 0, rows: [entry] });
       const [sum] = await database.sums([{ scopeId, window }]);
       const found = await database.policies('i').find(['a'.repeat(64)]);
       return Response.json({ to, outcome, rejected, spent: String(sum.spent), name: found.get('a'.repeat(64))?.key.name });

@@ -13,7 +13,7 @@ import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { openRedis, type RedisConnection } from '../tcp.ts';
 
 const LUA = 'infra/adapters/redis/account.lua';
@@ -38,7 +38,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   beforeEach(async () => {
     uid = randomUUID();
     let now = Date.now();
-    const store = createRedisAccounts({ instanceUid: uid, evaluate: underClock(redis.evaluate, () => now) });
+    const store = createRedisCounterStore({ instanceUid: uid, evaluate: underClock(redis.evaluate, () => now) });
     await store.begin(1);
     under = {
       store,
@@ -190,11 +190,11 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   });
 
   test('instances on one server do not see each other', async () => {
-    const other = createRedisAccounts({ instanceUid: `${uid}-other`, evaluate: redis.evaluate });
+    const other = createRedisCounterStore({ instanceUid: `${uid}-other`, evaluate: redis.evaluate });
     await other.begin(1);
     const key = await loaded('key', 100n, 5n);
     expect(await read(key)).toEqual([[5n, 0n]]);
     expect(await other.read([key])).toEqual([undefined]);
-    expect(() => createRedisAccounts({ instanceUid: 'a}b', evaluate: redis.evaluate })).toThrow('braces');
+    expect(() => createRedisCounterStore({ instanceUid: 'a}b', evaluate: redis.evaluate })).toThrow('braces');
   });
 });

@@ -5,7 +5,7 @@ import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { probeShared } from '../probe.ts';
 import { openRedis } from '../tcp.ts';
 
@@ -37,7 +37,7 @@ describeUnless(whyNoRedis(), 'a Redis in cluster mode', () => {
   test('is no store of a gateway, and its log says why', async () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: 'one' });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one' });
     for (let attempt = 0; attempt < 3; attempt += 1) await expect(accounts.begin(1)).rejects.toThrow();
     expect(log.lines).toEqual([
       { level: 'warn', message: 'the store is away', fields: { store: expect.any(String), why: WHY } },

@@ -15,8 +15,8 @@ import { random } from '../../../../test/support/random.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
-import { createMemoryAccounts } from '../../memory/counter-store.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createMemoryCounterStore } from '../../memory/counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { openRedis, type RedisConnection } from '../tcp.ts';
 
 const SEEDS = [1, 2, 3, 4];
@@ -55,8 +55,8 @@ describeUnless(whyNoRedis(), 'Redis and memory', () => {
     for (let run = 0; run < RUNS; run += 1) {
       const { clock, advance } = createManualTime();
       const evaluate = underClock(redis.evaluate, clock.now);
-      const memory = createMemoryAccounts({ clock, epoch: 0 });
-      const stored = createRedisAccounts({ evaluate, instanceUid: `${seed} ${run}` });
+      const memory = createMemoryCounterStore({ clock, epoch: 0 });
+      const stored = createRedisCounterStore({ evaluate, instanceUid: `${seed} ${run}` });
       const both = async (step: (store: CounterStore) => Promise<unknown>): Promise<unknown> => {
         const [one, other] = await Promise.all([memory, stored].map(step));
         expect(toComparable(other), `run ${run}`).toEqual(toComparable(one));

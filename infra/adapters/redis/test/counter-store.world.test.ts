@@ -8,7 +8,7 @@ import { underClock } from '../../../../test/support/redis-clock.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
 import type { Evaluate } from '../counter-store.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { openRedis, type RedisConnection } from '../tcp.ts';
 import { openUpstash } from '../upstash.ts';
 
@@ -36,7 +36,7 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
 
 async function underManualClock(evaluate: Evaluate): Promise<AccountsUnderTest> {
   let now = Date.now();
-  const store = createRedisAccounts({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
+  const store = createRedisCounterStore({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
   await store.begin(1);
   return {
     store,

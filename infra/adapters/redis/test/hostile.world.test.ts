@@ -11,7 +11,7 @@ import {
 } from '../../../../test/hostile/redis.ts';
 import { listen } from '../../../../test/hostile/server.ts';
 import { createMemoryBudget } from '../../backends/reply-memory.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { probeShared } from '../probe.ts';
 import { openRedis } from '../tcp.ts';
 import { openUpstash } from '../upstash.ts';
@@ -40,7 +40,7 @@ describe.each(Object.keys(REDIS_HARMS) as RedisHarm[])('a Redis that answers wit
     const health = await probeShared(address, 'one');
     expect(health).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
     const redis = openRedis(address, { log: createMemoryLog(), share: share() });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: 'one', share: share() });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one', share: share() });
     const calls = Array.from({ length: 3 }, () => accounts.accounts(true, 10));
     for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
     await redis.close();
@@ -59,7 +59,7 @@ test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
     const health = await probeShared(connection, 'one');
     expect(health).toMatchObject(isHarmless ? { ok: true } : { ok: false, reason: 'StoreUnreachable' });
     expect(JSON.stringify(health).length).toBeLessThan(2000);
-    const accounts = createRedisAccounts({
+    const accounts = createRedisCounterStore({
       evaluate: openUpstash(connection, { share: share() }).evaluate,
       instanceUid: 'one',
       share: share(),

@@ -7,7 +7,7 @@ import { eventually } from '../../../../test/support/eventually.ts';
 import { inTime } from '../../../../test/support/in-time.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { probeRedis } from '../probe.ts';
 import { openRedis } from '../tcp.ts';
 
@@ -34,7 +34,7 @@ describeUnless(missing, 'a Redis', () => {
   test('that is gone fails calls within a second, is logged once, and works again by itself', async () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await accounts.read(counters);
     await server.kill();
     for (let attempt = 0; attempt < 5; attempt += 1) {
@@ -53,7 +53,7 @@ describeUnless(missing, 'a Redis', () => {
   test('that is absent at start fails calls within a second, and works as soon as it is there', async () => {
     await server.kill();
     const redis = openRedis(server.connection, { log: createMemoryLog() });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await import('ioredis');
     expect(await failed(accounts.read(counters))).toBe(true);
     await server.start();
@@ -66,7 +66,7 @@ describeUnless(missing, 'a Redis', () => {
 
   test('that is frozen fails calls within two seconds, and works again by itself', async () => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await accounts.read(counters);
     const thaw = server.freeze();
     for (let attempt = 0; attempt < 3; attempt += 1) {
@@ -85,7 +85,7 @@ describeUnless(missing, 'a Redis', () => {
     onTestFinished(full.stop);
     const redis = openRedis(full.connection, { log: createMemoryLog() });
     onTestFinished(redis.close);
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await accounts.begin(1);
     await expect(accounts.load(1, [{ ...COUNTER, spent: 1n }])).rejects.toThrow(/^OOM command not allowed/);
     const health = await probeRedis(full.connection, 'instance-1');
@@ -95,7 +95,7 @@ describeUnless(missing, 'a Redis', () => {
   test('that became a replica is replaced by the server that its name resolves to now', async () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
     await accounts.begin(1);
     const { host, port, password } = server.connection;
     const direct = new Redis({ host, port, password, protocol: 2 });

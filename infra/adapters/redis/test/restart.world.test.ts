@@ -6,7 +6,7 @@ import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
-import { createRedisAccounts } from '../counter-store.ts';
+import { createRedisCounterStore } from '../counter-store.ts';
 import { openRedis } from '../tcp.ts';
 
 const counter = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };
@@ -16,7 +16,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
   const open = async (server: TestRedis) => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });
     onTestFinished(redis.close);
-    const accounts = createRedisAccounts({ evaluate: redis.evaluate, instanceUid: 'one' });
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one' });
     await accounts.begin(1);
     await accounts.load(1, [{ ...counter, spent: 5n }]);
     const account = randomUUID();

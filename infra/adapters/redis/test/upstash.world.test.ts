@@ -3,7 +3,7 @@ import { inTime } from '../../../../test/support/in-time.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
-import { createRedisAccounts, type Evaluate } from '../counter-store.ts';
+import { createRedisCounterStore, type Evaluate } from '../counter-store.ts';
 import { probeShared } from '../probe.ts';
 
 import { openUpstash } from '../upstash.ts';
@@ -28,7 +28,7 @@ describeUnless(missing, 'over a REST front', () => {
 
   test('a wrong token is refused', async () => {
     const wrong = openUpstash({ type: 'upstash', url, token: 'wrong' });
-    const accounts = createRedisAccounts({ evaluate: wrong.evaluate, instanceUid: 'one' });
+    const accounts = createRedisCounterStore({ evaluate: wrong.evaluate, instanceUid: 'one' });
     await expect(accounts.read([{ scopeId: 'a', window: { start: 0, end: 1 } }])).rejects.toThrow('Unauthorized');
   });
 
@@ -40,7 +40,7 @@ describeUnless(missing, 'over a REST front', () => {
   });
 
   test('a frozen one is given up within two seconds', async () => {
-    const accounts = createRedisAccounts({ evaluate, instanceUid: 'one' });
+    const accounts = createRedisCounterStore({ evaluate, instanceUid: 'one' });
     const thaw = server.freeze();
     await expect(inTime(accounts.read([{ scopeId: 'a', window: { start: 0, end: 1 } }]))).rejects.toThrow(
       /time|abort/i,

@@ -1,11 +1,11 @@
 // Checks of an installation, against a cluster in memory.
 import { expect, test } from 'vitest';
-import type { Cluster, Written } from '#core/ports/cluster.ts';
+import type { Cluster, WriteResult } from '#core/ports/cluster.ts';
 import { checkAdmission, payForCall } from '../check-installation.ts';
 
 /** A cluster that answers dry runs and Secrets; seconds pass while the check waits. */
 function depsOf(
-  answers: { readonly apply?: () => Written<never>; readonly key?: string },
+  answers: { readonly apply?: () => WriteResult<never>; readonly key?: string },
   replies: ReadonlyArray<object> = [],
 ) {
   let millis = 0;
@@ -26,7 +26,7 @@ function depsOf(
   };
   return { asked, deps: { cluster, now, pause, fetch: send }, waited: () => millis };
 }
-const refusal = (message: string): Written<never> => ({ ok: false, refusal: 'forbidden', message });
+const refusal = (message: string): WriteResult<never> => ({ ok: false, refusal: 'forbidden', message });
 
 test('admission answers when it refuses a wrong instance in its own words', async () => {
   const words = 'admission webhook "validate.gateway-operator.dev" denied the request: not found';
@@ -37,7 +37,7 @@ test('admission answers when it refuses a wrong instance in its own words', asyn
 });
 
 test.each([
-  ['that no webhook reviews', () => ({ ok: true }) as Written<never>, 'no webhook of the operator is in force'],
+  ['that no webhook reviews', () => ({ ok: true }) as WriteResult<never>, 'no webhook of the operator is in force'],
   ['that the account may not create', () => refusal('gatewayinstances is forbidden'), 'gatewayinstances is forbidden'],
 ])('a wrong instance %s fails the check after three minutes', async (_, apply, message) => {
   const { deps, waited } = depsOf({ apply });

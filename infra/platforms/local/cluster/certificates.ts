@@ -1,12 +1,12 @@
 // The certificate of the stack's own TLS servers, and the private CA that signed it.
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Pair } from '../../../../functions/core/ports/issuer.ts';
+import type { ServingCertificate } from '../../../../functions/core/ports/issuer.ts';
 import { createIssuer } from '../../../adapters/certificates/issuer.ts';
 import { writeWhole } from '../state/state.ts';
 
 /** `cert` and `key` are good for 127.0.0.1 and localhost. */
-export type Certificates = Pair;
+export type Certificates = ServingCertificate;
 
 const DAY = 86_400_000;
 const LIFETIME = 365 * DAY;

@@ -5,13 +5,13 @@ import { createLedger } from '../../../../../functions/core/ledger/ledger.ts';
 import { parseMoney } from '../../../../../functions/core/money/money.ts';
 import { costOf, toPrice } from '../../../../../functions/core/money/price.ts';
 import { createGateway } from '../../../../../functions/gateway/app.ts';
-import { createMemoryAccountBooks } from '../../../../../test/doubles/account-books.ts';
-import { createMemoryBooks } from '../../../../../test/doubles/books.ts';
 import { createMemoryEpochs } from '../../../../../test/doubles/epochs.ts';
+import { createMemoryLedgerDatabase } from '../../../../../test/doubles/ledger-database.ts';
+import { createMemoryLedgerRows } from '../../../../../test/doubles/ledger-rows.ts';
 import { policiesOf } from '../../../../../test/doubles/policies.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../../../test/gateway/instance.ts';
 import { silentLog } from '../../../../../test/support/silent-log.ts';
-import { createMemoryAccounts } from '../../../../adapters/memory/counter-store.ts';
+import { createMemoryCounterStore } from '../../../../adapters/memory/counter-store.ts';
 import { createMemoryJournal } from '../../../../adapters/memory/journal.ts';
 import { createUpstream } from '../../../../adapters/upstream/undici.ts';
 import { nodeDependencies } from '../../../../runtime/node/platform.ts';
@@ -29,7 +29,7 @@ async function open(limit: string, teamLimit: string) {
   const upstream = createUpstream();
   const node = nodeDependencies();
   const metrics = { add: () => {}, set: () => {}, observe: () => {}, render: () => '' };
-  const books = createMemoryBooks();
+  const ledgerRows = createMemoryLedgerRows();
   const deps = { ...node, log: silentLog, metrics };
   const epochs = createMemoryEpochs(node);
   const ledger = createLedger({
@@ -37,8 +37,11 @@ async function open(limit: string, teamLimit: string) {
     instanceUid: 'uid',
     epochs,
     journal: createMemoryJournal(),
-    counterStore: createMemoryAccounts({ clock: node.clock, epoch: 0 }),
-    database: { ...createMemoryAccountBooks({ epochs, books }), scopesOfOtherInstances: books.scopesOfOtherInstances },
+    counterStore: createMemoryCounterStore({ clock: node.clock, epoch: 0 }),
+    database: {
+      ...createMemoryLedgerDatabase({ epochs, ledgerRows }),
+      scopesOfOtherInstances: ledgerRows.scopesOfOtherInstances,
+    },
   });
   await ledger.start();
   const models = ['echo', 'error-500', 'cut', 'no-usage', 'chatterbox'].map((model) =>
@@ -73,14 +76,14 @@ async function open(limit: string, teamLimit: string) {
       body: JSON.stringify({ messages: [{ role: 'user', content: 'one two three four' }], ...body }),
       ...(signal === undefined ? {} : { signal }),
     });
-  return { sample, books, ledger, ask };
+  return { sample, ledgerRows, ledger, ask };
 }
 
 const sum = (costs: ReadonlyArray<bigint>) => costs.reduce((total, cost) => total + cost, 0n);
 
 test('a crowd never spends more than the limit, and what is booked is what the upstream counted', async () => {
   // About thirty replies, while a reservation is the size of ten.
-  const { sample, books, ledger, ask } = await open('0.015', '100');
+  const { sample, ledgerRows, ledger, ask } = await open('0.015', '100');
   const statuses = await Promise.all(
     [...Array(100).keys()].map(async () => {
       const response = await ask({ model: 'echo', max_tokens: 4 });
@@ -89,7 +92,7 @@ test('a crowd never spends more than the limit, and what is booked is what the u
     }),
   );
   await ledger.flush();
-  const costs = books.entries().map(({ cost }) => cost);
+  const costs = ledgerRows.all().map(({ cost }) => cost);
   expect(new Set(statuses)).toEqual(
     new Set([200, 'budget_exceeded', 'budget_held'].filter((one) => statuses.includes(one))),
   );
@@ -103,7 +106,7 @@ test('a crowd never spends more than the limit, and what is booked is what the u
 });
 
 test('whatever goes wrong, nothing stays held, every scope is charged the same, and the next request can spend', async () => {
-  const { books, ledger, ask } = await open('1', '1');
+  const { ledgerRows, ledger, ask } = await open('1', '1');
   const kinds = ['echo', 'error-500', 'cut', 'no-usage', 'chatterbox'].flatMap((model) => [
     { model, max_tokens: 20, stream: true },
     { model, max_tokens: 20, stream: false },
@@ -130,9 +133,9 @@ test('whatever goes wrong, nothing stays held, every scope is charged the same, 
   };
   await expect.poll(reservationsNothing).toBe(200);
   await ledger.flush();
-  const entries = books.entries();
+  const entries = ledgerRows.all();
   expect(entries.every(({ cost, scopeWindows }) => cost > 0n && scopeWindows.length === 2)).toBe(true);
-  const spent = await books.sums(entries[0]?.scopeWindows ?? []);
+  const spent = await ledgerRows.sums(entries[0]?.scopeWindows ?? []);
   expect(spent.map((one) => one.spent)).toEqual([
     sum(entries.map(({ cost }) => cost)),
     sum(entries.map(({ cost }) => cost)),

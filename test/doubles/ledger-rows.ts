@@ -1,4 +1,4 @@
-// The double of the books: entries unique by (id, kind), and a sum per scope and window.
+// The double of ledger rows: unique by (id, kind), and a sum per scope and window.
 import type { LedgerReader, LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
@@ -6,20 +6,20 @@ import { counterKey } from '#core/ports/policy.ts';
 import type { Recount } from '#core/ports/registry.ts';
 import { timeOf } from '../../infra/adapters/process/ids.ts';
 
-export interface MemoryBooks extends LedgerReader {
+export interface MemoryLedgerRows extends LedgerReader {
   /** All booked entries, in order. */
-  entries(): ReadonlyArray<LedgerRow>;
+  all(): ReadonlyArray<LedgerRow>;
   /** Entries that were refused, in order. */
-  refused(): ReadonlyArray<LedgerRow>;
+  rejected(): ReadonlyArray<LedgerRow>;
   /** Books these entries in one step; returns the refused ids. */
-  insert(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<string>;
+  insert(all: ReadonlyArray<LedgerRow>): ReadonlyArray<string>;
   /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
   recount(recount: Recount): void;
   /** Gives the scope to this instance. */
-  moved(scopeId: ScopeId, instanceUid: string): void;
+  moveScope(scopeId: ScopeId, instanceUid: string): void;
 }
 
-export function createMemoryBooks(): MemoryBooks {
+export function createMemoryLedgerRows(): MemoryLedgerRows {
   const entries = new Map<string, LedgerRow>();
   const aside = new Map<string, LedgerRow>();
   const sums = new Map<string, Nano>();
@@ -63,10 +63,10 @@ export function createMemoryBooks(): MemoryBooks {
     async scopesOfOtherInstances(instanceUid, scopes) {
       return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));
     },
-    entries: () => [...entries.values()],
-    refused: () => [...aside.values()],
+    all: () => [...entries.values()],
+    rejected: () => [...aside.values()],
     insert,
-    moved: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
+    moveScope: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
     recount({ scopeId, window, from = scopeId }) {
       recounted.set(scopeId, window);
       const paid = [...entries.values()].filter(

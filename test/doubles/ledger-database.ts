@@ -1,29 +1,33 @@
-// The double of the books of accounts: rows and their charges, over the doubles of books and epochs.
+// The double of the ledger database: rows of accounts and their charges, over the doubles of ledger rows and epochs.
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import { expiredEntries } from '../../infra/adapters/postgres/expired-rows.ts';
-import { createMemoryBooks, type MemoryBooks } from './books.ts';
 import type { MemoryEpochs } from './epochs.ts';
+import { createMemoryLedgerRows, type MemoryLedgerRows } from './ledger-rows.ts';
 
 interface Deps {
   readonly epochs: MemoryEpochs;
-  /** Absent: books of their own. */
-  readonly books?: MemoryBooks;
+  /** Absent: rows of their own. */
+  readonly ledgerRows?: MemoryLedgerRows;
   readonly random?: Random;
 }
 
-export interface MemoryAccountBooks extends LedgerDatabase {
-  /** Where the entries are: all that were booked, recounts, refused ones. */
-  readonly books: MemoryBooks;
+export interface MemoryLedgerDatabase extends LedgerDatabase {
+  /** All booked ledger rows, recounts, and rejected rows. */
+  readonly ledgerRows: MemoryLedgerRows;
 }
 
 const NEW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
 
-/** The books of one instance's accounts. Each call is one step, as a transaction of PostgreSQL is. */
-export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), random }: Deps): MemoryAccountBooks {
+/** The ledger database of one instance. Each call is one step, as a transaction of PostgreSQL is. */
+export function createMemoryLedgerDatabase({
+  epochs,
+  ledgerRows = createMemoryLedgerRows(),
+  random,
+}: Deps): MemoryLedgerDatabase {
   const rows = new Map<string, AccountRow>();
   const charged = new Map<string, ReadonlyArray<string>>();
   const drawn: Random = random ?? ((count) => crypto.getRandomValues(new Uint8Array(count)));
@@ -40,7 +44,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     const row = rows.get(account) ?? NEW;
     if (row.isClosed) return { row, charged: [] };
     const entries = expiredEntries({ account, ...closing }, row.booked, drawn);
-    books.insert(entries);
+    ledgerRows.insert(entries);
     epochs.record(closing.epoch, closing.calls);
     charged.set(
       account,
@@ -52,8 +56,8 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
   };
 
   return {
-    books,
-    bookedOf: books.bookedOf,
+    ledgerRows,
+    bookedOf: ledgerRows.bookedOf,
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
       if (outcome !== 'booked') return { outcome, rejected: [] };
@@ -64,7 +68,7 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
         rows.set(account.id, { ...row, booked, number, isClosed: row.isClosed || isLast === true });
         epochs.record(epoch, calls);
       }
-      return { outcome: 'booked', rejected: books.insert(entries) };
+      return { outcome: 'booked', rejected: ledgerRows.insert(entries) };
     },
     async close(closing) {
       const { epoch, isOpen } = epochs.current();
@@ -78,16 +82,16 @@ export function createMemoryAccountBooks({ epochs, books = createMemoryBooks(), 
     },
     async charges(accounts) {
       const ids = new Set(accounts.flatMap((account) => charged.get(account) ?? []));
-      const of = books.entries().filter(({ id }) => ids.has(id));
+      const of = ledgerRows.all().filter(({ id }) => ids.has(id));
       const corrected = new Set(of.filter(({ kind }) => kind === 'correction').map(({ id }) => id));
       return of
         .filter(({ id, kind }) => kind === 'expired' && !corrected.has(id))
         .flatMap(({ id, cost, scopeWindows }) => scopeWindows.map((charge) => ({ ...charge, id, spent: cost })));
     },
     async sums(of) {
-      const booked = await books.sums(of);
-      const refused = books
-        .refused()
+      const booked = await ledgerRows.sums(of);
+      const refused = ledgerRows
+        .rejected()
         .flatMap(({ cost, scopeWindows }) => scopeWindows.map((each) => ({ ...each, cost })));
       return booked.map((sum) => {
         const aside = refused.filter((each) => counterKey(each) === counterKey(sum));
