@@ -4,11 +4,18 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json/json-limits.ts';
 import { inTime } from './deadline.ts';
 
-/** The API server sends the object twice, and takes requests of up to 3 MiB itself. */
+/**
+ * The API server sends the object twice on update, the stored one included. etcd takes 1.5 MiB, in the same JSON, so a
+ * review of an object that can be stored has 3 MiB and some KiB about its user. The API server takes requests of up to
+ * 3 MiB, whose objects are reviewed before etcd refuses them.
+ */
 export const MAX_BODY = 7 * 1024 * 1024;
 /** A body above this size waits until no other large one is read or validated. */
 const LARGE_BODY = 512 * 1024;
-/** Bytes of all smaller bodies that are read or validated concurrently. */
+/**
+ * Bytes of all smaller bodies that are read or validated concurrently. One that waits for the cluster keeps of its
+ * objects what is read of them (`withoutJson`), which is few times its bytes.
+ */
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
 /** The API server names the kind first. */
 const HEAD = 1024;

@@ -1,6 +1,7 @@
 // One review, from its body to its answer: read it, decide with the facts, answer. Loaded with the first review.
 
 import { reasonOf } from '#core/failure/error-text.ts';
+import { ok } from '#core/failure/result.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { toSentences } from '#core/rules/finding.ts';
@@ -8,8 +9,8 @@ import { type Body, createBodyReader } from './body.ts';
 import { inTime } from './deadline.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
-import { type Answer, type ReviewRequest, readReview, toReview, type Verb } from './review.ts';
-import { readSubject, type Subject, type Trigger, triggerOf, withObject } from './subject.ts';
+import { type Answer, type RequestHead, readReview, toReview, type Verb } from './review.ts';
+import { readSubject, type Subject, type Trigger, triggerOf, withObject, withoutJson } from './subject.ts';
 
 export interface HandleDeps {
   readonly cluster: Cluster;
@@ -26,7 +27,7 @@ export interface ReviewOutcome {
   readonly body: unknown;
   readonly result: 'allowed' | 'refused' | 'malformed' | 'failed';
   /** Absent where the body is no review. */
-  readonly request?: ReviewRequest;
+  readonly request?: RequestHead;
   /** The decision; absent for an object of others, a deletion, a status, a write of our own. */
   readonly decision?: Decision;
   /** The object that reconcile should look at: one that was let in (not as a dry run), or is about to be deleted. */
@@ -49,11 +50,20 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   const ours = new Set(own);
   const readBody = createBodyReader();
 
-  async function review(verb: Verb, body: Body, signal: AbortSignal): Promise<ReviewOutcome> {
+  /** The request without its objects, and of those what is read: a review that waits keeps no more. */
+  function open(verb: Verb, body: Body) {
     const read = body.ok ? readReview(body.value) : body;
+    if (!read.ok) return read;
+    const { object: _object, oldObject: _old, ...request } = read.value;
+    const found = readSubject(read.value, ours);
+    const subject = verb === 'validate' ? found.subject && withoutJson(found.subject) : found.subject;
+    return ok({ request, found: { ...found, subject } });
+  }
+
+  async function review(verb: Verb, body: Body, signal: AbortSignal): Promise<ReviewOutcome> {
+    const read = open(verb, body);
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
-    const request = read.value;
-    const found = readSubject(request, ours);
+    const { request, found } = read.value;
     if (found.subject === undefined) return { ...answered(request, found), trigger: found.trigger };
     try {
       return await (verb === 'mutate' ? mutate(request, found.subject) : check(request, found.subject, signal));
@@ -65,14 +75,14 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   /**
    * Defaults are filled in first, so that they are validated too. Warnings come from /validate, which validates again.
    */
-  async function mutate(request: ReviewRequest, subject: Subject): Promise<ReviewOutcome> {
+  async function mutate(request: RequestHead, subject: Subject): Promise<ReviewOutcome> {
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
     const patch = toPatch(subject.object.json, filled.object.json);
     return { ...answered(request, { refusal: refusalOf(decision, filled), patch }), decision };
   }
 
-  async function check(request: ReviewRequest, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
+  async function check(request: RequestHead, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
     const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user, secretPrefixes }));
     const refusal = refusalOf(decision, subject);
     const trigger = refusal === undefined ? triggerOf(subject) : undefined;
@@ -89,7 +99,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   };
 }
 
-const answered = (request: ReviewRequest, answer: Answer): ReviewOutcome => ({
+const answered = (request: RequestHead, answer: Answer): ReviewOutcome => ({
   status: 200,
   body: toReview(request.uid, answer),
   result: answer.refusal === undefined ? 'allowed' : 'refused',

@@ -38,6 +38,7 @@ const Review = z.object({
   }),
 });
 export type ReviewRequest = z.output<typeof Review>['request'];
+export type RequestHead = Omit<ReviewRequest, 'object' | 'oldObject'>;
 
 /** The request of a review, or what is wrong with the envelope. The content of `object` is validated later. */
 export function readReview(body: Uint8Array): Result<ReviewRequest, NotAReview> {
