@@ -242,7 +242,7 @@ function parsersOf(readJson: (text: string) => unknown, meter: ReplyMeter): pg.C
     meter.json(text, MAX_LIST);
     return parseTexts(text);
   });
-  return { getTypeParser: (type: number) => parsers.get(type) ?? String } as pg.CustomTypesConfig;
+  return { getTypeParser: (type: number) => parsers.get(type) ?? meter.text } as pg.CustomTypesConfig;
 }
 
 /** A connection in a transaction, of which whoever gets it next knows nothing. */

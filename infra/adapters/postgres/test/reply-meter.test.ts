@@ -74,3 +74,18 @@ test('a statement that failed is ready after its error, also when the next was a
   meter.read(message('E', EMPTY));
   expect(passing(meter, message('C', EMPTY))).toBe(0);
 });
+
+test.each([
+  ['a character in a byte', 'a', 1],
+  ['characters of two bytes on the way', 'ä', 1],
+  ['one character that takes two bytes of each other', `€${'a'.repeat(999)}`, 2],
+])('what is kept of a text with %s is not less than V8 keeps', (_, piece, perCharacter) => {
+  const [meter, text] = [asked(), piece.repeat(1_000_000 / piece.length)];
+  const bytes = Buffer.from(text);
+  const head = Buffer.alloc(6);
+  head.writeInt16BE(1);
+  head.writeInt32BE(bytes.length, 2);
+  meter.read(message('D', Buffer.concat([head, bytes])));
+  expect(meter.text(text)).toBe(text);
+  expect(meter.end().kept).toBeGreaterThanOrEqual(text.length * perCharacter);
+});

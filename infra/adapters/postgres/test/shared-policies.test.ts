@@ -28,3 +28,11 @@ test('however much differs, it remembers a bounded number of parts and still ans
   expect(share({ part: [0] }).part).toBe(share({ part: [0] }).part);
   expect(share({ part: [19_999] }).part).not.toBe(share({ part: [19_999] }).part);
 });
+
+test('large parts take the memory of few', () => {
+  const share = createSharing();
+  const large = (index: number) => `${index}`.padEnd(100_000, 'x');
+  const parts = Array.from({ length: 200 }, (_, index) => share({ part: [large(index)] }).part);
+  const isRemembered = (index: number) => share({ part: [large(index)] }).part === parts[index];
+  expect(parts.filter((_, index) => isRemembered(index)).length).toBeLessThan(40);
+});
