@@ -14,7 +14,7 @@ const LabelRequirement = withRule(
   {
     id: 'ValuesOfRequirement',
     cel: "(self.operator == 'In' || self.operator == 'NotIn') == (has(self.values) && size(self.values) > 0)",
-    reservations: ({ operator, values = [] }) => (operator === 'In' || operator === 'NotIn') === values.length > 0,
+    isMet: ({ operator, values = [] }) => (operator === 'In' || operator === 'NotIn') === values.length > 0,
     message: 'must go with the operator; add values to In and NotIn, remove them from Exists and DoesNotExist',
     at: 'values',
   },
@@ -35,7 +35,7 @@ export const AllowedNamespaces = withRule(
   {
     id: 'SelectorRequired',
     cel: "self.from != 'Selector' || has(self.selector)",
-    reservations: ({ from, selector }) => from !== 'Selector' || selector !== undefined,
+    isMet: ({ from, selector }) => from !== 'Selector' || selector !== undefined,
     message: 'from is Selector; add selector with matchLabels or matchExpressions, or choose All or Same',
     at: 'selector',
   },

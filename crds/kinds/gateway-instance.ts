@@ -37,7 +37,7 @@ const DatabaseSecretRef = z.object({
     {
       id: 'PasswordIsUsername',
       cel: 'self.passwordSecret != self.usernameSecret',
-      reservations: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
+      isMet: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
       message: 'must be another key than usernameSecret; write the name of the key that holds the password',
       at: 'passwordSecret',
     },
@@ -79,7 +79,7 @@ const INSTANCE_NAME = /^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$/;
 export const instanceName: Rule<string> = {
   id: 'InstanceName',
   cel: `self.metadata.name.matches('${INSTANCE_NAME.source}')`,
-  reservations: (name) => INSTANCE_NAME.test(name),
+  isMet: (name) => INSTANCE_NAME.test(name),
   message: 'must be at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
 };
 

@@ -16,9 +16,7 @@ const HTTP_ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+([/?#][^\p{Z}\p{C}]*)?$/u;
 const price = (what: string) => Money.optional().describe(what);
 
 const ModelCredentials = z.object({
-  nameRef: Name.describe(
-    "Name of the Secret that reservations this model's credentials, in the namespace of the instance.",
-  ),
+  nameRef: Name.describe("Name of the Secret that has this model's credentials, in the namespace of the instance."),
   keys: mapOf(SecretKeyName, { max: 63, form: 'of 1 to 63 characters, e.g. `apiKey`' }, { min: 1, max: 32 }).describe(
     'Maps each credential name to the key of that Secret which holds it. Known names: `apiKey`, `apiBase`, `apiVersion`, `organization`, `awsAccessKeyId`, `awsSecretAccessKey`, `awsSessionToken`, `awsRegion`, `vertexCredentials`, `vertexProject`, `vertexLocation`.',
   ),
@@ -82,14 +80,14 @@ export const ModelEntry = withRule(
   {
     id: 'CredentialsRequired',
     cel: '!self.requiresAuth || has(self.modelCredentials)',
-    reservations: ({ requiresAuth, modelCredentials }) => !requiresAuth || modelCredentials !== undefined,
+    isMet: ({ requiresAuth, modelCredentials }) => !requiresAuth || modelCredentials !== undefined,
     message: 'requiresAuth is true; add modelCredentials with the Secret and its keys, or set requiresAuth to false',
     at: 'modelCredentials',
   },
   {
     id: 'CredentialsUnused',
     cel: 'self.requiresAuth || !has(self.modelCredentials)',
-    reservations: ({ requiresAuth, modelCredentials }) => requiresAuth || modelCredentials === undefined,
+    isMet: ({ requiresAuth, modelCredentials }) => requiresAuth || modelCredentials === undefined,
     message: 'must be absent while requiresAuth is false; remove modelCredentials, or set requiresAuth to true',
     at: 'modelCredentials',
   },

@@ -44,7 +44,7 @@ export const Duration = withRule(
   {
     id: 'DurationTooLong',
     cel: `!${isDurationInCel('self')} || ${secondsInCel('self')} <= ${MAX_SECONDS}`,
-    reservations: (self) => secondsOf(self) <= MAX_SECONDS,
+    isMet: (self) => secondsOf(self) <= MAX_SECONDS,
     message: 'must be at most 36525 days; write a shorter duration',
   },
 );

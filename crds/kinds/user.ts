@@ -13,7 +13,7 @@ type Needs = { readonly autoCreateKey: boolean } & { readonly [field in Required
 const keyNeeds = (field: RequiredField): Rule<Needs> => ({
   id: 'AutoCreateKeyNeedsField',
   cel: `!self.autoCreateKey || has(self.${field})`,
-  reservations: (self) => !self.autoCreateKey || self[field] !== undefined,
+  isMet: (self) => !self.autoCreateKey || self[field] !== undefined,
   message: `the key of autoCreateKey takes it from the user; add ${field}, or set autoCreateKey to false`,
   at: field,
 });

@@ -47,13 +47,13 @@ const SecretTemplate = z.object({
     {
       id: 'SecretKeyIsTaken',
       cel: "!('key' in self)",
-      reservations: (self) => !Object.hasOwn(self, 'key'),
+      isMet: (self) => !Object.hasOwn(self, 'key'),
       message: 'may not have a key `key`, which always holds the key value; give it another name',
     },
     {
       id: 'TooManyMarks',
       cel: `self.map(name, self[name].split('\${').size() - 1).sum() <= ${MAX_MARKS}`,
-      reservations: (self) => Object.values(self).join(' ').split('${').length <= MAX_MARKS + 1,
+      isMet: (self) => Object.values(self).join(' ').split('${').length <= MAX_MARKS + 1,
       message: `may have at most ${MAX_MARKS} \`\${\` in all its texts; write fewer \`\${key}\` and \`\${baseURL}\``,
     },
   )
@@ -76,7 +76,7 @@ const Rotation = withRule(
     cel:
       `!has(self.overlap) || !${isDurationInCel('self.overlap')} || !${isDurationInCel('self.every')} || ` +
       `${secondsInCel('self.overlap')} < ${secondsInCel('self.every')}`,
-    reservations: ({ every, overlap }) =>
+    isMet: ({ every, overlap }) =>
       overlap === undefined ||
       !DURATION.test(overlap) ||
       !DURATION.test(every) ||
@@ -160,7 +160,7 @@ export const VirtualKeySpec = withRule(
     cel:
       `!has(self.softBudget) || !${isMoneyInCel('self.softBudget')} || !${isMoneyInCel('self.maxBudget')} || ` +
       `${nanoInCel('self.softBudget')} <= ${nanoInCel('self.maxBudget')}`,
-    reservations: ({ softBudget, maxBudget }) =>
+    isMet: ({ softBudget, maxBudget }) =>
       softBudget === undefined ||
       !MONEY.test(softBudget) ||
       !MONEY.test(maxBudget) ||

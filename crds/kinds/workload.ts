@@ -27,7 +27,7 @@ const EnvVar = withRule(
     valueFrom: withRule(z.object({ secretKeyRef: keyOf('Secret'), configMapKeyRef: keyOf('ConfigMap') }), {
       id: 'OneValueSource',
       cel: 'has(self.secretKeyRef) != has(self.configMapKeyRef)',
-      reservations: (self) => (self.secretKeyRef === undefined) !== (self.configMapKeyRef === undefined),
+      isMet: (self) => (self.secretKeyRef === undefined) !== (self.configMapKeyRef === undefined),
       message: 'must have exactly one source; set secretKeyRef or configMapKeyRef, and remove the other',
     })
       .optional()
@@ -36,7 +36,7 @@ const EnvVar = withRule(
   {
     id: 'OneValue',
     cel: '!(has(self.value) && has(self.valueFrom))',
-    reservations: ({ value, valueFrom }) => value === undefined || valueFrom === undefined,
+    isMet: ({ value, valueFrom }) => value === undefined || valueFrom === undefined,
     message: 'may not be set beside value; remove one of the two',
     at: 'valueFrom',
   },
@@ -56,7 +56,7 @@ const Scale = withRule(
   {
     id: 'ScaleMinAboveMax',
     cel: '!has(self.min) || !has(self.max) || self.min <= self.max',
-    reservations: ({ min, max }) => min === undefined || max === undefined || min <= max,
+    isMet: ({ min, max }) => min === undefined || max === undefined || min <= max,
     message: 'must be at most max; lower min or raise max',
     at: 'min',
   },
@@ -99,7 +99,7 @@ export const Workload = withRule(
   {
     id: 'ExternalNeedsUrl',
     cel: "self.type != 'External' || has(self.url)",
-    reservations: ({ type, url }) => type !== 'External' || url !== undefined,
+    isMet: ({ type, url }) => type !== 'External' || url !== undefined,
     message: 'type is External; add url, the address of the gateway, or choose another type',
     at: 'url',
   },

@@ -17,7 +17,7 @@ export interface Annotation {
   readonly value: string;
   readonly meaning: string;
   /** The rule of the value. Without one every text is accepted, and only the one in `value` has an effect. */
-  readonly rule?: { readonly reservations: (text: string) => boolean; readonly message: string };
+  readonly rule?: { readonly isMet: (text: string) => boolean; readonly message: string };
 }
 
 export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> = {
@@ -32,7 +32,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
       value: '`0%` to `100%`',
       meaning: 'How much of the instance a run may remove by itself. Without it: `25%`, and at least ten keys.',
       rule: {
-        reservations: (text) => /^(\d{1,2}|0\d\d|100)%$/.test(text),
+        isMet: (text) => /^(\d{1,2}|0\d\d|100)%$/.test(text),
         message: 'must be a whole per cent from "0%" to "100%"; remove it for the default, "25%"',
       },
     },
@@ -41,7 +41,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
       value: 'a uid, with ` lost` after it where its whole cluster is gone',
       meaning: 'The closed instance whose keys and spend this one continues with. It happens once.',
       rule: {
-        reservations: (text) => /^[-0-9A-Za-z]{1,64}( lost)?$/.test(text),
+        isMet: (text) => /^[-0-9A-Za-z]{1,64}( lost)?$/.test(text),
         message:
           'must be the uid of a deleted instance, with " lost" after it if its whole cluster is gone; write its metadata.uid',
       },
@@ -53,7 +53,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
       value: '1 to 256 visible characters',
       meaning: 'Each new text asks for a new value immediately; the old one works during `rotation.overlap`.',
       rule: {
-        reservations: isFreeText,
+        isMet: isFreeText,
         message: 'must be 1 to 256 visible characters; write a text that it did not say before, e.g. the date',
       },
     },
@@ -66,7 +66,7 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
 export function findAnnotationViolations(kind: KindName, written: Readonly<Record<string, unknown>>): Violation[] {
   return ANNOTATIONS[kind].flatMap(({ name, rule }): Violation[] => {
     const value = Object.hasOwn(written, name) ? written[name] : undefined;
-    if (rule === undefined || typeof value !== 'string' || rule.reservations(value)) return [];
+    if (rule === undefined || typeof value !== 'string' || rule.isMet(value)) return [];
     const path = `metadata.annotations[${JSON.stringify(name)}]`;
     return [{ rule: 'InvalidAnnotation', type: 'Invalid value', path, value, message: rule.message }];
   });

@@ -37,7 +37,7 @@ const rule = (cel: string, at?: string) => ({
   id: 'Never',
   cel,
   message: 'never',
-  reservations: () => true,
+  isMet: () => true,
   ...(at === undefined ? {} : { at }),
 });
 

@@ -10,7 +10,7 @@ export interface Rule<T> {
   /** CEL over `self`, and over `oldSelf` in a rule about change (which the API server runs on update only). */
   readonly cel: string;
   /** Whether the rule holds. Total: a member may still be malformed in its own way. */
-  readonly reservations: (self: T) => boolean;
+  readonly isMet: (self: T) => boolean;
   /** The message: what must be true, then what to do. */
   readonly message: string;
   /** The member below `self` that a violation names, e.g. `overlap`. Absent: `self`. */
@@ -26,15 +26,15 @@ export interface IssueParams {
 
 /** The same schema with the rules: `validate` checks them, and the CRD contains them. */
 export const withRule = <S extends z.ZodType>(schema: S, ...rules: ReadonlyArray<Rule<z.output<S>>>): S =>
-  rules.reduce<S>((before, { id, cel, at, message, reservations }) => {
+  rules.reduce<S>((before, { id, cel, at, message, isMet }) => {
     const validation = { rule: cel, message, ...(at && { fieldPath: `.${at}` }) };
     const params: IssueParams = { rule: id, validation };
-    return before.refine(reservations, { error: message, path: at === undefined ? [] : [at], params });
+    return before.refine(isMet, { error: message, path: at === undefined ? [] : [at], params });
   }, schema);
 
 /** A member of a spec that never changes. `validate` compares it with the stored one. */
 export const immutable = <S extends z.ZodType>(schema: S, { id, message }: Pick<Rule<unknown>, 'id' | 'message'>): S =>
-  withRule(schema, { id, cel: UNCHANGED, message, reservations: () => true });
+  withRule(schema, { id, cel: UNCHANGED, message, isMet: () => true });
 
 export const UNCHANGED = 'self == oldSelf';
 
@@ -108,7 +108,7 @@ const namesLike = ({ pattern, max, form }: Names): Rule<Readonly<Record<string, 
   id: 'EntryName',
   cel: `self.all(name, size(name) >= 1 && size(name) <= ${max}${pattern === undefined ? '' : ` && name.matches('${pattern.source}')`})`,
   message: `must have keys ${form}`,
-  reservations: (self) =>
+  isMet: (self) =>
     Object.keys(self).every(
       (name) => name !== '' && fitsIn(max, name) && (pattern === undefined || pattern.test(name)),
     ),

@@ -49,7 +49,7 @@ const readAnyway = <S>({ spec: schema }: Validatable<S>, spec: unknown): S =>
   (schema._zod.run({ value: spec, issues: [] }, { async: false }) as z.core.ParsePayload<S>).value;
 
 function ofName({ nameRule }: Validatable, name: string | undefined): Violation[] {
-  if (nameRule === undefined || name === undefined || nameRule.reservations(name)) return [];
+  if (nameRule === undefined || name === undefined || nameRule.isMet(name)) return [];
   return [{ rule: nameRule.id, type: 'Invalid value', path: 'metadata.name', value: name, message: nameRule.message }];
 }
 

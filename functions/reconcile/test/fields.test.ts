@@ -20,9 +20,9 @@ const EDITED: Readonly<Record<KindName, readonly [kind: Resource, name: string]>
 /** Fields that hold no other fields. */
 function leavesOf(kind: Kind): readonly string[] {
   const paths = fieldsOf(kind, 'spec').map(({ path }) => path.slice('spec.'.length));
-  const reservations = (path: string, other: string) =>
+  const contains = (path: string, other: string) =>
     other.startsWith(path) && /^(\[\]|\{\})?\./.test(other.slice(path.length));
-  return paths.filter((path) => !paths.some((other) => reservations(path, other)));
+  return paths.filter((path) => !paths.some((other) => contains(path, other)));
 }
 
 test('each field is edited here', () => {

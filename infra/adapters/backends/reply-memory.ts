@@ -6,7 +6,7 @@ export interface MemoryShare {
    * Counts so many bytes for this holder, in place of what was counted for it before. Throws where this share may not
    * have them; then, or later, for the sake of others, `signal` aborts.
    */
-  reservation(holder: object, bytes: number): void;
+  take(holder: object, bytes: number): void;
   /** Aborts, with an AnswerRefused as its reason, when the work has ended or its share was taken away. */
   readonly signal: AbortSignal;
 }
@@ -56,7 +56,7 @@ export function createMemoryBudget(maxExcess: number): MemoryBudget {
       shares.add(own);
       return {
         signal: controller.signal,
-        reservation(holder, bytes) {
+        take(holder, bytes) {
           controller.signal.throwIfAborted();
           const before = excessOf(own);
           own.held += bytes - (holders.get(holder) ?? 0);

@@ -10,7 +10,7 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
   const held = { bytes: 0 };
   const keep = (bytes: number): void => {
     held.bytes += bytes;
-    session.share?.reservation(held, held.bytes);
+    session.share?.take(held, held.bytes);
   };
   return {
     claims: async (instanceUid) => {

@@ -210,7 +210,7 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
     const answer = {};
     const max = readJson === undefined ? MAX_ANSWER : MAX_LARGE_ANSWER;
     begin();
-    meter.begin(max, share && (({ now }) => share.reservation(answer, now)));
+    meter.begin(max, share && (({ now }) => share.take(answer, now)));
     try {
       const call = client.query<R>({ text, types: parsersOf(read, meter), ...(values && { values: [...values] }) });
       const { rows } = await onConnection(call);
@@ -220,7 +220,7 @@ function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryS
       return rows;
     } finally {
       meter.end();
-      if (share?.signal.aborted === false) share.reservation(answer, 0);
+      if (share?.signal.aborted === false) share.take(answer, 0);
     }
   };
 }

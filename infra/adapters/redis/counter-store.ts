@@ -50,7 +50,7 @@ export function createRedisCounterStore({ evaluate, instanceUid, share }: RedisC
   const run = async <T>(operation: string, argument: object): Promise<T> => {
     const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
-    share?.reservation(held, 2 * reply.length + jsonBytes(reply));
+    share?.take(held, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);
   };
   return {

@@ -47,18 +47,17 @@ const api = {
 const rules = { SECRET_METADATA_PREFIXES: optional(domains) };
 
 const needsCluster: Agreement = {
-  reservations: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) =>
-    KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
+  isMet: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) => KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
   at: 'KUBECONFIG',
   problem: 'name a kubeconfig file, or run in a Pod of a cluster',
 };
 const needsToken: Agreement = {
-  reservations: ({ RECONCILE_URL: url, RECONCILE_TOKEN: token }) => url === undefined || token !== undefined,
+  isMet: ({ RECONCILE_URL: url, RECONCILE_TOKEN: token }) => url === undefined || token !== undefined,
   at: 'RECONCILE_TOKEN',
   problem: 'RECONCILE_URL needs it: name the token that reconcile asks for',
 };
 const needsWholeTls: Agreement = {
-  reservations: ({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined),
+  isMet: ({ TLS_CERT_FILE: cert, TLS_KEY_FILE: key }) => (cert === undefined) === (key === undefined),
   at: 'TLS_KEY_FILE',
   problem: 'goes together with TLS_CERT_FILE: set both, or none',
 };
@@ -120,7 +119,7 @@ export const UninstallEnvironment = {
 };
 
 const needsWholeCall: Agreement = {
-  reservations: ({ GATEWAY_URL: url, GATEWAY_MODEL: model, KEY_SECRET: secret }) =>
+  isMet: ({ GATEWAY_URL: url, GATEWAY_MODEL: model, KEY_SECRET: secret }) =>
     (url === undefined) === (model === undefined) && (url === undefined) === (secret === undefined),
   at: 'GATEWAY_URL',
   problem: 'goes together with GATEWAY_MODEL and KEY_SECRET: set all of them, or none',

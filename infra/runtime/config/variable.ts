@@ -13,7 +13,7 @@ type Variable<T> = (given: unknown) => T;
 
 /** A rule about several variables, checked whatever else is wrong: one start shows everything. */
 export interface Agreement {
-  readonly reservations: (given: SetVariables) => boolean;
+  readonly isMet: (given: SetVariables) => boolean;
   /** The variable that has to change, and how. */
   readonly at: string;
   readonly problem: string;
@@ -117,8 +117,7 @@ export function readEnvironment<V extends Variables>(
       return [name, undefined];
     }
   });
-  for (const { reservations, at, problem } of agreements)
-    if (!reservations(given)) problems.push(toLine(at, problem, given[at]));
+  for (const { isMet, at, problem } of agreements) if (!isMet(given)) problems.push(toLine(at, problem, given[at]));
   // Each value was read by the variable of its name.
   const read = Object.fromEntries(values) as ValuesOf<Environment<V>>;
   problems.push(...more(read));

@@ -6,7 +6,7 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import { resources } from '#crds/names/resources.ts';
 
 /** Milliseconds for which an answer holds: whoever may reach the port costs the API server no more. */
-const RESERVATIONS = 1_000;
+const MAX_AGE = 1_000;
 
 /**
  * Lines that say what is missing; none: ready. A function that was ready once stays so: a moment without the API server
@@ -18,7 +18,7 @@ export function createReadiness(cluster: Pick<Cluster, 'serves'>, clock: Clock):
   let isReady = false;
   return async () => {
     if (isReady) return [];
-    if (last === undefined || clock.now() - at >= RESERVATIONS) {
+    if (last === undefined || clock.now() - at >= MAX_AGE) {
       at = clock.now();
       last = findMissing(cluster);
     }

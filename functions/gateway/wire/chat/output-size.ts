@@ -63,7 +63,7 @@ function calledIn(called: unknown, given: 'arguments' | 'input'): number {
   return bytesOf(member(called, 'name')) + bytesOf(member(called, given));
 }
 
-/** A text; or parts, of which each reservations texts or parts again (Mistral's thinking). */
+/** A text; or parts, each of which has texts or parts again (Mistral's thinking). */
 function bytesOf(content: unknown): number {
   if (typeof content === 'string') return bytesIn(content);
   if (typeof content !== 'object' || content === null) return 0;

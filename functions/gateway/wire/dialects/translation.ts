@@ -48,7 +48,7 @@ export function toTranslatedCall(
   }
 }
 
-/** A list that reservations something. A member that is undefined is not written. */
+/** A list that is not empty. A member that is undefined is not written. */
 export function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
   return list.length === 0 ? undefined : list;
 }

@@ -6,24 +6,24 @@ const MIB = 1024 * 1024;
 test('a share may hold what it is entitled to, whatever others hold', () => {
   const budget = createMemoryBudget(10 * MIB);
   const [small, large] = [budget.share(MIB), budget.share(100 * MIB)];
-  large.reservation({}, 100 * MIB);
-  small.reservation({}, MIB);
+  large.take({}, 100 * MIB);
+  small.take({}, MIB);
   expect([small.signal.aborted, large.signal.aborted]).toEqual([false, false]);
 });
 
 test('when shares hold too much together, the one with the largest excess ends, and the others continue', () => {
   const budget = createMemoryBudget(10 * MIB);
   const [hostile, worse, good] = [budget.share(MIB), budget.share(MIB), budget.share(50 * MIB)];
-  hostile.reservation({}, 4 * MIB);
-  worse.reservation({}, 7 * MIB);
-  good.reservation({}, 50 * MIB);
+  hostile.take({}, 4 * MIB);
+  worse.take({}, 7 * MIB);
+  good.take({}, 50 * MIB);
   expect(worse.signal.aborted).toBe(false);
-  hostile.reservation({}, 2 * MIB);
+  hostile.take({}, 2 * MIB);
   expect([hostile.signal.aborted, worse.signal.aborted, good.signal.aborted]).toEqual([false, true, false]);
-  expect(() => worse.reservation({}, 1)).toThrow('more than there is memory for');
+  expect(() => worse.take({}, 1)).toThrow('more than there is memory for');
   // The place of the one that ended is free.
   const next = budget.share(0);
-  next.reservation({}, 5 * MIB);
+  next.take({}, 5 * MIB);
   expect(next.signal.aborted).toBe(false);
 });
 
@@ -32,15 +32,15 @@ test('a holder counts what it holds now, and a share that has ended counts nothi
   const [one, other] = [budget.share(0), budget.share(0)];
   const [statement, result] = [{}, {}];
   for (let turn = 0; turn < 100; turn += 1) {
-    one.reservation(statement, 9 * MIB);
-    one.reservation(statement, 0);
-    one.reservation(result, MIB);
+    one.take(statement, 9 * MIB);
+    one.take(statement, 0);
+    one.take(result, MIB);
   }
-  expect(() => one.reservation(statement, 10 * MIB)).toThrow('more than there is memory for');
-  other.reservation({}, 10 * MIB);
+  expect(() => one.take(statement, 10 * MIB)).toThrow('more than there is memory for');
+  other.take({}, 10 * MIB);
   other.end();
-  expect(() => other.reservation({}, 1)).toThrow('has ended');
-  budget.share(0).reservation({}, 10 * MIB);
+  expect(() => other.take({}, 1)).toThrow('has ended');
+  budget.share(0).take({}, 10 * MIB);
 });
 
 test('ten thousand servers that answer a little at a time never hold more than there is', () => {
@@ -51,7 +51,7 @@ test('ten thousand servers that answer a little at a time never hold more than t
     if (one === undefined || one.share.signal.aborted) continue;
     one.held += 64 * 1024;
     try {
-      one.share.reservation(one.holder, one.held);
+      one.share.take(one.holder, one.held);
     } catch {
       // Its own excess was the largest.
     }

@@ -11,7 +11,7 @@ import { writeKubeconfig } from './kubeconfig.ts';
 
 export interface ControlPlaneOptions {
   readonly children: Children;
-  /** Reservations etcd's data, keys and logs. */
+  /** Folder of etcd's data, keys and logs. */
   readonly folder: string;
   /** Ports that are free. */
   readonly port: number;

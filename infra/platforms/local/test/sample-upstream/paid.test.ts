@@ -127,11 +127,11 @@ test('whatever goes wrong, nothing stays held, every scope is charged the same, 
       }),
     ),
   );
-  const reservationsNothing = async () => {
+  const hasNoReservation = async () => {
     await ledger.flush();
     return (await ask({ model: 'echo', max_tokens: 15_000 })).status;
   };
-  await expect.poll(reservationsNothing).toBe(200);
+  await expect.poll(hasNoReservation).toBe(200);
   await ledger.flush();
   const entries = ledgerRows.all();
   expect(entries.every(({ cost, scopeWindows }) => cost > 0n && scopeWindows.length === 2)).toBe(true);
