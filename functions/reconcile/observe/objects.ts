@@ -13,6 +13,8 @@ import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtua
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import { ANNOTATIONS } from '#crds/names/annotations.ts';
+import { OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Violation } from '#crds/validation/violation.ts';
 import type { Scope } from '../scope.ts';
@@ -200,7 +202,8 @@ export interface OwnObjectView extends MalformedObject {
 export function toOwn(object: KubeObject): OwnObjectView | undefined {
   const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
-  const { spec, violations } = validate(kind, object);
+  const { spec, violations: found } = validate(kind, object);
+  const violations = hasManyFinalizers(object) ? [...found, TOO_MANY_FINALIZERS] : found;
   const seen = kind.status.safeParse(object.status);
   const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
   const own = { apiVersion: kind.apiVersion, kind: kind.kind, metadata: toMetadata(object), status };
@@ -214,7 +217,7 @@ export function toOwn(object: KubeObject): OwnObjectView | undefined {
 }
 
 /** Planning reads every duration, so one without an end is as bad as none; and the Secret of a key fits in memory. */
-const UNPLANNABLE: ReadonlySet<string> = new Set(['DurationTooLong', 'TooManyMarks']);
+const UNPLANNABLE: ReadonlySet<string> = new Set(['DurationTooLong', 'TooManyMarks', 'TooManyFinalizers']);
 
 /** Messages show no more than the beginning of a text; the object is not kept for it. */
 function withoutLargeValue(violation: Violation): Violation {
@@ -225,28 +228,53 @@ function withoutLargeValue(violation: Violation): Violation {
 
 const MAX_VALUE = 1024;
 
-/** Metadata that planning reads. Whatever else may be there is up to 1 MB of an object. */
-function toMetadata({ metadata }: KubeObject): OwnObject['metadata'] {
-  const { labels, annotations, ownerReferences, ...rest } = metadata;
+/** Characters of all finalizers: a list that is not kept cannot be written again without ours. */
+const MAX_FINALIZERS = 16_384;
+const hasManyFinalizers = ({ metadata: { finalizers = [] } }: KubeObject) =>
+  finalizers.join('').length > MAX_FINALIZERS;
+const TOO_MANY_FINALIZERS: Violation = {
+  rule: 'TooManyFinalizers',
+  type: 'Too many',
+  path: 'metadata.finalizers',
+  value: undefined,
+  message: `may have at most ${MAX_FINALIZERS} characters in all; remove some`,
+};
+
+const MAX_OWNERS = 16;
+
+/** Metadata that planning reads. Whatever else may be there is up to 1.5 MB of an object. */
+function toMetadata(object: KubeObject): OwnObject['metadata'] {
+  const { labels, annotations, ownerReferences, finalizers, ...rest } = object.metadata;
   // The API server fills in what our types demand.
   const kept = rest as OwnObject['metadata'];
   return {
     ...(Object.fromEntries(Object.entries(kept).filter(([member]) => KEPT.has(member))) as typeof kept),
-    ...(labels && { labels: oursOf(labels) }),
-    ...(annotations && { annotations: oursOf(annotations) }),
-    ...(ownerReferences && { ownerReferences: ownerReferences.filter(({ kind }) => kind === 'User') }),
+    ...(finalizers && !hasManyFinalizers(object) && { finalizers }),
+    ...(labels && { labels: readOf(labels) }),
+    ...(annotations && { annotations: readOf(annotations) }),
+    ...(ownerReferences && {
+      ownerReferences: ownerReferences.filter(({ kind }) => kind === 'User').slice(0, MAX_OWNERS),
+    }),
   };
 }
 
 const KEPT: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation'],
-  ...['creationTimestamp', 'deletionTimestamp', 'finalizers'],
+  ...['creationTimestamp', 'deletionTimestamp'],
 ]);
 
-/** Our labels and annotations; the longest that has an effect is the name of a user. */
-const oursOf = (texts: Readonly<Record<string, string>>) =>
+/** Labels and annotations that planning reads. */
+const READ = [
+  OWNED_LABEL,
+  REQUESTED_BY_ANNOTATION,
+  ...Object.values(ANNOTATIONS).flatMap((all) => all.map(({ name }) => name)),
+];
+
+/** The longest that has an effect is the name of a user. */
+const readOf = (texts: Readonly<Record<string, string>>) =>
   Object.fromEntries(
-    Object.entries(texts).filter(
-      ([name, text]) => /(^|\.)gateway-operator\.dev\//.test(name) && text.length <= MAX_VALUE,
-    ),
+    READ.flatMap((name) => {
+      const text = Object.hasOwn(texts, name) ? texts[name] : undefined;
+      return text === undefined || text.length > MAX_VALUE ? [] : [[name, text]];
+    }),
   );

@@ -1,16 +1,19 @@
 // What does a run keep of objects that others fill, of those that it looks for by name or label?
 import { expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
-import { gatewayInstances } from '#crds/kinds/kinds.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
-import { makeInstance, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { toOwn } from '../observe/objects.ts';
 import { toLivePart } from '../workload/live-part.ts';
 
 const texts = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`a/${index}`, 'x']));
+const named = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`gateway-operator.dev/${index}`, 'x']));
+const env = Array.from({ length: 20_000 }, (_, index) => ({ name: `E${index}` }));
 
 test('of a Deployment of 1.5 MB it keeps less than 4 KB', () => {
-  const env = Array.from({ length: 20_000 }, (_, index) => ({ name: `E${index}` }));
   const condition = { type: 'Available', status: 'True', reason: 'x', message: 'y' };
   const huge: KubeObject = {
     ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
@@ -24,6 +27,32 @@ test('of a Deployment of 1.5 MB it keeps less than 4 KB', () => {
   const kept = JSON.stringify(toLivePart(huge, 'instance', sha256));
   expect(JSON.stringify(huge).length).toBeGreaterThan(1_500_000);
   expect(kept.length).toBeLessThan(4096);
+});
+
+test.each([
+  ['labels', { labels: named(10_000) }],
+  ['annotations', { annotations: named(10_000) }],
+  ['owners', { ownerReferences: env.map(({ name }) => ({ apiVersion: 'v1', kind: 'User', name, uid: name })) }],
+  ['finalizers', { finalizers: Object.keys(named(10_000)) }],
+])('of a VirtualKey with very many %s it keeps less than 8 KB', (_, more) => {
+  const key = makeKey();
+  const own = toOwn({ ...key, metadata: { ...key.metadata, ...more } });
+  expect(JSON.stringify(own).length).toBeLessThan(8192);
+});
+
+test('a VirtualKey with very many finalizers says so, and none of them is removed', async () => {
+  const harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey());
+  await harness.resync();
+  const finalizers = ['gateway-operator.dev/cleanup', ...Object.keys(named(1000))];
+  await harness.edit(virtualKeys, 'chat', { metadata: { finalizers } });
+  await harness.remove(virtualKeys, 'chat');
+  await harness.resync();
+  expect((await harness.get(virtualKeys, 'chat'))?.metadata.finalizers).toEqual(finalizers);
+  expect(await harness.ready(virtualKeys, 'chat')).toBe('False InvalidSpec');
+  await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: finalizers.slice(0, 2) } });
+  await harness.resync();
+  expect((await harness.get(virtualKeys, 'chat'))?.metadata.finalizers).toEqual(finalizers.slice(1, 2));
 });
 
 test('of ConfigMaps with the label of its snapshots it reads ten, and finds its own among more', async () => {
