@@ -16,7 +16,7 @@ import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts'
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
-import { type ReadSecret, type SecretData, toReadSecret } from '#core/rules/secrets.ts';
+import { checkSecret, type SecretData, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
@@ -31,24 +31,34 @@ import type { Metadata } from './subject.ts';
 
 /** The cluster to ask, and the user on whose behalf. */
 export interface Ask {
-  readonly cluster: Pick<Cluster, 'get' | 'list' | 'may'>;
+  readonly cluster: Pick<Cluster, 'get' | 'listPages' | 'may'>;
   readonly hash: Hash;
   readonly user: Requester;
+  /** Aborts when the review is given up. */
+  readonly signal: AbortSignal;
   /** Domains whose labels and annotations the Secret of a key may have. */
   readonly secretPrefixes: ReadonlyArray<string>;
 }
 
 /** None of our lists may cost more than one page, however many keys there are. */
-export const MAX_KEYS = 500;
+const MAX_KEYS = 500;
 const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
 
+interface RestrictedKey {
+  readonly path: string;
+  /** Those of the removed models that it names. */
+  readonly models: ReadonlyArray<string>;
+}
+
 export interface InstanceFacts {
-  /** Secrets by name, without those that the user may not read. */
-  readonly secrets: ReadonlyMap<string, ReadSecret>;
+  /** Findings in Secrets, by name. A Secret that the user may not read counts as missing. */
+  readonly secrets: ReadonlyMap<string, SecretFindings>;
   /** Models that this update removes. */
   readonly removedModels: ReadonlySet<string>;
-  /** Keys of the instance, at most a page of them; none where no model is removed. */
-  readonly keys: ReadonlyArray<KubeObject>;
+  /** Keys of the instance that are restricted to a removed model, of a page of its keys. */
+  readonly restricted: ReadonlyArray<RestrictedKey>;
+  /** Whether there are more keys than that page has. */
+  readonly hasMoreKeys: boolean;
   /** Indexes of entries that have no price, neither of their own nor a listed one, or half a price of their own. */
   readonly unpriced: ReadonlySet<number>;
 }
@@ -56,15 +66,13 @@ export interface InstanceFacts {
 export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask): Promise<InstanceFacts> {
   const { metadata, spec } = of;
   const old = of.old();
-  const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
-  const names = [...new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials])];
   const removedModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));
   const [secrets, keys, unpriced] = await Promise.all([
-    findSecrets(metadata.namespace, names, ask),
-    removedModels.size === 0 ? [] : findKeys(metadata, ask),
+    findInSecrets(spec, metadata.namespace, ask),
+    findRestricted(metadata, removedModels, ask),
     findUnpriced(spec),
   ]);
-  return { secrets, removedModels, keys, unpriced };
+  return { secrets, removedModels, ...keys, unpriced };
 }
 
 export interface MemberFacts {
@@ -183,12 +191,13 @@ async function findHolder(
 ): Promise<TakenAlias | undefined> {
   if (alias === undefined) return undefined;
   const { instanceRef: instance } = spec.connectionRef;
-  const found = await select(resource, { [path]: alias, [INSTANCE_FIELD]: instance.name }, cluster);
-  const isOwner = ({ metadata: { namespace, name } }: KubeObject) => namespace === from && name === owner;
-  const other = found.find((one) => !isOwner(one) && isOf(one, instance));
-  if (other === undefined) return undefined;
-  const { namespace, name } = other.metadata;
-  return { path, alias, instance, from, holder: { kind: resource.kind, namespace, name } };
+  let holder: TakenAlias['holder'] | undefined;
+  await select(resource, { [path]: alias, [INSTANCE_FIELD]: instance.name }, cluster, (one) => {
+    const { namespace, name } = one.metadata;
+    const isOwner = namespace === from && name === owner;
+    if (!isOwner && isOf(one, instance)) holder ??= { kind: resource.kind, namespace, name };
+  });
+  return holder && { path, alias, instance, from, holder };
 }
 
 async function findReferred(
@@ -205,14 +214,25 @@ async function findSecret(namespace: string, name: string, { cluster, user }: As
   return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
 }
 
-/** The Secrets by name. A user who may read a Secret may see the names of its entries. */
-async function findSecrets(namespace: string, names: ReadonlyArray<string>, ask: Ask) {
-  const found = names.map(async (name) => {
-    const secret = await findSecret(namespace, name, ask);
-    const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
-    return [name, secret && toReadSecret(data, true)] as const;
-  });
-  return new Map(await Promise.all(found));
+/** Secrets of one review that are read at the same time: one has up to a megabyte, and of none more is kept than findings. */
+const SECRETS_AT_A_TIME = 4;
+
+/** A user who may read a Secret may see the names of its keys. */
+async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: Ask) {
+  const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
+  const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
+  const found = new Map<string, SecretFindings>();
+  const waiting = names.values();
+  const work = async () => {
+    for (const name of waiting) {
+      ask.signal.throwIfAborted();
+      const secret = await findSecret(namespace, name, ask);
+      const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
+      found.set(name, checkSecret(spec, namespace, name, secret && toReadSecret(data, true)));
+    }
+  };
+  await Promise.all(Array.from({ length: SECRETS_AT_A_TIME }, work));
+  return found;
 }
 
 async function findForeignSecret({ namespace, name: key }: Metadata, template: string | undefined, ask: Ask) {
@@ -235,10 +255,20 @@ async function findForeignKey({ namespace, uid }: Metadata, name: string, { clus
   return uid !== undefined && owners.some((owner) => owner.uid === uid) ? undefined : key.metadata.name;
 }
 
-async function findKeys({ namespace, name }: Metadata, { cluster }: Ask): Promise<ReadonlyArray<KubeObject>> {
-  if (name === undefined) return [];
-  const found = await select(virtualKeys, { [INSTANCE_FIELD]: name }, cluster);
-  return found.filter((key) => isOf(key, { namespace, name }));
+async function findRestricted(
+  { namespace, name }: Metadata,
+  removed: ReadonlySet<string>,
+  { cluster }: Ask,
+): Promise<Pick<InstanceFacts, 'restricted' | 'hasMoreKeys'>> {
+  const restricted: RestrictedKey[] = [];
+  if (name === undefined || removed.size === 0) return { restricted, hasMoreKeys: false };
+  const hasMoreKeys = await select(virtualKeys, { [INSTANCE_FIELD]: name }, cluster, (key) => {
+    if (!isOf(key, { namespace, name })) return;
+    const named = new Set(listOf(isMap(key.spec) ? key.spec.models : undefined));
+    const models = [...removed].filter((model) => named.has(model));
+    if (models.length > 0) restricted.push({ path: `${key.metadata.namespace}/${key.metadata.name}`, models });
+  });
+  return { restricted, hasMoreKeys };
 }
 
 /**
@@ -255,10 +285,21 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
 }
 
 /**
- * At most one page of objects with these selectable fields, in all namespaces; without those that are being deleted.
+ * Visits one page of the objects with these selectable fields, in all namespaces, without those that are being deleted.
+ * Answers whether there are more. A key may have hundreds of kilobytes: `take` keeps what is needed of it.
  */
-async function select(resource: Resource, fields: Readonly<Record<string, string>>, cluster: Ask['cluster']) {
-  return (await cluster.list(resource, { fieldSelector: toFieldSelector(fields), limit: MAX_KEYS })).filter(isLive);
+async function select(
+  resource: Resource,
+  fields: Readonly<Record<string, string>>,
+  cluster: Ask['cluster'],
+  take: (object: KubeObject) => void,
+): Promise<boolean> {
+  let more = false;
+  await cluster.listPages(resource, { fieldSelector: toFieldSelector(fields), limit: MAX_KEYS }, (objects, hasMore) => {
+    for (const object of objects.filter(isLive)) take(object);
+    more = hasMore;
+  });
+  return more;
 }
 
 const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;

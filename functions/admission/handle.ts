@@ -83,7 +83,10 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   }
 
   async function check(request: RequestHead, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
-    const decision = await inTime(signal, decide(subject, { cluster, hash, user: subject.user, secretPrefixes }));
+    const decision = await inTime(
+      signal,
+      decide(subject, { cluster, hash, user: subject.user, signal, secretPrefixes }),
+    );
     const refusal = refusalOf(decision, subject);
     const trigger = refusal === undefined ? triggerOf(subject) : undefined;
     return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, trigger };

@@ -25,8 +25,9 @@ async function saidOf(world: World, object: KubeObject, more: Record<string, unk
   if (!read.ok) throw new Error(read.failure.problem);
   const found = readSubject(read.value, new Set());
   if (found.subject === undefined) throw new Error(JSON.stringify(found));
+  const { signal } = new AbortController();
   const { kind, object: draft, old } = found.subject;
-  return CHAIN[kind.kind](draft, old, { ...depsOf(world.cluster), user: ADA, secretPrefixes: ['example.com'] });
+  return CHAIN[kind.kind](draft, old, { ...depsOf(world.cluster), user: ADA, signal, secretPrefixes: ['example.com'] });
 }
 
 const key = (change: object, metadata = {}) => objectOf('VirtualKey', { ...GOOD.VirtualKey, ...change }, metadata);

@@ -113,7 +113,11 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       }),
 
     list,
-    listPages: async (resource, selection, onPage) => onPage(await list(resource, selection)),
+    listPages: async (resource, selection, onPage) => {
+      const { limit = Number.POSITIVE_INFINITY, ...whole } = selection;
+      const found = await list(resource, whole);
+      onPage(found.slice(0, limit), found.length > limit);
+    },
 
     create: (resource, object) =>
       write({ verb: 'create', resource, ...place(object), body: object }, () => store.insert(resource, object)),

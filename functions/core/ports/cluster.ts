@@ -34,7 +34,7 @@ export interface Selection {
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** The maximum number of objects, in one page. Absent: all, page by page. */
+  /** The maximum number of objects, in one page, which has fewer where they are large. Absent: all, page by page. */
   readonly limit?: number;
   /** Nothing but `metadata` is needed: large objects are not sent whole. */
   readonly metadataOnly?: true;
@@ -80,7 +80,7 @@ export interface Cluster {
   listPages(
     resource: Resource,
     selection: Selection,
-    page: (objects: ReadonlyArray<KubeObject>) => void,
+    page: (objects: ReadonlyArray<KubeObject>, hasMore: boolean) => void,
   ): Promise<void>;
   create(resource: Resource, object: KubeObject): Promise<WriteResult<KubeObject>>;
   /** JSON merge patch. A `metadata.resourceVersion` or `metadata.uid` inside is a precondition (`conflict`). */

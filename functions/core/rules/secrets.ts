@@ -52,18 +52,35 @@ const namesOf = (data: SecretData): ReadonlyArray<string> =>
 
 export type SecretFinding = Finding<'SecretNotFound' | ConnectionProblem['reason']>;
 
+/** Findings in one Secret of an instance, by what names it. Its values, up to a megabyte, are needed no longer. */
+export interface SecretFindings {
+  readonly database: ReadonlyArray<SecretFinding>;
+  readonly store: ReadonlyArray<SecretFinding>;
+  /** By the index of the model entry. */
+  readonly entries: ReadonlyMap<number, ReadonlyArray<SecretFinding>>;
+}
+
+export function checkSecret(spec: Spec, namespace: string, name: string, secret: ReadSecret): SecretFindings {
+  const { databaseSecretRef: database, redisSecretRef: store, models } = spec;
+  const entries = models.flatMap(({ modelCredentials: ref, ...entry }, index) => {
+    if (ref?.nameRef !== name) return [];
+    return [[index, checkCredentials(ref, { ...entry, index }, namespace, secret)] as const];
+  });
+  return {
+    database: database.nameRef === name ? checkDatabaseSecret(database, namespace, secret) : [],
+    store: store.nameRef === name ? checkStoreSecret(store, namespace, secret) : [],
+    entries: new Map(entries),
+  };
+}
+
 /** The Secret exists, with every key that the instance maps, and their values form an address. */
-export const checkDatabaseSecret = (
-  ref: Spec['databaseSecretRef'],
-  namespace: string,
-  secret: ReadSecret,
-): SecretFinding[] =>
+const checkDatabaseSecret = (ref: Spec['databaseSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
 /**
  * The same. A store in memory has no port and no password, one at a URL no port: only keys that it needs are required.
  */
-export const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
+const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
 
 function checkAddress(

@@ -6,7 +6,7 @@ import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
 import { compile } from '#core/models/compile-snapshot.ts';
 import { entryPrice } from '#core/money/price-list.ts';
-import type { StoreConnection } from '#core/ports/backends.ts';
+import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import {
   type ConnectionProblem,
@@ -18,12 +18,10 @@ import { toProblem } from '#core/rules/finding.ts';
 import { noAddress, notPriced } from '#core/rules/instance.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import {
-  checkCredentials,
-  checkDatabaseSecret,
-  checkStoreSecret,
-  type ReadSecret,
+  checkSecret,
   type SecretData,
   type SecretFinding,
+  type SecretFindings,
   toReadSecret,
 } from '#core/rules/secrets.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
@@ -87,45 +85,54 @@ export async function observeInstance(
   return { view, link };
 }
 
-/** A Secret (`undefined`: it is not there) and which version of it, or why it could not be read. */
+/** Findings in a Secret, its version, and the connection in it, or why it could not be read. Its values are not kept. */
 interface SecretResult {
-  readonly secret?: ReadSecret;
+  readonly findings?: SecretFindings;
   readonly version?: string | undefined;
+  readonly database?: Result<DatabaseConnection, ConnectionProblem>;
+  readonly store?: Result<StoreConnection, ConnectionProblem>;
   readonly problem?: Problem;
 }
 type Secrets = ReadonlyMap<string, SecretResult>;
 
-/** Reads each Secret once, by name. */
+/** Secrets of one instance that are read at the same time. */
+const SECRETS_AT_A_TIME = 4;
+
+/** Reads each Secret once, by name. Readers of a condition may not read the Secret: its keys are not listed. */
 async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
+  const { databaseSecretRef: database, redisSecretRef: store } = spec;
   const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
   );
-  const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
-  const read = await mapConcurrent(names, async (name): Promise<[string, SecretResult]> => {
+  const names = new Set([database.nameRef, store.nameRef, ...credentials]);
+  const read = async (name: string): Promise<[string, SecretResult]> => {
     try {
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
       // The API server guarantees the shape of a Secret's data.
-      const data = (secret?.data ?? {}) as SecretData;
-      return [name, { secret: secret && toReadSecret(data, false), version: secret?.metadata.resourceVersion }];
+      const data = secret && ((secret.data ?? {}) as SecretData);
+      return [
+        name,
+        {
+          findings: checkSecret(spec, metadata.namespace, name, data && toReadSecret(data, false)),
+          version: secret?.metadata.resourceVersion,
+          ...(data && name === database.nameRef && { database: toDatabaseConnection(database, data) }),
+          ...(data && name === store.nameRef && { store: toStoreConnection(store, data) }),
+        },
+      ];
     } catch (error) {
       const message = `Secret "${name}" could not be read: ${reasonOf(error)}`;
       return [name, { problem: { reason: 'SecretUnreadable', message } }];
     }
-  });
-  return new Map(read);
+  };
+  return new Map(await mapConcurrent(names, read, SECRETS_AT_A_TIME));
 }
 
-/**
- * The problem that a rule finds in a Secret, or that reading it had. Readers of a condition may not read the Secret:
- * its entries are not listed.
- */
-function checkSecret(
-  secrets: Secrets,
-  name: string,
-  rule: (secret: ReadSecret) => ReadonlyArray<SecretFinding>,
+/** The problem that a rule finds in a Secret, or that reading it had. */
+function problemIn(
+  { problem, findings }: SecretResult = {},
+  rule: (findings: SecretFindings) => ReadonlyArray<SecretFinding> | undefined,
 ): Problem | undefined {
-  const { problem, secret } = secrets.get(name) ?? {};
-  return problem ?? toProblem(rule(secret));
+  return problem ?? toProblem((findings && rule(findings)) ?? []);
 }
 
 function connectionsOf(
@@ -133,23 +140,27 @@ function connectionsOf(
   { metadata: { namespace }, spec }: GatewayInstance,
   secrets: Secrets,
 ): Connections {
-  const connection = <Ref extends { readonly nameRef: string }, T>(
-    ref: Ref,
-    rule: (ref: Ref, namespace: string, secret: ReadSecret) => ReadonlyArray<SecretFinding>,
-    parse: (ref: Ref, data: SecretData) => Result<T, ConnectionProblem>,
+  const connection = <T extends object>(
+    problem: Problem | undefined,
+    parsed: Result<T, ConnectionProblem> | undefined,
   ): Problem | T => {
-    const problem = checkSecret(secrets, ref.nameRef, (secret) => rule(ref, namespace, secret));
     if (problem !== undefined) return problem;
-    const parsed = parse(ref, secrets.get(ref.nameRef)?.secret?.data ?? {});
-    // The rule has just parsed it: not met.
-    if (!parsed.ok) return { reason: parsed.failure.reason, message: parsed.failure.problem };
+    // A rule has found this already.
+    if (parsed?.ok !== true) return { reason: 'SecretUnreadable', message: parsed?.failure.problem ?? '' };
     const { value } = parsed;
-    const isNamed = platform.inCluster && typeof value === 'object' && value !== null && 'host' in value;
+    const isNamed = platform.inCluster && 'host' in value;
     return isNamed ? { ...value, host: toServiceHost(String(value.host), namespace) } : value;
   };
+  const [database, store] = [secrets.get(spec.databaseSecretRef.nameRef), secrets.get(spec.redisSecretRef.nameRef)];
   return {
-    database: connection(spec.databaseSecretRef, checkDatabaseSecret, toDatabaseConnection),
-    store: connection(spec.redisSecretRef, checkStoreSecret, toStoreConnection),
+    database: connection(
+      problemIn(database, (findings) => findings.database),
+      database?.database,
+    ),
+    store: connection(
+      problemIn(store, (findings) => findings.store),
+      store?.store,
+    ),
   };
 }
 
@@ -178,13 +189,11 @@ function entryProblems(
     all.violations.get(idOf(kind, metadata)) ?? [],
     ({ path }) => /^spec\.models\[(\d+)\]\./.exec(path)?.[1],
   );
-  const ofCredentials = ({ modelCredentials: ref, ...entry }: (typeof spec.models)[number], index: number) =>
+  const ofCredentials = ({ modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
     ref === undefined
       ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
         toProblem(violations.get(`${index}`) ?? [])
-      : checkSecret(secrets, ref.nameRef, (secret) =>
-          checkCredentials(ref, { ...entry, index }, metadata.namespace, secret),
-        );
+      : problemIn(secrets.get(ref.nameRef), ({ entries }) => entries.get(index));
   return new Map(
     spec.models.flatMap((entry, index) => {
       const problem =

@@ -10,6 +10,7 @@ import type {
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Database, DatabaseWithin } from '../postgres/database.ts';
+import { createLine } from '../process/line.ts';
 import { createMemoryBudget, type MemoryBudget, type MemoryShare } from './reply-memory.ts';
 
 /** Concurrent flushes to one database: half of its connections, so that no query waits for the stores of others. */
@@ -138,22 +139,5 @@ function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock'
       await Promise.allSettled([...open.values()].map(({ database }) => database.close()));
       open.clear();
     },
-  };
-}
-
-/** Runs at most so many works at a time, the others in the order in which they came. */
-function createLine(max: number) {
-  let running = 0;
-  const waiting: Array<() => void> = [];
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve));
-    else running += 1;
-    try {
-      return await work();
-    } finally {
-      const next = waiting.shift();
-      if (next === undefined) running -= 1;
-      else next();
-    }
   };
 }

@@ -12,6 +12,7 @@ import {
 } from '#core/ports/cluster.ts';
 import { FIELD_MANAGER } from '#crds/names/group.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
+import { createLine } from '../process/line.ts';
 
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -42,7 +43,7 @@ export const MAX_RESPONSE = 4 * 1024 * 1024;
 
 export class ResponseTooLarge extends Error {
   override readonly name = 'ResponseTooLarge';
-  override readonly message = `the response is larger than ${MAX_RESPONSE} bytes`;
+  override readonly message = `the response is larger than ${MAX_RESPONSE} bytes: shorten the object, or delete it`;
 }
 
 export const USER_AGENT = 'gateway-operator';
@@ -51,15 +52,20 @@ export interface ClusterDeps {
   readonly request: KubeTransport;
   /** Milliseconds for one HTTP exchange, waits for a busy API server included. */
   readonly giveUpAfter?: number;
+  /** Objects and pages that are read at the same time: each takes several times its bytes. */
+  readonly maxReads?: number;
 }
 
 type Draft = Omit<KubeRequest, 'signal'>;
 type Answer = Pick<KubeResponse, 'status' | 'text'>;
+type OnPage = Parameters<Cluster['listPages']>[2];
 /** `name`: of an object that is there. */
 type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: object };
 
 const PAGE = 500;
 const GIVE_UP_AFTER = 10_000;
+/** Enough for a resync, in the memory of the reconciler. */
+const READS = 16;
 /** The field manager that every write names: whose fields these are. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
@@ -68,8 +74,12 @@ const METADATA_LIST = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v
 const METADATA = METADATA_LIST.replace('List;', ';');
 
 /** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
-export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterDeps): Cluster {
+export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads = READS }: ClusterDeps): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
+  const inLine = createLine(maxReads);
+  /** Reads and parses one after the other: the text of a response is kept no longer. */
+  const read = <T>(draft: Omit<Draft, 'method'>, parse: (answer: Answer) => T): Promise<T> =>
+    inLine(async () => parse(await call({ method: 'GET', ...draft })));
 
   async function write<T>(
     what: string,
@@ -86,50 +96,53 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER }: ClusterD
     return { ok: false, refusal, message: status?.message ?? `${what}: ${answer.status}` };
   }
 
-  async function visit(resource: Resource, selection: Selection, told: (objects: KubeObject[]) => void): Promise<void> {
+  async function readPages(resource: Resource, selection: Selection, onPage: OnPage): Promise<void> {
     const { namespace, limit: max = PAGE, metadataOnly, ...selectors } = selection;
-    const how = { method: 'GET', ...(metadataOnly && { accept: METADATA_LIST }) } as const;
+    const how = metadataOnly ? { accept: METADATA_LIST } : {};
     for (let [token, limit] = ['', max]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
-      const page = call({ ...how, path: `${collectionPath(resource, namespace)}?${query}` });
-      const answer = await page.catch((error: Error) => {
+      const page = read({ ...how, path: `${collectionPath(resource, namespace)}?${query}` }, (answer) => {
+        if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
+        return { ...readPage(answer.text), length: answer.text.length };
+      });
+      const found = await page.catch((error: Error) => {
         if (limit > 1 && error.cause instanceof ResponseTooLarge) return undefined;
         throw error;
       });
-      if (answer === undefined) {
+      if (found === undefined) {
         limit = Math.ceil(limit / 8);
         continue;
       }
-      if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
-      const { items, next } = readPage(answer.text);
+      const { items, next, length } = found;
       // Items of core lists come without their type; those of custom resources bring it along.
       const seen = items.map((item) => (metadataOnly ? { metadata: item.metadata } : item));
-      told(seen.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject));
+      const objects = seen.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject);
+      onPage(objects, next !== '');
       if (next === '' || selection.limit !== undefined) return;
       token = next;
       // Half full, if the next objects are as large as these.
-      const fits = Math.floor((items.length * MAX_RESPONSE) / (2 * answer.text.length));
-      limit = Math.min(max, Math.max(1, fits));
+      limit = Math.min(max, Math.max(1, Math.floor((items.length * MAX_RESPONSE) / (2 * length))));
     }
   }
 
   return {
     get: async (resource, namespace, name, { metadataOnly } = {}) => {
       if (!isNameable(name) || !isNameable(namespace ?? name)) return undefined;
-      const how = { method: 'GET', ...(metadataOnly && { accept: METADATA }) } as const;
-      const answer = await call({ ...how, path: objectPath(resource, namespace, name) });
-      if (answer.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(answer).metadata };
-      if (answer.status === 200) return toObject(answer);
-      if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;
-      throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
+      const how = metadataOnly ? { accept: METADATA } : {};
+      return read({ ...how, path: objectPath(resource, namespace, name) }, (answer) => {
+        if (answer.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(answer).metadata };
+        if (answer.status === 200) return toObject(answer);
+        if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;
+        throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
+      });
     },
     list: (resource, selection = {}) =>
       orOnceMore(async () => {
         const all: KubeObject[] = [];
-        await visit(resource, selection, (objects) => all.push(...objects));
+        await readPages(resource, selection, (objects) => all.push(...objects));
         return all;
       }),
-    listPages: (resource, selection, told) => orOnceMore(() => visit(resource, selection, told)),
+    listPages: (resource, selection, onPage) => orOnceMore(() => readPages(resource, selection, onPage)),
     create: (resource, object) => {
       const { namespace, name } = object.metadata;
       const path = `${collectionPath(resource, namespace)}?${AS_US}`;

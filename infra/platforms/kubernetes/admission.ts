@@ -9,12 +9,15 @@ import { createReviewRecord } from '../../runtime/triggers/review-record.ts';
 import { createTrigger } from '../../runtime/triggers/trigger.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 
+/** Secrets and pages of keys, of megabytes each, that are read at the same time: a Pod has little memory. */
+const MAX_READS = 4;
+
 main(async () => {
   const environment = readEnvironment(AdmissionEnvironment, process.env);
   const { TLS_CERT_FILE: cert, TLS_KEY_FILE: key, PATH_SECRETS: pathSecrets, OWN_USERS: own } = environment;
   const { RECONCILE_URL: reconcile, RECONCILE_TOKEN: [token] = [] } = environment;
   const { run, ...parts } = await openFunction('admission', environment);
-  const { cluster, close } = await openApi(environment);
+  const { cluster, close } = await openApi(environment, { maxReads: MAX_READS });
   const trigger =
     reconcile === undefined ? undefined : createTrigger({ address: reconcile, token, send: parts.traces.sent(fetch) });
   const { fetch: review } = createAdmission({

@@ -1,5 +1,5 @@
 // The API server as a Node process reaches it: by a kubeconfig, or as the service account of its Pod.
-import { createCluster } from '#adapters/kubernetes/cluster.ts';
+import { type ClusterDeps, createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import { withinNamespace } from '#adapters/kubernetes/one-namespace.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
@@ -14,7 +14,10 @@ type Environment = Pick<
  * KUBECONFIG where it is set, else the service account of the Pod. With WATCH_NAMESPACE nothing outside that namespace
  * is asked for.
  */
-export async function openApi(environment: Environment): Promise<{ cluster: Cluster; close(): Promise<void> }> {
+export async function openApi(
+  environment: Environment,
+  limits: Pick<ClusterDeps, 'maxReads'> = {},
+): Promise<{ cluster: Cluster; close(): Promise<void> }> {
   const {
     WATCH_NAMESPACE: watched,
     KUBECONFIG: file,
@@ -25,6 +28,6 @@ export async function openApi(environment: Environment): Promise<{ cluster: Clus
   const transport =
     file === undefined ? createServiceAccountTransport({ address }) : await createKubeconfigTransport(file);
   const { request, close } = transport;
-  const cluster = createCluster({ request });
+  const cluster = createCluster({ request, ...limits });
   return { cluster: watched === undefined ? cluster : withinNamespace(cluster, watched), close };
 }

@@ -19,7 +19,7 @@ export function createLaggingLists() {
     return {
       ...memory,
       list,
-      listPages: async (resource, selection, told) => told(await list(resource, selection)),
+      listPages: async (resource, selection, onPage) => onPage(await list(resource, selection), false),
       create: (resource, object) => {
         remember(resource);
         return memory.create(resource, object);

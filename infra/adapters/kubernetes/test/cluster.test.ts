@@ -191,14 +191,39 @@ describe('a list', () => {
   test('of which one object is larger than a page may be is an error that says so', async () => {
     replies = [json(200, { items: [{ metadata: { name: 'x'.repeat(5_000_000) } }] })];
     await expect(cluster().list(RESOURCES.configMaps)).rejects.toThrow(
-      'GET /api/v1/configmaps: the response is larger than 4194304 bytes',
+      'GET /api/v1/configmaps: the response is larger than 4194304 bytes: shorten the object, or delete it',
     );
+  });
+
+  test('of one page says whether there are more', async () => {
+    replies = [page(['a'], 'more'), page(['a'])];
+    const more: boolean[] = [];
+    for (let list = 0; list < 2; list += 1)
+      await cluster().listPages(RESOURCES.configMaps, { limit: 1 }, (_, hasMore) => more.push(hasMore));
+    expect(more).toEqual([true, false]);
   });
 
   test('whose token has expired is begun anew', async () => {
     replies = [page(['a'], 't'), status(410, 'Expired'), page(['a', 'b'])];
     expect(await names()).toEqual(['ConfigMap a', 'ConfigMap b']);
   });
+});
+
+test('objects are read some at a time', async () => {
+  let [reading, max] = [0, 0];
+  replies = [
+    (_request, response) => {
+      reading += 1;
+      max = Math.max(max, reading);
+      setTimeout(() => {
+        reading -= 1;
+        response.end(JSON.stringify(map('x')));
+      }, 5);
+    },
+  ];
+  const one = createCluster({ request: createFetchTransport({ address, token: 't', fetch }), maxReads: 3 });
+  await Promise.all(Array.from({ length: 20 }, () => get('x', one)));
+  expect(max).toBe(3);
 });
 
 describe('an answer that is none', () => {
