@@ -40,7 +40,7 @@ export interface World {
   readonly keys: ReadonlyMap<Path, KeyView>;
   readonly users: ReadonlyMap<Path, User>;
   readonly teams: ReadonlyMap<Path, Team>;
-  /** What members here name and what is of another instance, so in another part of the run: it is not planned for. */
+  /** Objects of other instances that members here name: they are in another part of the run and not planned for. */
   readonly referred: Pick<World, 'users' | 'teams'> & { readonly keys: ReadonlyMap<Path, VirtualKey> };
   /** Objects whose spec cannot be read: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, MalformedObject>;

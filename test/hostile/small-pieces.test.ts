@@ -90,7 +90,7 @@ async function write(socket: NodeJS.WritableStream, count: number): Promise<void
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
 
-/** Sends a body to a server of ours, each byte in a chunk of its own. */
+/** Sends a body to one of our servers, each byte in a chunk of its own. */
 async function send(handler: Handler, count: number): Promise<void> {
   const server = await serve({ ...handler, port: 0, host: '127.0.0.1' });
   const socket = connect(server.port, '127.0.0.1').on('error', () => undefined);

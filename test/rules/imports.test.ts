@@ -18,7 +18,13 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
   })),
   {
     folder: 'infra/adapters/',
-    may: [/^infra\/adapters\//, /^functions\/core\/(ports\/|failure\/error-text\.ts$)/, /^crds\//, NODE, LIBRARY],
+    may: [
+      /^infra\/adapters\//,
+      /^functions\/core\/(ports\/|failure\/error-text\.ts$|json\/(bytes|text)\.ts$)/,
+      /^crds\//,
+      NODE,
+      LIBRARY,
+    ],
   },
   {
     folder: 'infra/apiserver/',

@@ -79,7 +79,7 @@ const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(oth
 function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  // Somebody else's finalizer keeps it, for as long as they like.
+  // A finalizer of another program keeps it for any time.
   if (isDeleted(key) && !hasFinalizer(key)) return false;
   return (
     isDeleted(key) ||

@@ -5,7 +5,7 @@ export interface Line {
   at: number;
   /** The length on disk. */
   bytes: number;
-  /** The record is one of progress, which takes the place of the one before it. */
+  /** The record is one of progress, which replaces the previous record. */
   readonly isProgress: boolean;
 }
 

@@ -45,7 +45,7 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    // A server may say megabytes, which go on into conditions and logs.
+    // A message of megabytes would reach conditions and logs.
     if (error instanceof Error) error.message = cutText(error.message);
     // Without a SQLSTATE it is the client library that could not make sense of what came: no PostgreSQL speaks there.
     if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
