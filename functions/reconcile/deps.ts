@@ -1,6 +1,6 @@
 // Dependencies of reconcile: everything arrives from the platform; nothing is global.
 import type { Backends } from '#core/ports/backends.ts';
-import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Clock, EndingMetrics, Ids, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
@@ -17,7 +17,7 @@ export interface ReconcileDeps {
   readonly random: Random;
   readonly timer: Timer;
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: EndingMetrics;
   /** Absent: others provide the certificate of admission. */
   readonly certificates?: CertificateDeps;
   /** Absent: all gateways run in the cluster, where they mount their snapshots. */

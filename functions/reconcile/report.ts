@@ -114,7 +114,7 @@ function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): st
 export function record(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
-  { scope, parts }: RunEnd,
+  { scope, all, parts }: RunEnd,
   from: Millis,
 ): void {
   const now = clock.now();
@@ -135,17 +135,24 @@ export function record(
       metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', age / 1000, { kind });
     metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
     for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);
+    const teams = [...all.teams.values()].map(labelsOf);
+    for (const name of [TEAM_SPEND, TEAM_BUDGET]) metrics.retain(name, teams);
   }
   const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
 }
 
+const TEAM_SPEND = 'gateway_operator_team_spend_dollars';
+const TEAM_BUDGET = 'gateway_operator_team_budget_dollars';
+
+const labelsOf = ({ metadata: { namespace, name } }: Team) => ({ team_namespace: namespace, team: name });
+
 /** Teams are few. Keys and users are not: their spend is in their statuses. */
-function recordTeam(metrics: ReconcileDeps['metrics'], { metadata: { namespace, name }, spec, status }: Team): void {
-  const labels = { team_namespace: namespace, team: name };
-  if (status?.currentSpend !== undefined)
-    metrics.set('gateway_operator_team_spend_dollars', Number(status.currentSpend), labels);
-  if (spec.maxBudget !== undefined) metrics.set('gateway_operator_team_budget_dollars', Number(spec.maxBudget), labels);
+function recordTeam(metrics: ReconcileDeps['metrics'], team: Team): void {
+  const { currentSpend } = team.status ?? {};
+  const { maxBudget } = team.spec;
+  if (currentSpend !== undefined) metrics.set(TEAM_SPEND, Number(currentSpend), labelsOf(team));
+  if (maxBudget !== undefined) metrics.set(TEAM_BUDGET, Number(maxBudget), labelsOf(team));
 }
 
 /** A row of a dry run. */

@@ -27,7 +27,13 @@ export interface Walks {
 export function createWalks({ harness, admin, reconciles }: WalksDependencies): Walks {
   const keep = async (failed: string[]) => {
     const { clock } = nodeDependencies();
-    const metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
+    const metrics = {
+      add: () => undefined,
+      set: () => undefined,
+      retain: () => undefined,
+      observe: () => undefined,
+      render: () => '',
+    };
     const service = { namespace: 'gateway-operator', name: 'admission' };
     const kept = await keepCertificate(
       { cluster: reconciles, clock, log: silentLog, metrics },

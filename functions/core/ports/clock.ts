@@ -27,3 +27,9 @@ export interface Metrics {
   observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void;
   render(): string;
 }
+
+/** Metrics whose series can end. */
+export interface EndingMetrics extends Metrics {
+  /** Ends the series of a gauge that have other labels than one of these. */
+  retain(name: string, labels: ReadonlyArray<Readonly<Record<string, string>>>): void;
+}

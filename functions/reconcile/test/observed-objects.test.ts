@@ -1,6 +1,6 @@
 // What do those see who watch over it: metrics and a report?
 import { beforeEach, expect, test } from 'vitest';
-import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { teams, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam } from '../../../test/reconcile/objects.ts';
 
@@ -56,4 +56,8 @@ test("a team's budget and spend are metrics of the last resync", async () => {
   const labels = '{team="research",team_namespace="default"}';
   expect(harness.metrics.render()).toContain(`gateway_operator_team_budget_dollars${labels} 12.5\n`);
   expect(harness.metrics.render()).toContain(`gateway_operator_team_spend_dollars${labels} 0\n`);
+  await harness.remove(teams, 'research');
+  await harness.resync();
+  await harness.resync();
+  expect(harness.metrics.render()).not.toContain('research');
 });

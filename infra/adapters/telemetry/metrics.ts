@@ -1,5 +1,5 @@
 // Metrics as Prometheus text, format 0.0.4.
-import type { Metrics } from '#core/ports/clock.ts';
+import type { EndingMetrics, Metrics } from '#core/ports/clock.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -33,7 +33,7 @@ const NO_LABELS: Labels = {};
 const OF_TARGETS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node']);
 
 /** One name is one kind of metric; using it as another throws. */
-export function createMetrics(): Metrics {
+export function createMetrics(): EndingMetrics {
   const families = new Map<string, Family<Amount> | Family<Histogram>>();
 
   const family = <T>(name: string, type: Family<T>['type']): Family<T> => {
@@ -57,6 +57,11 @@ export function createMetrics(): Metrics {
     },
     set: (name, value, labels = NO_LABELS) => {
       amount(name, 'gauge', labels).value = value;
+    },
+    retain: (name, labels) => {
+      const { series } = family<Amount>(name, 'gauge');
+      const kept = new Set(labels.map(render));
+      for (const key of series.keys()) if (!kept.has(key)) series.delete(key);
     },
     observe: (name, seconds, labels = NO_LABELS) => {
       const histogram = seriesOf(family<Histogram>(name, 'histogram'), labels, emptyHistogram);
