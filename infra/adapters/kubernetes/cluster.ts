@@ -98,6 +98,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
 
   async function readPages(resource: Resource, selection: Selection, onPage: OnPage): Promise<void> {
     const { namespace, limit: max = PAGE, metadataOnly, ...selectors } = selection;
+    if (namespace !== undefined && !isNameable(namespace)) return;
     const how = metadataOnly ? { accept: METADATA_LIST } : {};
     for (let [token, limit] = ['', max]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });

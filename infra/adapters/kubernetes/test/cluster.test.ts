@@ -111,6 +111,7 @@ describe('a name that is none', () => {
     replies = [json(200, map('x'))];
     expect(await get(name)).toBeUndefined();
     expect(await cluster().get(RESOURCES.configMaps, name, 'x')).toBeUndefined();
+    expect(await cluster().list(RESOURCES.configMaps, { namespace: name })).toEqual([]);
     expect(await cluster().delete(RESOURCES.configMaps, 'a', name, 'u')).toMatchObject({ refusal: 'invalid' });
     expect(await cluster().patch(RESOURCES.configMaps, 'a', name, {})).toMatchObject({ refusal: 'invalid' });
     expect(await cluster().apply(RESOURCES.configMaps, map(name))).toMatchObject({ refusal: 'invalid' });
