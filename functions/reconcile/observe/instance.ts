@@ -7,7 +7,7 @@ import { snapshotName } from '#core/keys/object-names.ts';
 import { compile } from '#core/models/compile-snapshot.ts';
 import { entryPrice } from '#core/money/price-list.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
-import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { ClusterError, type KubeObject, RESOURCES, type Selection, toFieldSelector } from '#core/ports/cluster.ts';
 import {
   type ConnectionProblem,
   toDatabaseConnection,
@@ -217,24 +217,21 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   const name = snapshotName(metadata.name, hash);
   const { namespace, uid } = metadata;
   const selection = { namespace, labelSelector: `${INSTANCE_LABEL}=${uid}`, metadataOnly: true } as const;
-  const found = await deps.cluster.list(RESOURCES.configMaps, { ...selection, limit: MAX_SNAPSHOTS });
-  const ours = found.filter((map) => isOwnedBy(map.metadata, uid));
-  const isPublished = ours.some((map) => map.metadata.name === name) || (await isThere(deps, { namespace, name, uid }));
+  const search = async (more: Selection) => {
+    const found = await deps.cluster.list(RESOURCES.configMaps, { ...selection, ...more });
+    return found.filter((map) => isOwnedBy(map.metadata, uid));
+  };
+  const ours = await search({ limit: MAX_SNAPSHOTS });
+  // Those of others that have our label may come first.
+  const isPublished =
+    ours.some((map) => map.metadata.name === name) ||
+    (await search({ fieldSelector: toFieldSelector({ 'metadata.name': name }) })).length > 0;
   const older = ours
     .filter((map) => map.metadata.name !== name)
     .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
     .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
   const isPushed = spec.workload.type !== 'External' || (await isInStore(deps, pathOf(metadata), text));
   return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, isPushed, older };
-}
-
-/** Those of others that have our label may come first. */
-async function isThere(
-  { cluster }: ReconcileDeps,
-  { namespace, name, uid }: Record<'namespace' | 'name' | 'uid', string>,
-) {
-  const map = await cluster.get(RESOURCES.configMaps, namespace, name, { metadataOnly: true });
-  return map !== undefined && map.metadata.labels?.[INSTANCE_LABEL] === uid && isOwnedBy(map.metadata, uid);
 }
 
 /** A store that does not answer is written to: the failure of that is told. */

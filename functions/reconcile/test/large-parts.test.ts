@@ -70,6 +70,6 @@ test('of ConfigMaps with the label of its snapshots it reads ten, and finds its 
   const read = harness.cluster.calls.filter(({ resource }) => resource === RESOURCES.configMaps);
   expect(read).toMatchObject([
     { verb: 'list', body: { limit: 10, metadataOnly: true } },
-    { verb: 'get', body: { metadataOnly: true } },
+    { verb: 'list', body: { fieldSelector: expect.stringMatching(/^metadata\.name=main-/), metadataOnly: true } },
   ]);
 });
