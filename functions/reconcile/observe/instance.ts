@@ -53,8 +53,7 @@ export async function observeInstance(
   object: GatewayInstance,
   members: ReadonlyArray<Member>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: Link | undefined }> {
-  const secrets = await readSecrets(context, object);
-  const connections = connectionsOf(context, object, secrets);
+  const { connections, ...ofSecrets } = await observeSecrets(context, object);
   const { database, store } = connections;
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
@@ -65,7 +64,6 @@ export async function observeInstance(
     observeSnapshot(context, object),
     observeParts(context, object),
   ]);
-  const { databaseSecretRef, redisSecretRef } = object.spec;
   const secretProblem = [database, store].find((one) => 'reason' in one);
   const view: ObservedInstance = {
     object,
@@ -74,15 +72,27 @@ export async function observeInstance(
     store: health,
     ...('reason' in store ? {} : { storeType: store.type }),
     ...(secretProblem === undefined ? {} : { secretProblem }),
-    secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
-      .map((name) => secrets.get(name)?.version ?? '')
-      .join('.'),
-    entryProblems: entryProblems(context, object, secrets),
+    ...ofSecrets,
     snapshot,
     ...('reason' in parts ? { parts: new Map(), partsProblem: parts } : { parts }),
     servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
   };
   return { view, link };
+}
+
+/**
+ * What Secrets are read for. Findings in them, of which there may be 16,384, are not kept while the database is asked.
+ */
+async function observeSecrets(context: ObserveContext, object: GatewayInstance) {
+  const secrets = await readSecrets(context, object);
+  const { databaseSecretRef, redisSecretRef } = object.spec;
+  return {
+    connections: connectionsOf(context, object, secrets),
+    secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
+      .map((name) => secrets.get(name)?.version ?? '')
+      .join('.'),
+    entryProblems: entryProblems(context, object, secrets),
+  };
 }
 
 /** Findings in a Secret, its version, and the connection in it, or why it could not be read. Its values are not kept. */

@@ -4,6 +4,7 @@ import { Snapshot } from '#core/models/snapshot.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
+import { memory } from '../../../test/gateway/memory.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
 
@@ -205,6 +206,25 @@ describe('an instance', () => {
     expect(ofKey).toMatchObject({ type: 'Ready', reason: 'InstanceNotReady' });
     expect(ofKey?.message).toHaveLength(1024);
     expect(ofKey?.message).toMatch(/^GatewayInstance default\/main is not ready: SecretKeyMissing: .*…$/s);
+  });
+
+  test('keeps of thousands of keys that its Secret lacks what its status shows, while its database is asked', async () => {
+    const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`c${n}`, `m${n}`]));
+    const models = Array.from({ length: 512 }, (_, n) => ({
+      modelName: 'm',
+      identifier: `${n}`,
+      requiresAuth: true,
+      modelCredentials: { nameRef: 'openai', keys },
+      gatewayParams: { model: 'openai/m' },
+    }));
+    await harness.apply(makeInstance({ models }));
+    let [before, kept] = [0, 0];
+    harness.onDatabase = async () => {
+      kept ||= (await memory()) - before;
+    };
+    before = await memory();
+    await harness.resync();
+    expect(kept).toBeLessThan(5_000_000);
   });
 
   test('without models is legal, and not ready', async () => {
