@@ -49,14 +49,14 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\b(adversity|mood|storm)\b/i, places: EVERYWHERE, use: 'fault' },
   // Names of STYLE's table.
   { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline', pending: 2 },
-  { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay', pending: 2 },
+  { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay', pending: 1 },
   { pattern: /\bdearest\b/i, places: EVERYWHERE, use: 'maximum cost', pending: 5 },
-  { pattern: /^(most|longest|least)\b/i, places: ['identifier'], use: 'max, min', pending: 167 },
+  { pattern: /^(most|longest|least)\b/i, places: ['identifier'], use: 'max, min', pending: 164 },
   {
     pattern: /^(told|said|silence|signs|lives|lent|visit|hands|gone|put aside)$/i,
     places: NAMES,
     use: 'the noun that STYLE.md lists for it',
-    pending: 574,
+    pending: 558,
   },
   {
     pattern:

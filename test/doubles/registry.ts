@@ -21,7 +21,7 @@ interface Deps {
   /** Recounts a window, if there are ledger rows: `createMemoryLedgerRows().recount`. */
   readonly recount?: (recount: Recount) => void | Promise<void>;
   /** Called for scopes that come from another instance, if there are ledger rows: `createMemoryLedgerRows().moveScope`. */
-  readonly moved?: (scopeId: ScopeId, instanceUid: string) => void;
+  readonly moveScope?: (scopeId: ScopeId, instanceUid: string) => void;
 }
 
 interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
@@ -48,7 +48,7 @@ interface Instance extends InstanceRow {
 
 export type MemoryRegistry = Registry & { policies(instanceUid: string): Policies };
 
-export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps): MemoryRegistry {
+export function createMemoryRegistry({ clock, recount, moveScope }: Deps): MemoryRegistry {
   const instances = new Map<string, Instance>();
   const rows = new Map<ScopeId, Row>();
   const live = (instanceUid: string) =>
@@ -128,7 +128,7 @@ export function createMemoryRegistry({ clock, recount, moved: tellMoved }: Deps)
     const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
     if (moved !== undefined) {
       const models = moved.policy !== undefined && 'furtherBudgets' in moved.policy ? moved.policy.furtherBudgets : [];
-      for (const { scopeId } of [moved, ...(models ?? [])]) tellMoved?.(scopeId, instanceUid);
+      for (const { scopeId } of [moved, ...(models ?? [])]) moveScope?.(scopeId, instanceUid);
       return Object.assign(moved, { instanceUid, alias, holder, generation: 0 });
     }
     const { scopeId } = policy;

@@ -20,23 +20,26 @@ import {
   type WaitingRequest,
 } from './counters.ts';
 
-/** A call as it was sent, and what it was made of. */
+/** A call as it was sent, with the counters and requests that it was made from. */
 export interface PendingCall {
   readonly call: AccountCall;
   readonly counters: ReadonlyArray<CounterState>;
   readonly waiters: ReadonlyArray<WaitingRequest>;
-  /** The store's count of calls when it was made. */
+  /** The store's count of calls when this call was made. */
   readonly calls: number;
 }
 
 export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
 
 const LEASE: Millis = 20_000;
-/** A call that arrives later grants nothing: its requests have been refused by then. */
+/**
+ * The time until the deadline of a call: if it arrives later, it grants nothing, since its requests have been refused
+ * by then.
+ */
 const DEADLINE: Millis = 1000;
-/** Escrow that no request has asked for this long goes back with the next beat, so within a second. */
+/** Escrow that no request has used for this long is returned with the next beat, so within a second. */
 const UNUSED_AFTER: Millis = 750;
-/** At most a sixteenth of what is left, divided among the live accounts. */
+/** The share of idle escrow: at most a sixteenth of what is left of a limit, divided among the live accounts. */
 const IDLE_SHARE = 16n;
 
 /** The next call of the account, empty. */
@@ -60,58 +63,60 @@ export function toCall(account: Account): AccountCall {
 }
 
 /**
- * Takes what fits out of the account; what does not fit goes with the next call. `asking`: the requests that need the
- * store, the first ones first.
- * Undefined where there is nothing to tell, unless the call is a renewal.
+ * Composes the next call of everything that fits; the rest is in a later call. `requests`: waiting requests, the first
+ * ones first. Undefined if there is nothing to report, unless the call renews the lease.
  */
 export function compose(
   account: Account,
-  asking: Iterable<WaitingRequest>,
+  requests: Iterable<WaitingRequest>,
   isRenewal: boolean,
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
-  const waiters = takeRequests(counters, asking);
-  // Requests whose counters all fit. A free reply is no news to the store.
+  const waiters = takeRequests(counters, requests);
+  // Charges are reported if all their counters fit. A free reply has no figures to report.
   sendCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
   for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
-  const uses = takeRateChanges(account);
-  if (!isRenewal && counters.length + waiters.length + account.requests.in('inFlight').length + uses.length === 0)
+  const rateChanges = takeRateChanges(account);
+  if (
+    !isRenewal &&
+    counters.length + waiters.length + account.requests.in('inFlight').length + rateChanges.length === 0
+  )
     return undefined;
-  const isAsked = new Set(waiters.flatMap(({ charges }) => charges.counters));
-  const lines = counters.map((counter) => toCounterChange(account, counter, isAsked.has(counter)));
-  const call = { ...toCall(account), changes: lines, requests: waiters.map(toReservationRequest), rateChanges: uses };
+  const requested = new Set(waiters.flatMap(({ charges }) => charges.counters));
+  const changes = counters.map((counter) => toCounterChange(account, counter, requested.has(counter)));
+  const call = { ...toCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
   return { call, counters, waiters, calls: account.store.calls };
 }
 
 /** Changes of rates that fit into a call. */
 export function takeRateChanges({ rateChanges }: Account): RateChange[] {
-  const taken = [...rateChanges].slice(0, MAX_COUNTERS);
-  for (const [key] of taken) rateChanges.delete(key);
-  return taken.map(([, use]) => use);
+  const first = [...rateChanges].slice(0, MAX_COUNTERS);
+  for (const [key] of first) rateChanges.delete(key);
+  return first.map(([, change]) => change);
 }
 
-/** Adds lines of these counters, all or none. */
-function addCounters(lines: CounterState[], added: ReadonlyArray<CounterState>): boolean {
+/** Adds these counters to the call, all of them or none. */
+function addCounters(counters: CounterState[], added: ReadonlyArray<CounterState>): boolean {
   let missing = 0;
   for (const counter of added) {
     if (counter.isLoading) return false;
-    if (lines[counter.changeIndex] !== counter) missing += 1;
+    if (counters[counter.changeIndex] !== counter) missing += 1;
   }
-  if (lines.length + missing > MAX_COUNTERS) return false;
+  if (counters.length + missing > MAX_COUNTERS) return false;
   for (const counter of added)
-    if (lines[counter.changeIndex] !== counter) counter.changeIndex = lines.push(counter) - 1;
+    if (counters[counter.changeIndex] !== counter) counter.changeIndex = counters.push(counter) - 1;
   return true;
 }
 
-function takeRequests(lines: CounterState[], asking: Iterable<WaitingRequest>): WaitingRequest[] {
-  const taken: WaitingRequest[] = [];
-  for (const waiter of asking) {
-    if (taken.length === MAX_REQUESTS) break;
-    if (!addCounters(lines, waiter.charges.counters)) continue;
+function takeRequests(counters: CounterState[], requests: Iterable<WaitingRequest>): WaitingRequest[] {
+  const waiters: WaitingRequest[] = [];
+  for (const waiter of requests) {
+    if (waiters.length === MAX_REQUESTS) break;
+    if (!addCounters(counters, waiter.charges.counters)) continue;
     waiter.isAsking = true;
-    taken.push(waiter);
+    waiters.push(waiter);
   }
-  return taken;
+  return waiters;
 }
 
 const toReservationRequest = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest): ReservationRequest => ({
@@ -122,26 +127,26 @@ const toReservationRequest = ({ charges, amount, minAmount, rates, isGrowth }: W
   ...(isGrowth ? { isGrowth } : {}),
 });
 
-export function toCounterChange(account: Account, counter: CounterState, isAsked: boolean): CounterChange {
+export function toCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
   const { scopeId, window } = counter.counter;
   const { limit, spend, risk } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
   risk.inFlight = risk.live;
-  const wanted = escrowChangeOf(account, counter, isAsked);
-  counter.returning = wanted.returned;
-  return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...wanted };
+  const escrowChange = escrowChangeOf(account, counter, isRequested);
+  counter.returning = escrowChange.returned;
+  return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...escrowChange };
 }
 
 /**
- * Escrow to give back, or to get ahead. What the next second needs stays idle, at most the share of what is left: none
- * near the limit, and all of it goes back where requests wait, none has come for a while, the limit has fallen, or the
- * window is over.
+ * Escrow to return or to request ahead. The demand of the next second stays idle, at most the share of what is left:
+ * none near the limit. All of it is returned if requests wait, no request has come for a while, the limit has fallen,
+ * or the window is over.
  */
 function escrowChangeOf(
   account: Account,
   counter: CounterState,
-  isAsked: boolean,
+  isRequested: boolean,
 ): Pick<CounterChange, 'returned' | 'ahead'> {
   const idle = idleEscrow(counter);
   const free = idle > 0n ? idle : 0n;
@@ -154,37 +159,40 @@ function escrowChangeOf(
     return { returned: free, ahead: 0n };
   const share = (limit - spent - reserved) / (IDLE_SHARE * BigInt(account.accounts));
   const enough = demand > lastDemand ? demand : lastDemand;
-  const most = enough < share ? enough : share;
-  const kept = most < lastAmount ? 0n : most;
-  if (isAsked) return { returned: free, ahead: kept };
-  return free > kept ? { returned: free - kept, ahead: 0n } : { returned: 0n, ahead: kept - free };
+  const max = enough < share ? enough : share;
+  const target = max < lastAmount ? 0n : max;
+  if (isRequested) return { returned: free, ahead: target };
+  return free > target ? { returned: free - target, ahead: 0n } : { returned: 0n, ahead: target - free };
 }
 
-/** The call was done. */
+/** Applies the reply to a call that was done. */
 export function applyDone(account: Account, { call, counters, waiters }: PendingCall, reply: DoneReply): void {
   account.answered = call.number;
-  // A repeated call does not renew a lease that has ended.
+  // A repeated call does not renew a lease that has ended, so that there may be no live account.
   account.accounts = Math.max(1, reply.accounts);
   counters.forEach((counter, index) => {
-    const [told, line] = [call.changes[index], reply.counters[index]];
-    if (told === undefined || line === undefined) return;
-    const { spent, reserved, escrow, isWanted } = line;
-    counter.grantedUnder = grantedUnder(counter, told, escrow);
+    const [change, result] = [call.changes[index], reply.counters[index]];
+    if (change === undefined || result === undefined) return;
+    const { spent, reserved, escrow, isWanted } = result;
+    counter.grantedUnder = grantedUnder(counter, change, escrow);
     confirmReport(counter);
     counter.spend.reported = spent;
-    counter.risk.reported = told.risk;
+    counter.risk.reported = change.risk;
     Object.assign(counter, { reserved, escrow, isWanted } satisfies Partial<CounterState>);
     if (isWanted && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
   account.requests.move('inFlight', 'openBatch');
-  // Grants are part of the risk that the store has.
+  // The store counts grants as risk.
   waiters.forEach(({ charges }, index) => {
     const answer = reply.replies[index];
     if (answer?.outcome === 'reserved') for (const counter of charges.counters) counter.risk.reported += answer.amount;
   });
 }
 
-/** A grant is within the limit that its call names, with all escrow that the account had before. */
+/**
+ * The limit under which escrow is granted: a grant is within the limit of its call, together with all escrow that the
+ * account had before.
+ */
 function grantedUnder(
   { escrow: before, grantedUnder: under }: CounterState,
   { registered, spend, returned, limit }: CounterChange,
@@ -195,7 +203,7 @@ function grantedUnder(
   return escrow > (freed < before ? before - freed : 0n) ? limit : under;
 }
 
-/** The call was refused as a whole: all it told goes with the next one. */
+/** Applies the refusal of a whole call: everything that it reported is in the next call again. */
 export function applyRefused(account: Account, { call, counters }: PendingCall): void {
   account.answered = call.number;
   for (const counter of counters) {

@@ -1,4 +1,4 @@
-// Calls of the account, one at a time: when they are sent, repeated, and what their answers lead to (LEDGER 3).
+// Calls of the account, one at a time: when they are sent and repeated, and what their replies change (LEDGER 3).
 
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
@@ -11,14 +11,17 @@ import { report } from './failures.ts';
 import { FIRST_PAUSE, longer } from './timeout.ts';
 
 /**
- * With more requests than these in flight, calls that somebody waits for are this far apart: few ask immediately, many
- * share a call.
+ * The number of requests in flight beyond which calls that a request waits for are this far apart: few requests call
+ * immediately, many share a call.
  */
-const FEW = 4;
+const MAX_UNSHARED = 4;
 const CALL_INTERVAL: Millis = 2;
-/** A call without anybody who waits for it. */
+/** The delay of a call that no request waits for. */
 const REPORT_DELAY: Millis = 25;
-/** The lease is renewed; that of an account that has nothing; and that of one that serves a single request. */
+/**
+ * The interval of renewals of the lease: of an account in use, of an idle account, and of an account that serves a
+ * single request.
+ */
 const RENEWAL: Millis = 1000;
 const IDLE_RENEWAL: Millis = 2000;
 const PER_REQUEST_RENEWAL: Millis = 5000;
@@ -40,7 +43,7 @@ export function createSync(context: LedgerContext): AccountSync {
   let pending: PendingCall | undefined;
   let isSending = false;
   let isRenewal = false;
-  /** The next call is sent at `due`, never before `notBefore`. */
+  /** The time of the next call, never before `notBefore`. */
   let due: Millis = Number.POSITIVE_INFINITY;
   let notBefore: Millis = Number.NEGATIVE_INFINITY;
   let pause = FIRST_PAUSE;
@@ -55,8 +58,8 @@ export function createSync(context: LedgerContext): AccountSync {
   const sendWithin = (millis: Millis): void => {
     if (!isReady()) return;
     const now = clock.now();
-    const apart = account.requests.reserved.length > FEW ? account.sentAt + CALL_INTERVAL : now;
-    const at = Math.max(now + millis, notBefore, apart);
+    const earliest = account.requests.reserved.length > MAX_UNSHARED ? account.sentAt + CALL_INTERVAL : now;
+    const at = Math.max(now + millis, notBefore, earliest);
     if (at >= due) return;
     clear();
     due = at;
@@ -75,19 +78,21 @@ export function createSync(context: LedgerContext): AccountSync {
 
   const send = async (sending: PendingCall): Promise<void> => {
     isSending = true;
-    const reply = await ask(sending.call, sending.calls).catch((cause) => ({ outcome: 'failed', cause }) as const);
-    // The account was left meanwhile: its calls are void.
+    const reply = await callStore(sending.call, sending.calls).catch(
+      (cause) => ({ outcome: 'failed', cause }) as const,
+    );
+    // The account was left meanwhile, so its calls are void.
     if (pending !== sending) return;
     isSending = false;
-    if (reply.outcome === 'failed') return failed(reply.cause);
+    if (reply.outcome === 'failed') return onFailure(reply.cause);
     pending = undefined;
     pause = FIRST_PAUSE;
     leaveOnError(() => {
-      answered(sending, reply);
+      applyReply(sending, reply);
       next();
     });
   };
-  const failed = (cause: unknown): void => {
+  const onFailure = (cause: unknown): void => {
     metrics.add('gateway_operator_ledger_store_failures_total');
     const why = reasonAndCausesOf(cause);
     if (account.storeFailure === '') log.warn('a call to the store failed, and is repeated', { instance, why });
@@ -98,8 +103,8 @@ export function createSync(context: LedgerContext): AccountSync {
     sendWithin(0);
   };
   /**
-   * Composing a call and applying its answer change many figures: an error in the middle leaves them wrong, so a new
-   * account counts them anew.
+   * Leaves the account after an error: composing a call and applying its reply change many figures, which an error
+   * leaves wrong. A new account counts them again.
    */
   const leaveOnError = (work: () => void): void => {
     try {
@@ -109,8 +114,8 @@ export function createSync(context: LedgerContext): AccountSync {
       context.membership.leave('error');
     }
   };
-  /** One call. `calls`: the store's count when it was first sent. */
-  const ask = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
+  /** Sends one call. `calls`: the store's count of calls when this one was first sent. */
+  const callStore = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
     const [sentAt, sentAtWall] = [clock.now(), wall.now()];
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await counterStore.call(call);
@@ -126,7 +131,7 @@ export function createSync(context: LedgerContext): AccountSync {
     return reply;
   };
 
-  const answered = (sent: PendingCall, reply: AccountReply): void => {
+  const applyReply = (sent: PendingCall, reply: AccountReply): void => {
     if (reply.outcome === 'done') {
       applyDone(account, sent, reply);
       context.reservations.onReply(sent, reply);
@@ -143,15 +148,15 @@ export function createSync(context: LedgerContext): AccountSync {
     else if (reply.outcome === 'stale') context.membership.leave(reply.why);
     else {
       applyRefused(account, sent);
-      // Two clocks may disagree about an edge for a moment.
+      // The two clocks may disagree about the edge of a window for a moment.
       if (reply.outcome === 'window') notBefore = clock.now() + CALL_INTERVAL;
       else context.loading.load(reply.absent.flatMap((index) => sent.counters[index] ?? []));
     }
   };
-  const isTold = (): boolean => account.requests.isReported();
-  /** Work that has come up while the call was under way. */
+  const isReported = (): boolean => account.requests.isReported();
+  /** Begins the work that came up while the call was pending. */
   const next = (): void => {
-    if (isTold()) for (const { resolve } of flushing.splice(0)) resolve();
+    if (isReported()) for (const { resolve } of flushing.splice(0)) resolve();
     if (context.waitQueue.hasRequests() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
     else if (account.changed.size > 0 || account.rateChanges.size > 0) sync.callSoon();
   };
@@ -159,33 +164,35 @@ export function createSync(context: LedgerContext): AccountSync {
   const sync: AccountSync = {
     callNow: () => sendWithin(0),
     callSoon(): void {
-      // A visit tells what it did when its request has ended.
+      // A ledger of one request reports when its request has ended.
       if (context.isolate === undefined) sendWithin(REPORT_DELAY);
     },
-    /** Called every quarter of a second: idle escrow is looked at, and the lease renewed where nothing else has. */
+    /**
+     * Called every quarter of a second: idle escrow is reported, and the lease renewed if no other call has renewed it.
+     */
     beat(): void {
       let isUsed = account.requests.reserved.length > 0;
       for (const counter of account.counters.all()) {
         if (counter.escrow > 0n) isUsed = true;
         if (idleEscrow(counter) > 0n) markChanged(account, counter);
       }
-      const isVisit = context.isolate !== undefined;
-      const every = isVisit ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
-      if ((isVisit || account.changed.size === 0) && clock.now() - account.sentAt < every) return;
+      const isPerRequest = context.isolate !== undefined;
+      const every = isPerRequest ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
+      if ((isPerRequest || account.changed.size === 0) && clock.now() - account.sentAt < every) return;
       isRenewal = true;
       sendWithin(0);
     },
-    /** Tells everything that is not told; throws when the store does not take it, or the ledger has stopped. */
+    /** Reports everything that is unreported; throws if the store refuses it, or the ledger has stopped. */
     async flush(): Promise<void> {
-      if (isTold()) return;
+      if (isReported()) return;
       if (account.isOver) throw new Error(STOPPED);
-      const told = Promise.withResolvers<void>();
-      flushing.push(told);
+      const flushed = Promise.withResolvers<void>();
+      flushing.push(flushed);
       sendWithin(0);
-      await told.promise;
+      await flushed.promise;
     },
-    call: ask,
-    /** The account was left: the pending call is void, and its requests ask again. */
+    call: callStore,
+    /** Drops the pending call, whose account was left; the next call contains its requests again. */
     reset(): void {
       context.waitQueue.askAll();
       pending = undefined;

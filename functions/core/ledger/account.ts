@@ -8,79 +8,85 @@ import { type CounterState, type Counters, createCounters, forgetReports } from 
 import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
 /**
- * Why an account is left: another process has closed it, the store is in another epoch or has gone back in time, or our
- * own error has left it half changed.
+ * The reason why an account is left: another process has closed it, the store is in another epoch or has gone back in
+ * time, or our own error has left the account half changed.
  */
 export type LeaveReason = 'closed' | 'epoch' | 'behind' | 'error';
 
-/** A process's knowledge of its store, as plain data: on Workers, requests that share no I/O share it (LEDGER 7). */
+/**
+ * The state of the store as a process knows it, as plain data: on Workers, requests share it, since they share no I/O
+ * (LEDGER 7).
+ */
 export interface StoreState {
-  /** The epoch that was open last. 0: none yet. */
+  /** The last open epoch. 0: none yet. */
   epoch: number;
-  /** The store's count of calls in it, as last answered. */
+  /** The store's count of calls in this epoch, as of its last reply. */
   calls: number;
   /** How far the store's clock is ahead of ours. */
   clockOffset: Millis;
 }
 
-/** Why nothing is held, told or booked any more. */
+/** The reason for refusals after the ledger has stopped. */
 export const STOPPED = 'the ledger stops';
 
 export interface Account {
-  /** Empty: none yet, or left. */
+  /** The id of the account. Empty: the process has no account yet, or has left it. */
   id: string;
   epoch: number;
-  /** The number of the last call, answered or not. */
+  /** The number of the last call, with or without a reply. */
   number: number;
-  /** The number of the last answered call. */
+  /** The number of the last call that has a reply. */
   answered: number;
-  /** Whether requests are admitted: the epoch is open and the account has told what it holds. */
+  /** Whether requests are admitted: the epoch is open, and the account has reported its live reservations. */
   isOpen: boolean;
-  /** Resolves when it is; rejects when the ledger has stopped before. */
+  /** Resolves when the account is open; rejects if the ledger has stopped before. */
   opened: PromiseWithResolvers<void>;
-  /** Why it is not. */
+  /** The reason why the account is not open. */
   closedReason: string;
-  /** Requests wait longer. */
+  /** Whether the store is being rebuilt: requests wait longer. */
   isRebuilding: boolean;
-  /** The disk has refused a record: the journal is discarded. */
+  /** Whether the disk has refused a record, so that the journal was discarded. */
   hasNoJournal: boolean;
-  /** The ledger stops: no request is admitted any more; then its parts do nothing any more. */
+  /**
+   * Whether the ledger stops: no request is admitted any more (`isStopping`); then its parts stop their work
+   * (`isOver`).
+   */
   isStopping: boolean;
   isOver: boolean;
-  /** When the last answered call was sent: on the clock of intervals, and on the wall clock. */
+  /** The time at which the last call with a reply was sent: on the clock of intervals, and on the wall clock. */
   sentAt: Millis;
   sentAtWall: Millis;
-  /** When the store last answered; and why the last call failed: empty, where it did not. */
+  /** The time of the last reply of the store; and the error of the last call, empty if it succeeded. */
   lastReplyAt: Millis;
   storeFailure: string;
-  /** Live accounts, as last answered. */
+  /** The number of live accounts, as of the last reply. */
   accounts: number;
   readonly store: StoreState;
   readonly counters: Counters;
   readonly requests: Requests;
-  /** The number of the batch that collects, and of the last one that PostgreSQL has. */
+  /** The number of the open batch, and of the last batch that PostgreSQL has. */
   batch: number;
   booked: number;
   /** Changes of rates by requests that have ended, by limit and minute. */
   readonly rateChanges: Map<string, RateChange>;
-  /** Counters that the next call names. */
+  /** Counters that changed: the next call names them. */
   readonly changed: Set<CounterState>;
   /**
-   * Earlier accounts of this process and of its journal, with the corrections that are not booked yet; undefined: not
-   * closed yet.
+   * Previous accounts of this process and of its journal, each with its corrections that are not booked yet; undefined:
+   * the account is not closed yet.
    */
   readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
-  /** The epoch in which it has told what it holds; 0: none. */
+  /** The epoch in which the process has reported its live reservations; 0: none. */
   joined: number;
-  /** The epoch in which the store is not what it was: it must be raised. */
+  /** The epoch in which the store has lost state: it must be raised. Undefined: no state is lost. */
   staleEpoch: number | undefined;
-  /** The epoch that the store last answered. */
+  /** The epoch of the last reply of the store. */
   storeEpoch: number;
   /** The store's clock. */
   now(): Millis;
 }
 
-/** An account that has made no call. */
+/** The figures of an account that has made no call. */
 const newAccount = () => ({
   id: '',
   number: 0,
@@ -94,14 +100,14 @@ const newAccount = () => ({
 
 export type StoreCount = Pick<StoreState, 'epoch' | 'calls'>;
 
-/** The store's count of calls never falls within an epoch. */
+/** Records a count of calls, which never falls within an epoch. */
 export function recordCalls(store: StoreCount, epoch: number, calls: number): void {
   if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
 }
 
 export const createStoreState = (ahead: Millis = 0): StoreState => ({ epoch: 0, calls: 0, clockOffset: ahead });
 
-/** `store`: by default the wall clock is the best guess at the store's. */
+/** Creates an account without a call. */
 export const createAccount = (clock: Clock, store: StoreState): Account => ({
   ...newAccount(),
   epoch: 0,
@@ -127,14 +133,14 @@ export const createAccount = (clock: Clock, store: StoreState): Account => ({
   now: () => Math.floor(clock.now() + store.clockOffset),
 });
 
-/** The next call names the counter; while it is loaded, the first call after that. */
+/** Names the counter in the next call; while the counter is being loaded, in the first call after that. */
 export function markChanged(account: Account, counter: CounterState): void {
   if (counter.isChanged || counter.isLoading) return;
   counter.isChanged = true;
   account.changed.add(counter);
 }
 
-/** The reservation takes its part of the escrow. */
+/** Adds a reservation, which takes its part of the escrow. */
 export function addReservation(account: Account, reservation: LiveReservation): void {
   account.requests.reserve(reservation);
   for (const counter of reservation.counters) {
@@ -145,7 +151,7 @@ export function addReservation(account: Account, reservation: LiveReservation): 
   }
 }
 
-/** The reservation takes more escrow. A stream's risk is its cost so far, whatever its amount. */
+/** Adds escrow to a reservation. The risk of a stream is its cost so far, whatever its amount is. */
 export function enlargeReservation(account: Account, reservation: LiveReservation, by: Nano): void {
   const risk = reservation.isStream ? 0n : by;
   reservation.amount += by;
@@ -157,7 +163,7 @@ export function enlargeReservation(account: Account, reservation: LiveReservatio
   }
 }
 
-/** The reservation ends: it takes nothing any more. */
+/** Ends a reservation: it takes no escrow any more. */
 export function endReservation(account: Account, live: LiveReservation, to: 'unreported' | 'released'): void {
   if (!account.requests.end(live, to)) return;
   for (const counter of live.counters) {
@@ -168,7 +174,7 @@ export function endReservation(account: Account, live: LiveReservation, to: 'unr
   }
 }
 
-/** A stream has cost more: that is its risk, never less than before. */
+/** Records the cost of a stream so far, which is its risk; the risk never falls. */
 export function recordStreamCost(account: Account, live: LiveReservation, cost: Nano): void {
   if (live.isStream && cost <= live.atRisk) return;
   for (const counter of live.counters) {
@@ -179,7 +185,7 @@ export function recordStreamCost(account: Account, live: LiveReservation, cost: 
   live.isStream = true;
 }
 
-/** The cost of an ended request waits to be reported to the store. */
+/** Adds the charge of an ended request, which is unreported. */
 export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>): void {
   account.requests.report({ ...charge, state: 'unreported' });
   for (const counter of charge.counters) {
@@ -189,13 +195,13 @@ export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>)
   }
 }
 
-/** A charge without a reservation. Its counters may have been dropped since, when nothing was in them. */
+/** Adds a charge without a reservation. Its counters may have been dropped, while nothing was in them. */
 export const requeue = (
   account: Account,
   { row, guaranteed = 0n, endedAt }: Pick<EndedRequest, 'row' | 'endedAt'> & { readonly guaranteed?: Nano },
 ): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guaranteed, endedAt });
 
-/** The next call reports these charges. */
+/** Moves charges to the next call. `isSent`: the charges that fit into it. */
 export function sendCharges(account: Account, isSent?: (request: EndedRequest) => boolean): void {
   account.requests.move('unreported', 'inFlight', (request) => {
     if (isSent?.(request) === false) return false;
@@ -217,7 +223,7 @@ export function addRateChange(account: Account, { id, minute, requests, tokens, 
   account.rateChanges.set(key, { id, minute, ...sum, parallel: before.parallel + parallel });
 }
 
-/** The account is left: what PostgreSQL is not known to have is told again by the next one. */
+/** Leaves the account: the next account reports again all rows that PostgreSQL is not known to have. */
 export function resetAccount(account: Account): void {
   const unbooked = account.requests.takeUnbooked();
   Object.assign(account, newAccount());

@@ -1,4 +1,4 @@
-// Counters of the ledger that alerts ask for. They begin with 0.
+// Counters of the ledger that alerts use. They begin with 0.
 import type { Metrics } from '../ports/clock.ts';
 
 const COUNTERS: ReadonlyArray<string> = [
@@ -9,7 +9,8 @@ const COUNTERS: ReadonlyArray<string> = [
 ];
 
 /**
- * A series that appears with its first count has never increased for Prometheus: its alert would miss the first count.
+ * Begins the counters with 0. A series that appears with its first count has never increased for Prometheus, so its
+ * alert would miss that count.
  */
 export function beginCounters(metrics: Pick<Metrics, 'add'>): void {
   for (const name of COUNTERS) metrics.add(name, {}, 0);

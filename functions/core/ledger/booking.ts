@@ -1,4 +1,4 @@
-// Bookings by numbered batches: told first, then booked; one is under way while the next collects (LEDGER 8).
+// Bookings by numbered batches: reported first, then booked; one is being booked while the next collects (LEDGER 8).
 
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
@@ -8,9 +8,9 @@ import { createRepeated } from './failures.ts';
 import { forgetPreviousAccounts } from './previous-accounts.ts';
 import { longer, pause } from './timeout.ts';
 
-/** Entries of many ticks share a transaction. */
+/** The time for which rows collect, so that those of many ticks share a transaction. */
 const GATHER: Millis = 100;
-/** Unbooked entries beyond this, or older, mean that PostgreSQL is away (LEDGER 6). */
+/** More unbooked requests than this, or older ones, mean that PostgreSQL is unreachable (LEDGER 6). */
 const MAX_UNBOOKED = 100_000;
 export const MAX_UNBOOKED_AGE: Millis = 30_000;
 
@@ -20,7 +20,7 @@ export function createBooking(context: LedgerContext): Booking {
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let wait = GATHER;
-  /** The batch that collects is to be sealed as soon as no call may add to it. */
+  /** Whether the open batch is to be sealed as soon as no call can add to it. */
   let isDue = false;
 
   const bookOne = async (): Promise<void> => {
@@ -31,7 +31,7 @@ export function createBooking(context: LedgerContext): Booking {
     } catch (cause) {
       bookings.failed(cause);
       wait = longer(wait);
-      throw new Error('booking entries in PostgreSQL', { cause });
+      throw new Error('booking ledger rows in PostgreSQL', { cause });
     } finally {
       running = undefined;
       report();
@@ -45,15 +45,15 @@ export function createBooking(context: LedgerContext): Booking {
     }
     await running;
   };
-  const due = (): void => {
+  const onDue = (): void => {
     cancelGather = undefined;
     isDue = true;
     // Failures are reported, and the batch is repeated.
     run().catch(() => undefined);
   };
   /**
-   * Entries were told: they are booked within about 100 ms. A visit books and closes its account together, when its
-   * request has ended.
+   * Begins a batch: the reported requests are booked within about 100 ms. A ledger for one request books and closes its
+   * account together, when its request has ended.
    */
   const gather = (): void => {
     if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;
@@ -63,9 +63,9 @@ export function createBooking(context: LedgerContext): Booking {
       account.requests.in('openBatch').length + account.requests.in('sealedBatch').length === 0
     )
       return;
-    // A batch that met a pending call is sealed with its answer.
-    if (isDue) due();
-    else cancelGather = timer(wait, due);
+    // A batch that had to wait for a pending call is sealed after the reply.
+    if (isDue) onDue();
+    else cancelGather = timer(wait, onDue);
   };
   const report = (): void => {
     if (account.isOver) return;
@@ -77,22 +77,22 @@ export function createBooking(context: LedgerContext): Booking {
     gather,
     report,
     /**
-     * Tells and books everything that has ended so far; throws when store or PostgreSQL do not take it, or the ledger
+     * Reports and books everything that has ended so far; throws if the store or PostgreSQL refuses it, or the ledger
      * has stopped.
      */
     async flush(): Promise<void> {
-      const owed = new Set(account.requests.unbooked().map(({ row }) => row));
-      const isOwed = (): boolean => account.requests.unbooked().some(({ row }) => owed.has(row));
-      while (isOwed()) {
+      const rows = new Set(account.requests.unbooked().map(({ row }) => row));
+      const isUnbooked = (): boolean => account.requests.unbooked().some(({ row }) => rows.has(row));
+      while (isUnbooked()) {
         if (account.isOver) throw new Error(STOPPED);
         await account.opened.promise;
         await context.sync.flush();
-        if (isOwed()) await run();
-        // A call is under way that may add to the batch.
-        if (running === undefined && isOwed()) await pause(timer, 1);
+        if (isUnbooked()) await run();
+        // A pending call may add to the batch.
+        if (running === undefined && isUnbooked()) await pause(timer, 1);
       }
     },
-    /** Entries that are left belong to the next start. */
+    /** Ends the bookings; the next start books the rest. */
     close(): void {
       cancelGather?.();
       metrics.set('gateway_operator_ledger_unbooked', 0);
@@ -102,7 +102,7 @@ export function createBooking(context: LedgerContext): Booking {
 }
 
 /**
- * Seals the batch that collects, unless one is under way or the pending call may add to it; then its answer comes
+ * Seals the open batch, unless another batch is being booked, or the pending call may add to it: then its reply comes
  * first.
  */
 function seal(account: Account): boolean {
@@ -118,8 +118,8 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   const { account } = context;
   const { id, epoch, answered: number } = account;
   const batch = account.batch - 1;
-  const entries = account.requests.in('sealedBatch').map(({ row }) => row);
-  const outcome = await book(context, { epoch, account: { id, batch, number }, rows: entries });
+  const rows = account.requests.in('sealedBatch').map(({ row }) => row);
+  const outcome = await book(context, { epoch, account: { id, batch, number }, rows });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.membership.leave(outcome);
   account.requests.move('sealedBatch', 'booked');
@@ -128,20 +128,20 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   context.sync.callSoon();
 }
 
-/** Books these entries; the journal forgets them. */
+/** Books these rows; the journal forgets them. */
 export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
   const { outcome, rejected } = await database.bookBatch({ ...batch, calls: account.store.calls });
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
-    log.error('PostgreSQL rejected entries; they are in entry_rejected', { ids: rejected });
+    log.error('ledger: PostgreSQL rejected ledger rows, which are in the table entry_rejected', { ids: rejected });
   }
   journal.done(batch.rows.map(({ id }) => id));
   return outcome;
 }
 
-/** Whether new requests are refused. */
+/** Whether so many requests are unbooked that new requests are refused. */
 export const isOverLimit = ({ account, clock }: LedgerContext): boolean =>
   unbookedCount(account) > MAX_UNBOOKED || unbookedAge(account, clock.now()) > MAX_UNBOOKED_AGE;
 

@@ -33,15 +33,18 @@ export interface LedgerDependencies {
    */
   readonly tick?: ((callback: () => void) => void) | undefined;
   /**
-   * The name of its heartbeat. Default: drawn. One that serves an instance alone has a fixed name: nobody waits for the
-   * process before it.
+   * The name of the process in its heartbeat. Default: drawn at random. The only process of an instance has a fixed
+   * name, so that no process waits for its predecessor.
    */
   readonly process?: string | undefined;
-  /** Set where a ledger serves one request only (Workers): the next requests reuse what it learned of the store. */
+  /**
+   * The state of the store that requests of one isolate share. Set if each ledger serves one request only (Workers):
+   * the next requests reuse it.
+   */
   readonly isolate?: StoreState | undefined;
 }
 
-/** The part of it that maintenance needs, also without a ledger. */
+/** The dependencies that maintenance needs, also without a ledger. */
 export interface StoreContext
   extends Pick<LedgerDependencies, 'instanceUid' | 'counterStore' | 'database' | 'timer' | 'log' | 'metrics'> {
   readonly store: StoreCount;
@@ -54,7 +57,7 @@ export interface StoreContext
  * through it, never while the ledger is being created.
  */
 export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'clock' | 'monotonic'> {
-  /** For intervals: nobody sets it. */
+  /** The clock for intervals, which nobody sets. */
   readonly clock: Clock;
   readonly wall: Clock;
   readonly account: Account;
@@ -71,61 +74,61 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
 
 /** Requests between their arrival and their reservation. */
 export interface WaitQueue {
-  /** The request waits for an answer of the store. */
+  /** Adds a request, which waits for a reply of the store. */
   add(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void;
-  /** The request waits for reservations in this counter. */
+  /** The request waits until reservations in this counter end. */
   waitIn(request: WaitingRequest, counter: CounterState): void;
-  /** The request asks with the next call. */
+  /** The next call contains the request again. */
   askAgain(request: WaitingRequest): void;
   remove(request: WaitingRequest): void;
   refuse(request: WaitingRequest, refusal: ReservationRefusal): void;
   refuseAll(): void;
-  /** The first requests of this line ask with the next call. */
+  /** The next call contains the first requests of this queue. */
   wakeFront(line: ReadonlySet<WaitingRequest>): void;
-  /** The store has answered for this counter: those for whom enough is left ask with the next call. */
+  /** The store has replied for this counter: the next call contains the requests for which enough money is left. */
   wakeAffordable(counter: CounterState): void;
-  /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
+  /** Requests for the next call, in order of arrival. A request is removed when the call contains it. */
   requests(): Iterable<WaitingRequest>;
   hasRequests(): boolean;
-  /** No call is pending any longer: all ask again. */
+  /** No call is pending any longer: the next call contains all waiting requests. */
   askAll(): void;
   close(): void;
 }
 
 /** The calls of the account. */
 export interface AccountSync {
-  /** A request waits for a call. */
+  /** Sends a call immediately, since a request waits for it. */
   callNow(): void;
-  /** Something changed that nobody waits for. */
+  /** Sends a call soon: something changed that no request waits for. */
   callSoon(): void;
-  /** One call, outside their turn. */
+  /** Sends one call, outside the sequence of the pending calls. */
   call(call: AccountCall): Promise<AccountReply>;
   /** Reports everything that is unreported; throws when the store does not take it, or the ledger has stopped. */
   flush(): Promise<void>;
-  /** The account was left: the pending call is void, and its requests ask again. */
+  /** Drops the pending call, whose account was left; the next call contains its requests again. */
   reset(): void;
-  /** Called every quarter of a second: idle escrow is looked at, and the lease renewed if nothing else has. */
+  /** Called every quarter of a second: returns idle escrow, and renews the lease if no other call has. */
   beat(): void;
   close(): void;
 }
 
 /** Counters that the store does not have. */
 export interface CounterLoading {
-  /** Loads them; no call names them meanwhile. */
+  /** Loads absent counters from PostgreSQL; no call names them meanwhile. */
   load(absent: ReadonlyArray<CounterState>): void;
 }
 
 export interface Reservations {
   /** Always resolves: an error becomes a refusal. */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
-  /** The store has answered the requests of a call. */
+  /** Applies the replies to the requests of a call. */
   onReply(pending: PendingCall, reply: DoneReply): void;
   /** Escrow became idle in this counter. */
   onEscrowFreed(counter: CounterState): void;
 }
 
 export interface Settlements {
-  /** The store or a new epoch has what was reported: replies that waited for that end. */
+  /** The store, or a new epoch, has everything that was reported: ends the replies that waited for that. */
   onReported(): void;
   trackStream(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void;
   settle(reservation: Reservation, settlement: Settlement): Promise<void>;
@@ -138,20 +141,26 @@ export interface Settlements {
 
 /** Batches of ledger rows on their way to PostgreSQL. */
 export interface Booking {
-  /** Requests were reported: they are booked within about 100 ms. */
+  /** Begins a batch: the requests that were reported are booked within about 100 ms. */
   gather(): void;
-  /** Sets the gauges of what is not booked. */
+  /** Sets the gauges of unbooked requests. */
   report(): void;
-  /** Reports and books what has ended so far; throws when store or PostgreSQL do not take it, or the ledger has stopped. */
+  /**
+   * Reports and books all requests that have ended so far; throws if the store or PostgreSQL refuses them, or the
+   * ledger has stopped.
+   */
   flush(): Promise<void>;
   close(): void;
 }
 
 /** The process in the epoch of the store. */
 export interface Membership {
-  /** Books what the journal has, and joins. Throws when PostgreSQL or the store are away; may be called again. */
+  /**
+   * Books the rows of the journal, and joins the epoch. Throws if PostgreSQL or the store is unreachable; may be called
+   * again.
+   */
   start(): Promise<void>;
-  /** The account is left, and the process joins with a new one. */
+  /** Leaves the account; the process joins the epoch with a new account. */
   leave(why: LeaveReason): void;
   /** Called every two seconds. */
   beat(): void;
@@ -163,6 +172,6 @@ export interface Membership {
 export interface Closing {
   /** Closes the accounts that the reply names, one after the other. */
   close(reply: DoneReply): void;
-  /** Resolves when the account at hand is closed, or could not be. */
+  /** Resolves when the account that is being closed is closed, or its closing has failed. */
   stop(): Promise<void>;
 }

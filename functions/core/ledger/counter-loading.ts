@@ -1,5 +1,5 @@
-// Reads of counters: absent ones get their PostgreSQL sums, since absent is not zero; and the spend of scopes (LEDGER
-// 6).
+// Reads of counters: absent counters get their PostgreSQL sums, since absent is not zero; and the spend of scopes
+// (LEDGER 6).
 
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
@@ -13,7 +13,10 @@ import { pendingSpend } from './counters.ts';
 import { createRepeated } from './failures.ts';
 import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
 
-/** Reads these sums in PostgreSQL and sets them where they are absent. Throws when store or database do not reply. */
+/**
+ * Reads these sums in PostgreSQL and sets the counters that are absent. Throws if the store or the database does not
+ * reply.
+ */
 export async function load(
   { counterStore, database }: Pick<StoreContext, 'counterStore' | 'database'>,
   epoch: number,
@@ -23,13 +26,13 @@ export async function load(
   await counterStore.load(epoch, sums);
 }
 
-/** Loads the counters that a call found absent; no call names them meanwhile. */
+/** Loads counters that a call found absent; no call names them meanwhile. */
 export function createLoading(context: LedgerContext): CounterLoading {
   const { account, timer } = context;
   const loads = createRepeated(context, 'sums');
   let isRunning = false;
 
-  /** Loads until nothing is left to load. Requests wait within their deadlines. */
+  /** Loads until no counter is absent. Requests wait until their deadlines. */
   const run = async (): Promise<void> => {
     isRunning = true;
     for (let wait = FIRST_PAUSE; !account.isOver && isRunning; ) {
@@ -45,7 +48,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
     }
     isRunning = false;
   };
-  /** False: nothing was to be loaded. */
+  /** Loads all absent counters. False: none is absent. */
   const loadAll = async (): Promise<boolean> => {
     // A process that has left its account loads nothing: before an epoch is open nobody reads sums.
     const loading = [...account.counters.all()].filter(({ isLoading }) => isLoading);
@@ -77,9 +80,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
-/**
- * Spend of scopes in their current windows, reservations left out. Undefined for a scope without a budget.
- */
+/** Reads the spend of scopes in their current windows, without reservations. Undefined for a scope without a budget. */
 export const createSpend =
   (context: LedgerContext) =>
   async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, ReservationRefusal>> => {
@@ -91,35 +92,35 @@ export const createSpend =
     }
   };
 
-/** The same from memory. */
+/** Reads the spend of scopes from memory. */
 export const createKnownSpend =
   ({ account }: LedgerContext) =>
   (scopes: ReadonlyArray<ScopePolicy>): Spends => {
     const { all, counters } = account.counters.charges(scopes, account.now());
     return scopes.map(({ budget }, index) => {
-      const [of, counter] = [all[index], counters[index]];
-      if (budget === undefined || of === undefined || counter?.spend.reported === undefined) return undefined;
-      return { ...of, spent: counter.spend.reported + pendingSpend(counter) };
+      const [scopeWindow, counter] = [all[index], counters[index]];
+      if (budget === undefined || scopeWindow === undefined || counter?.spend.reported === undefined) return undefined;
+      return { ...scopeWindow, spent: counter.spend.reported + pendingSpend(counter) };
     });
   };
 
 async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
   const { account, counterStore } = context;
   await account.opened.promise;
-  // Settlements that wait for the next call count too.
+  // Settlements that wait for the next call are spend too.
   await context.sync.flush();
   const now = account.now();
   const counters = scopes
     .filter(({ budget }) => budget !== undefined)
     .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
-  let shown = await counterStore.read(counters);
-  const absent = counters.filter((_, index) => shown[index] === undefined);
+  let states = await counterStore.read(counters);
+  const absent = counters.filter((_, index) => states[index] === undefined);
   if (absent.length > 0) {
     await load(context, account.epoch, absent);
-    shown = await counterStore.read(counters);
+    states = await counterStore.read(counters);
   }
   const spends = counters.flatMap((counter, index) => {
-    const spent = shown[index]?.spent;
+    const spent = states[index]?.spent;
     return spent === undefined ? [] : [{ ...counter, spent }];
   });
   return scopes.map(({ scopeId }) => spends.find((spend) => spend.scopeId === scopeId));

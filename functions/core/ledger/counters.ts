@@ -7,12 +7,12 @@ import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 
-/** An amount, by what the counter store knows of it. */
+/** An amount in three parts: reported to the counter store, in the pending call, and in no call yet. */
 export interface Quantity<Reported> {
   reported: Reported;
-  /** In the pending call. */
+  /** The part in the pending call. */
   inFlight: Nano;
-  /** In no call yet. */
+  /** The part in no call yet. */
   unreported: Nano;
 }
 
@@ -20,85 +20,88 @@ export interface Quantity<Reported> {
 export interface CounterState {
   readonly key: string;
   readonly counter: ScopeWindow;
-  /** The limit of the policy that was used last; undefined: the scope spends without one. */
+  /** The limit of the last policy that was used; undefined: the scope has no limit. */
   limit: Nano | undefined;
   /**
-   * The limit of the last grant, which was within it with all escrow before; undefined: escrow was registered since,
-   * whatever the limit says.
+   * The limit under which the store last granted escrow: that grant and all escrow before were within it. Undefined:
+   * escrow was registered since, whatever the limit is.
    */
   grantedUnder: Nano | undefined;
-  /** Escrow as last answered. */
+  /** Escrow of this account, as of the last reply. */
   escrow: Nano;
-  /** Escrow that the pending call gives back. */
+  /** Escrow that the pending call returns. */
   returning: Nano;
   /** Live reservations, and the sum of their amounts. */
   reservations: number;
   live: Nano;
   /**
-   * Costs of ended requests. `reported`: spend of all processes as the store last answered; undefined: not answered.
+   * Costs of ended requests. `reported`: spend of all processes as of the last reply; undefined: there was no reply.
    */
   readonly spend: Quantity<Nano | undefined>;
-  /** The charge that the store must be able to make for those requests if process and disk are lost. */
+  /** The charge that the store must be able to make for these requests if process and disk are lost. */
   readonly unguaranteed: Omit<Quantity<Nano>, 'reported'>;
-  /** The charge of live reservations if this process dies: now, as last reported, and in the pending call (if any). */
+  /**
+   * The charge of live reservations if this process dies: now (`live`), as last reported, and in the pending call (if
+   * there is one).
+   */
   readonly risk: { live: Nano; reported: Nano; inFlight: Nano | undefined };
-  /** Escrow of all processes, as the store last answered. */
+  /** Escrow of all processes, as of the last reply. */
   reserved: Nano;
-  /** An ask elsewhere was refused because of escrow. */
+  /** Whether the store has refused a request of another account because of escrow. */
   isWanted: boolean;
-  /** Sizes of reservations begun in this second, and in the previous one. */
+  /** The sum of the amounts reserved in this second, and in the previous second. */
   demand: Nano;
   lastDemand: Nano;
-  /** The size of the last reservation that was not free, and when it was asked for, on the store's clock. */
+  /** The amount of the last reservation that was not free, and its time on the store’s clock. */
   lastAmount: Nano;
   lastAt: Millis;
-  /** Requests that were refused here because of reservations, in order of arrival. */
+  /** Requests that wait because reservations in this counter left too little, in order of arrival. */
   readonly waitQueue: Set<WaitingRequest>;
-  /** PostgreSQL is being read for it: no call names it. */
+  /** Whether the counter is being loaded from PostgreSQL: no call names it meanwhile. */
   isLoading: boolean;
-  /** The next call names it. */
+  /** Whether the next call names the counter. */
   isChanged: boolean;
-  /** Another object stands for the counter now. */
+  /** Whether the counter was dropped: another object may have its key now. */
   isDropped: boolean;
-  /** Its index in the call that was composed last with it. */
+  /** The index of the counter in the last call that named it. */
   changeIndex: number;
 }
 
-/** The scopes that pay for a request. */
+/** The scopes that a request is charged to. */
 export interface ChargedCounters {
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /**
-   * Their windows, with or without a limit; the entry names each. The same list for the same scopes and windows: it is
-   * encoded once.
+   * The windows of these scopes, with or without a limit; the ledger row names each. The same list for the same scopes
+   * and windows, so that it is encoded once.
    */
   readonly all: ReadonlyArray<ScopeWindow>;
-  /** Their counters and limits, in the same order. */
+  /** The counters and limits of these scopes, in the same order. */
   readonly counters: ReadonlyArray<CounterState>;
   readonly limits: ReadonlyArray<Nano | undefined>;
 }
 
 /** A request between its arrival and its reservation. */
 export interface WaitingRequest {
-  /** Windows and limits as of its last ask; without scopes where only a rate is asked for. */
+  /** Windows and limits as of the last call with this request; without scopes if only a rate is requested. */
   charges: ChargedCounters;
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RateRequest | undefined;
-  /** More money for a reservation: in the windows of that reservation, and never in a line. */
+  /** Whether the request adds money to a reservation: in the windows of that reservation, and never in a queue. */
   readonly isGrowth: boolean;
   readonly deadline: Millis;
   readonly onReserved: (granted: GrantedReservation) => void;
   readonly onRefused: (refusal: ReservationRefusal) => void;
-  /** Rates as last answered, where it was refused because of reservations. */
+  /** Rates as of the last reply, if reservations left too little. */
   rateView: { readonly rates?: RateView };
-  /** The counter that refused it because of reservations: it waits in that line. */
+  /** The counter whose queue the request waits in, because reservations left too little there. */
   busyIn: CounterState | undefined;
-  /** The pending call asks for it. */
+  /** Whether the pending call contains the request. */
   isAsking: boolean;
   isOver: boolean;
 }
 
-/** Money of these counters, and rates where they were asked for. */
+/** The granted money of these counters, and rates if they were requested. */
 export interface GrantedReservation {
   readonly charges: ChargedCounters;
   readonly amount: Nano;
@@ -110,7 +113,7 @@ export type Counters = ReturnType<typeof createCounters>;
 
 export function createCounters() {
   const counters = new Map<string, CounterState>();
-  const known = new WeakMap<ReadonlyArray<ScopePolicy>, ChargedCounters>();
+  const chargesOf = new WeakMap<ReadonlyArray<ScopePolicy>, ChargedCounters>();
   const of = ({ scopeId, window }: ScopeWindow): CounterState => {
     const key = counterKey({ scopeId, window });
     let state = counters.get(key);
@@ -124,18 +127,19 @@ export function createCounters() {
     of,
     all: () => counters.values(),
     /**
-     * Reads a list of policies once per list and window; refreshed policies are another list, so nothing grows stale.
+     * Counters and limits of these scopes now. They are made once per list and window; changed policies are another
+     * list.
      */
     charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
-      const before = known.get(scopes);
-      if (before !== undefined && isCurrent(before, now)) return before;
+      const cached = chargesOf.get(scopes);
+      if (cached !== undefined && isCurrent(cached, now)) return cached;
       const all = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
       const limits = scopes.map(({ budget }) => (budget === undefined ? undefined : BigInt(budget.limit)));
       const charges = { scopes, all, counters: all.map(of), limits };
-      known.set(scopes, charges);
+      chargesOf.set(scopes, charges);
       return charges;
     },
-    /** A second has passed: counters that nothing is in are dropped. */
+    /** Begins a second: counters without figures are dropped. */
     rotate(): void {
       for (const state of counters.values()) {
         Object.assign(state, { lastDemand: state.demand, demand: 0n });
@@ -147,14 +151,14 @@ export function createCounters() {
   };
 }
 
-/** The store has what the pending call reported. */
+/** Records that the store has everything that the pending call reported. */
 export function confirmReport(counter: CounterState): void {
   counter.spend.inFlight = 0n;
   counter.unguaranteed.inFlight = 0n;
   endReport(counter);
 }
 
-/** The store has taken nothing of the pending call: all of it is reported again. */
+/** Records that the store has nothing of the pending call: all of it is reported again. */
 export function revokeReport(counter: CounterState): void {
   for (const quantity of [counter.spend, counter.unguaranteed]) {
     quantity.unreported += quantity.inFlight;
@@ -168,7 +172,7 @@ function endReport(counter: CounterState): void {
   counter.risk.inFlight = undefined;
 }
 
-/** An account that has made no call has nothing in a counter. */
+/** Resets the figures of the account, which has made no call. */
 export function forgetReports(counter: CounterState): void {
   Object.assign(counter.spend, { reported: undefined, inFlight: 0n, unreported: 0n });
   Object.assign(counter.unguaranteed, { inFlight: 0n, unreported: 0n });
@@ -211,17 +215,17 @@ function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
 /** Costs of ended requests that the store is not known to have. */
 export const pendingSpend = ({ spend }: CounterState): Nano => spend.inFlight + spend.unreported;
 
-/** Escrow that no reservation and no cost needs. Below zero if replies cost more than their reservations. */
+/** Escrow that no reservation and no cost needs. Negative if replies cost more than their reservations. */
 export const idleEscrow = (counter: CounterState): Nano =>
   counter.escrow - counter.returning - counter.live - pendingSpend(counter);
 
-/** Whether escrow that becomes idle may be used again: the limit has not fallen since it was granted. */
+/** Whether escrow that becomes idle may be used again: the limit has not fallen since the grant. */
 export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
   grantedUnder !== undefined && grantedUnder <= limit;
 
 /**
- * Whether the whole reservation fits into the idle escrow. An empty one admits nothing, since a free request is refused
- * by spend that has reached the limit.
+ * Whether the whole amount fits into the idle escrow. No escrow at all admits nothing, since spend that has reached the
+ * limit also refuses free requests.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
   const { limit, escrow, returning, live } = state;
@@ -232,8 +236,8 @@ export function fits(state: CounterState, amount: Nano): boolean {
 }
 
 /**
- * Whether the store could charge what this process has not told, if process and disk were lost now: with the pending
- * call done, and with it not done.
+ * Whether the store could charge the unreported costs of this process if process and disk were lost now, whether the
+ * pending call is done or not.
  */
 export const isGuaranteed = ({ unguaranteed: { inFlight, unreported }, risk }: CounterState): boolean =>
   inFlight + unreported <= risk.reported && (risk.inFlight === undefined || unreported <= risk.inFlight);

@@ -1,4 +1,4 @@
-// Failures of what a ledger does beside its answers: each is logged and counted, and none stops the account.
+// Failures of the work of a ledger that no reply shows: each is logged and counted, and none stops the account.
 
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Log } from '../ports/clock.ts';
@@ -10,15 +10,15 @@ export type Reporter = Pick<StoreContext, 'log' | 'metrics' | 'instanceUid'>;
 interface Failure {
   readonly level: keyof Log;
   readonly message: string;
-  /** The line that ends a failure of work that is repeated. */
-  readonly again?: string;
-  /** A counter of its own. Absent: `gateway_operator_ledger_failures_total`, by `step`. */
+  /** The message of the first success after a failure of repeated work. */
+  readonly recovery?: string;
+  /** The counter of these failures. Absent: `gateway_operator_ledger_failures_total`, by `step`. */
   readonly metric?: string;
 }
 
 const BOOKING_FAILURES = 'gateway_operator_ledger_booking_failures_total';
 
-/** Every step that can fail without an answer that shows it. */
+/** Every step that can fail without a reply that shows it. */
 const FAILURES = {
   request: { level: 'error', message: 'ledger: no reservation can be made for a request (our error)' },
   cost: {
@@ -28,42 +28,42 @@ const FAILURES = {
   notice: { level: 'error', message: 'ledger: a request whose lease has ended cannot be stopped (our error)' },
   answer: {
     level: 'error',
-    message: 'ledger: an answer of the store cannot be applied, the account is left for another one (our error)',
+    message: 'ledger: a reply of the store cannot be applied, the account is replaced by a new one (our error)',
   },
   timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
   charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },
   booking: {
     level: 'warn',
-    message: 'booking entries in PostgreSQL failed, and is repeated',
+    message: 'ledger: booking in PostgreSQL failed, and is repeated',
     metric: BOOKING_FAILURES,
-    again: 'PostgreSQL takes entries again',
+    recovery: 'ledger: PostgreSQL takes ledger rows again',
   },
   sums: {
     level: 'warn',
     message: 'ledger: sums cannot be loaded into the store, which is repeated',
-    again: 'ledger: sums are loaded again',
+    recovery: 'ledger: sums are loaded again',
   },
   heartbeat: {
     level: 'warn',
     message: 'ledger: the heartbeat in PostgreSQL failed, and is repeated',
-    again: 'ledger: PostgreSQL takes the heartbeat again',
+    recovery: 'ledger: PostgreSQL takes the heartbeat again',
   },
   join: {
     level: 'warn',
-    message: 'the ledger cannot join the epoch, and tries again',
-    again: 'the ledger has joined the epoch',
+    message: 'ledger: the process cannot join the epoch, and tries again',
+    recovery: 'ledger: the process has joined the epoch',
   },
   disk: {
     level: 'error',
-    message: 'the disk refuses the journal, which is discarded: until a restart replies wait for PostgreSQL',
+    message: 'ledger: the disk refuses the journal, which is discarded; until a restart, replies wait for PostgreSQL',
   },
   records: { level: 'error', message: 'ledger: finished records stay in the journal (our error)' },
   audit: {
     level: 'warn',
-    message: 'ledger: counters were booked in all the time while they were audited, the next audit compares them',
+    message: 'ledger: counters changed during every audit; the next audit compares them',
   },
-  maintenance: { level: 'warn', message: 'the store could not be audited' },
-  close: { level: 'warn', message: 'an account could not be closed' },
+  maintenance: { level: 'warn', message: 'ledger: the store cannot be audited' },
+  close: { level: 'warn', message: 'ledger: an account cannot be closed' },
   stop: { level: 'warn', message: 'ledger: a step of the stop failed, the lease of the account ends it' },
 } as const satisfies Record<string, Failure>;
 
@@ -81,12 +81,9 @@ function count({ metrics }: Reporter, step: Step): void {
   else metrics.add(metric);
 }
 
-/**
- * Work that is repeated until it succeeds: every failure is counted, the first one and each new cause are logged, and
- * so is the end.
- */
+/** Repeated work: every failure is counted; the first failure, each new cause and the first success are logged. */
 export function createRepeated(reporter: Reporter, step: Step) {
-  const { again = '' }: Failure = FAILURES[step];
+  const { recovery = '' }: Failure = FAILURES[step];
   let last: string | undefined;
   return {
     failed(cause: unknown): void {
@@ -96,7 +93,7 @@ export function createRepeated(reporter: Reporter, step: Step) {
       last = why;
     },
     succeeded(): void {
-      if (last !== undefined) reporter.log.info(again, { instance: reporter.instanceUid });
+      if (last !== undefined) reporter.log.info(recovery, { instance: reporter.instanceUid });
       last = undefined;
     },
   };

@@ -3,7 +3,7 @@ import type { Journal, JournalRecord } from '../ports/journal.ts';
 import type { LedgerContext } from './context.ts';
 import { guard, type Reporter, report } from './failures.ts';
 
-/** Appends a record; false: the disk refuses it, and the journal is discarded. Never throws. */
+/** Appends a record. False: the disk refuses it, and the journal is discarded. Never throws. */
 export async function append(context: LedgerContext, record: JournalRecord): Promise<boolean> {
   try {
     await context.journal.append(record);
@@ -15,8 +15,8 @@ export async function append(context: LedgerContext, record: JournalRecord): Pro
 }
 
 /**
- * The process continues as one without a disk: the store knows what its requests have at risk, and a reply ends when
- * PostgreSQL has it. A journal that lacks records would take back the charges for them.
+ * Discards the journal: the process continues without a disk. The store knows the risk of its requests, and a reply
+ * ends when PostgreSQL has its row. A journal that lacks records would take back the charges for them.
  */
 function discard(context: LedgerContext, cause: unknown): void {
   const { account, journal } = context;
@@ -27,7 +27,8 @@ function discard(context: LedgerContext, cause: unknown): void {
 }
 
 /**
- * The journal, without errors where nobody waits for an answer: a record that stays is booked again by its id, once.
+ * The journal whose errors are only reported, since no reply waits: a record that stays is booked again by its id,
+ * once.
  */
 export const withReportedErrors = (reporter: Reporter, journal: Journal): Journal => ({
   ...journal,

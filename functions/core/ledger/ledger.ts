@@ -1,4 +1,5 @@
-// The ledger of a gateway: money is held before a request and charged after it, in an account of its process (LEDGER).
+// The ledger of a gateway: money is reserved before a request and charged after it, in an account of its process
+// (LEDGER).
 
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
@@ -23,13 +24,16 @@ import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
 const GRACE: Millis = 5000;
-/** The time limit of the charge of live requests: a silent store is not waited for (LEDGER 3). */
+/** The time limit of the charge of live requests, in case the store does not answer (LEDGER 3). */
 const CHARGE_TIMEOUT: Millis = 2500;
-/** The same of a visit's stop: nothing waits for it, and what it does not book is charged when its lease ends. */
+/**
+ * The time limit of the stop of a ledger for one request: nothing waits for it, and the next closing of its account
+ * charges what it has not booked.
+ */
 const PER_REQUEST_GRACE: Millis = 15_000;
-/** The store has this long to take what a stop tells. */
+/** The time limit of the last report to the store. */
 const REPORT_TIMEOUT: Millis = 1000;
-/** Idle escrow is looked at every quarter of a second. */
+/** The interval of beats: each reports idle escrow. */
 const BEAT: Millis = 250;
 const BEATS_PER_SECOND = 4;
 
@@ -40,11 +44,11 @@ export interface StartableLedger extends Ledger {
    */
   start(): Promise<void>;
   /**
-   * Charges the requests that still live like those of a process that died: for a process that ends, before `close`.
-   * Takes at most 2.5 s.
+   * Charges the live requests as those of a process that died: for a process that ends, before `close`. Takes at most
+   * 2.5 s.
    */
   chargeLive(): Promise<void>;
-  /** Books within this time what it can, then ends within 2 s more, whatever store and database do. */
+  /** Books within this time as much as possible, then ends within 2 s more, whatever the store and the database do. */
   close(within?: Millis): Promise<void>;
   /** Closes accounts that have ended, of all processes, then audits every counter. Called by a resync. */
   maintain(): Promise<void>;
@@ -73,10 +77,10 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
     async close(within = deps.isolate === undefined ? GRACE : PER_REQUEST_GRACE) {
       if (account.isStopping) return;
       account.isStopping = true;
-      // None may be admitted after the account has ended.
+      // No request may be admitted after the account has ended.
       context.waitQueue.refuseAll();
       await withTimeout(timer, within, 'store or database', stop(context)).catch((error) =>
-        log.warn('stopped with unbooked entries; the next start books them', {
+        log.warn('ledger: stopped with unbooked requests; the next start books them', {
           unbooked: unbookedCount(account),
           error: reasonAndCausesOf(error),
         }),
@@ -138,10 +142,13 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   return context;
 }
 
-/** Begins the work that is done every quarter of a second, second, and two seconds. Returns its end. */
+/**
+ * Begins the work that is done every quarter of a second, every second and every two seconds. Returns a function that
+ * ends it.
+ */
 function startBeats({ timer, account, sync, settlement, membership, booking }: LedgerContext): () => void {
   let beats = 0;
-  // The next beat is certain whatever fails in this one, and the lease is renewed first.
+  // The next beat is certain whatever fails in this beat, and the lease is renewed first.
   const beat = (): void => {
     cancel = timer(BEAT, beat);
     beats += 1;
@@ -168,27 +175,27 @@ async function closeParts(context: LedgerContext): Promise<void> {
 }
 
 /**
- * The clean end of an account: told, booked and closed, then forgotten (LEDGER 6). Live reservations, and what PostgreSQL does
- * not take, are left to the next start.
+ * Ends an account: all is reported and booked, then the account is closed and forgotten (LEDGER 6). Live reservations,
+ * and rows that PostgreSQL does not take, are left to the next start.
  */
 async function stop(context: LedgerContext): Promise<void> {
   const { account, journal, timer, sync, booking } = context;
   if (account.id === '' || account.number === 0) return;
-  // Reservations that are being settled still count as live until that is on disk.
+  // Reservations that are being settled count as live until their records are on disk.
   await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
   const warn = (error: unknown): void => report(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the store', sync.flush()).catch(warn);
   if (account.requests.reserved.length > 0) return booking.flush();
-  const isTold = account.requests.isReported();
-  const entries = account.requests.unbooked().map(({ row }) => row);
+  const isReported = account.requests.isReported();
+  const rows = account.requests.unbooked().map(({ row }) => row);
   const { id, epoch, batch, answered: number } = account;
-  const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows: entries });
+  const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows });
   if (outcome !== 'booked') throw new Error('another process has closed the account');
   journal.done([id]);
-  if (!isTold || !account.isOpen) return;
+  if (!isReported || !account.isOpen) return;
   account.isOpen = false;
-  // The store frees what the account has. One that is away keeps it until the lease ends; then it is forgotten without
-  // a charge.
+  // The store frees the escrow of the account. If the store is unreachable, it keeps the account until its lease ends;
+  // then the account is forgotten without a charge.
   const last = {
     ...toCall(account),
     batch: batch + 1,

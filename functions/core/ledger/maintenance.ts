@@ -1,5 +1,5 @@
-// Maintenance of an instance's ledger, by its gateways and by a resync without one: accounts that have ended are
-// closed, counters audited (LEDGER 3, 6).
+// Maintenance of an instance's ledger, by its gateways and by a resync: ended accounts are closed, and counters audited
+// (LEDGER 3, 6).
 
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRow, AuditReport, CounterStore } from '../ports/counter-store.ts';
@@ -12,17 +12,20 @@ import { load } from './counter-loading.ts';
 import { report } from './failures.ts';
 import { pause } from './timeout.ts';
 
-/** Settlements are told within one tick and booked within a few. */
+/** The time in which reported settlements are booked. */
 const BOOKED_WITHIN: Millis = 1000;
 const POLL_INTERVAL: Millis = 25;
-/** Accounts are read with each page of counters; more than these at the same time (Workers) make it repeat. */
+/**
+ * The maximum number of accounts that are read with each page of counters; if there are more at the same time
+ * (Workers), the page is repeated.
+ */
 const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
-/** A counter whose batches are booked between the two reads is read again. */
+/** The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. */
 const MAX_ATTEMPTS = 5;
 const DEADLINE: Millis = 1000;
 
-/** Closes accounts that have ended, then audits every loaded counter. Throws when store or PostgreSQL are away. */
+/** Closes ended accounts, then audits every loaded counter. Throws if the store or PostgreSQL is unreachable. */
 export async function maintain(context: StoreContext, epoch: number): Promise<void> {
   const { counterStore } = context;
   for (const { account } of await counterStore.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
@@ -35,7 +38,10 @@ export async function maintain(context: StoreContext, epoch: number): Promise<vo
   }
 }
 
-/** Does nothing for a store that is new or being rebuilt: the next gateway rebuilds it. */
+/**
+ * Maintains the ledger of an instance without a gateway. Does nothing if the store is new or being rebuilt: the next
+ * gateway rebuilds it.
+ */
 export async function maintainAlone(
   deps: Omit<StoreContext, 'now' | 'store'> & { readonly epochs: Epochs; readonly clock: Clock },
 ): Promise<void> {
@@ -50,16 +56,16 @@ export async function maintainAlone(
 }
 
 /**
- * Waits until processes have booked what they have told: sums are read after a resync. Their processes do it; one that
- * died is closed by its lease.
+ * Waits until processes have booked what they have reported, since sums are read after a resync. An account whose
+ * process died is closed when its lease ends.
  */
 async function whenBooked({ counterStore, database, timer, now }: StoreContext): Promise<void> {
   const until = now() + BOOKED_WITHIN;
-  const known = await counterStore.accounts(false, MAX_ACCOUNTS);
-  const told = known.filter(({ unbooked }) => unbooked > 0);
-  while (told.length > 0 && now() < until) {
-    const rows = await database.rows(told.map(({ account }) => account));
-    const isBooked = told.every(({ account, unbooked }) => {
+  const accounts = await counterStore.accounts(false, MAX_ACCOUNTS);
+  const unbookedAccounts = accounts.filter(({ unbooked }) => unbooked > 0);
+  while (unbookedAccounts.length > 0 && now() < until) {
+    const rows = await database.rows(unbookedAccounts.map(({ account }) => account));
+    const isBooked = unbookedAccounts.every(({ account, unbooked }) => {
       const row = rows.get(account);
       return row !== undefined && (row.isClosed || row.booked >= unbooked);
     });
@@ -71,54 +77,63 @@ async function whenBooked({ counterStore, database, timer, now }: StoreContext):
 type ClosingRequest = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number; readonly account: string };
 
 /**
- * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws
- * when store or database are away; may be repeated, by any number of processes.
+ * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws if
+ * the store or the database is unreachable; may be repeated, by any number of processes.
  */
 export async function closeAccount(
   { counterStore, database, store, log, instanceUid: instance }: StoreContext,
   { epoch, account, ...how }: ClosingRequest,
 ) {
-  const known = store.epoch === epoch ? store.calls : 0;
-  let marked = await counterStore.freeze(epoch, account, how);
-  if (marked.outcome === 'absent') {
-    await load({ counterStore, database }, epoch, marked.counters);
-    marked = await counterStore.freeze(epoch, account, how);
+  const calls = store.epoch === epoch ? store.calls : 0;
+  let frozen = await counterStore.freeze(epoch, account, how);
+  if (frozen.outcome === 'absent') {
+    await load({ counterStore, database }, epoch, frozen.counters);
+    frozen = await counterStore.freeze(epoch, account, how);
   }
-  if (!('calls' in marked)) return marked;
-  // The store shows fewer calls than it had done before.
-  if (marked.calls <= known) return { outcome: 'behind' } as const;
-  recordCalls(store, epoch, marked.calls);
-  if (marked.outcome === 'none' && !how.isOwn) return marked;
-  const { figures, number } = { figures: undefined, number: undefined, ...marked };
-  const { calls, now: at } = marked;
-  const closed = await database.close({ epoch, account, figures, number, calls, at, isRebuild: how.isRebuild });
+  if (!('calls' in frozen)) return frozen;
+  // The store shows fewer calls than it had done before: it has gone back in time.
+  if (frozen.calls <= calls) return { outcome: 'behind' } as const;
+  recordCalls(store, epoch, frozen.calls);
+  if (frozen.outcome === 'none' && !how.isOwn) return frozen;
+  const { figures, number } = { figures: undefined, number: undefined, ...frozen };
+  const { now: at } = frozen;
+  const closed = await database.close({
+    epoch,
+    account,
+    figures,
+    number,
+    calls: frozen.calls,
+    at,
+    isRebuild: how.isRebuild,
+  });
   if (closed.outcome === 'epoch') return undefined;
   if (closed.outcome === 'closed' && closed.charged.length > 0 && !how.isOwn) {
     const sum = closed.charged.reduce((all, { cost }) => all + cost, 0n);
     const message =
-      'an account was closed after its lease: what it had in flight and unbooked is charged, an entry per counter';
-    log.warn(message, { instance, account, entries: closed.charged.length, sum: `${sum}` });
+      'ledger: an account was closed after the end of its lease; its requests in flight and unbooked spend are charged, in one ledger row per counter';
+    log.warn(message, { instance, account, rows: closed.charged.length, sum: `${sum}` });
   }
   return closed.outcome === 'closed' ? { ...closed, figures, number } : closed;
 }
 
 /**
- * Closes another's account in this epoch, unless its lease lasts. `gone back`: the store has an earlier state of it
- * than PostgreSQL.
+ * Closes the account of another process in this epoch, unless its lease has not ended. `behind`: the store has an
+ * earlier state of the account than PostgreSQL.
  */
-async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'gone back' | 'done'> {
+async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'behind' | 'done'> {
   const closed = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
-  if (closed?.outcome === 'behind') return 'gone back';
+  if (closed?.outcome === 'behind') return 'behind';
   if (closed?.outcome !== 'closed') return 'done';
   const { row, figures = [], number = 0 } = closed;
-  if (number < row.number) return 'gone back';
-  // One that closed itself has booked more than it told: its escrow stays until its counters show that.
+  if (number < row.number) return 'behind';
+  // An account that its own process closed has booked more than it reported: its escrow stays until its counters show
+  // all rows.
   if (row.isCharged || (await auditCounters(context, epoch, figures)))
     await context.counterStore.forget(epoch, account, row.isCharged);
   return 'done';
 }
 
-/** Closes accounts that calls told of, one after the other. */
+/** Closes the ended accounts that replies name, one after the other. */
 export function createClosing(context: LedgerContext): Closing {
   const { account: own, isolate } = context;
   const ended = new Set<string>();
@@ -127,10 +142,10 @@ export function createClosing(context: LedgerContext): Closing {
   const run = async (): Promise<void> => {
     for (const account of ended) {
       if (own.isOver) break;
-      // One that could not be closed is told of again by the next call.
+      // An account that could not be closed is named again by a later reply.
       ended.delete(account);
       try {
-        if ((await closeEnded(context, own.epoch, account)) === 'gone back') context.membership.leave('behind');
+        if ((await closeEnded(context, own.epoch, account)) === 'behind') context.membership.leave('behind');
       } catch (error) {
         report(context, 'close', error, { account });
       }
@@ -139,22 +154,22 @@ export function createClosing(context: LedgerContext): Closing {
   };
 
   return {
-    close({ ended: told, calls }): void {
-      if (told.length === 0 || own.isOver) return;
-      // Requests on Workers learn of the same accounts at the same time: each call closes one, by the number that the
-      // store has given it.
-      const first = calls % told.length;
-      for (const account of isolate === undefined ? told : told.slice(first, first + 1)) ended.add(account);
+    close({ ended: accounts, calls }): void {
+      if (accounts.length === 0 || own.isOver) return;
+      // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
+      // number in the store.
+      const first = calls % accounts.length;
+      for (const account of isolate === undefined ? accounts : accounts.slice(first, first + 1)) ended.add(account);
       running ??= run();
     },
-    /** Resolves when the account at hand is closed, or could not be. */
+    /** Resolves when the account that is being closed is closed, or its closing has failed. */
     stop: async (): Promise<void> => running,
   };
 }
 
 /**
- * Audits these counters where they are loaded: PostgreSQL is read first, then the store judges and repairs in one step.
- * False: their batches were booked all the time meanwhile.
+ * Audits those of these counters that are loaded: PostgreSQL is read first, then the store compares and repairs in one
+ * step. False: batches were booked during every attempt.
  */
 async function auditCounters(
   context: StoreContext,
@@ -162,8 +177,8 @@ async function auditCounters(
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<boolean> {
   const { counterStore, database, store, now } = context;
-  // Accounts that have just ended are in the counters, not in the list of the store: those of each attempt are
-  // remembered.
+  // Accounts that ended just now have figures in the counters but are not in the list of the store: those of each
+  // attempt are remembered.
   const known = new Set<string>();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
     for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) known.add(account);
@@ -191,18 +206,18 @@ const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolea
 const NO_ROW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
 
 /**
- * Scopes that spend in another instance now: their counters differ here without a fault. Without an answer every repair
- * is reported.
+ * Reports repairs counters, without scopes that now belong to another instance: their counters differ without a fault.
+ * If the database does not reply, every repair is reported.
  */
-async function reportRepairs(context: StoreContext, repaired: AuditReport['differences']): Promise<void> {
-  if (repaired.length === 0) return;
+async function reportRepairs(context: StoreContext, repairs: AuditReport['differences']): Promise<void> {
+  if (repairs.length === 0) return;
   const { database, instanceUid: instance, metrics, log } = context;
-  const asked = database.scopesOfOtherInstances(instance, [...new Set(repaired.map(({ scopeId }) => scopeId))]);
-  const away = await asked.catch((): ReadonlySet<string> => new Set());
-  for (const { scopeId: scope, window, by } of repaired) {
-    if (away.has(scope)) continue;
+  const reading = database.scopesOfOtherInstances(instance, [...new Set(repairs.map(({ scopeId }) => scopeId))]);
+  const elsewhere = await reading.catch((): ReadonlySet<string> => new Set());
+  for (const { scopeId: scope, window, by } of repairs) {
+    if (elsewhere.has(scope)) continue;
     metrics.add('gateway_operator_ledger_audit_differences_total');
     const fields = { instance, scope, start: window.start, end: window.end, by: `${by}` };
-    log.warn('a counter was not what its entries say, and was repaired', fields);
+    log.warn('ledger: a counter differed from the sum of its ledger rows, and was repaired', fields);
   }
 }

@@ -23,7 +23,7 @@ import {
 } from './previous-accounts.ts';
 import { pause, TIMEOUT, withTimeout } from './timeout.ts';
 
-/** A process that has not joined by then is not waited for. */
+/** The time for which an epoch waits for processes that have not joined. */
 const JOIN_TIMEOUT: Millis = 1000;
 const POLL_INTERVAL: Millis = 25;
 const RETRY_DELAY: Millis = 200;
@@ -31,7 +31,7 @@ const RETRY_DELAY: Millis = 200;
 export function createMembership(context: LedgerContext): Membership {
   const { account, journal, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
-  let isRead = false;
+  let isJournalRead = false;
   let hasBeaten = false;
   let joining: Promise<void> | undefined;
   let beating: Promise<void> | undefined;
@@ -51,13 +51,13 @@ export function createMembership(context: LedgerContext): Membership {
     } catch (cause) {
       if (!account.isOver) joins.failed(cause);
       account.closedReason = reasonOf(cause);
-      tryAgain();
+      retryLater();
       throw new Error('the ledger cannot join the epoch', { cause });
     } finally {
       joining = undefined;
     }
   };
-  const tryAgain = (): void => {
+  const retryLater = (): void => {
     if (!account.isOver) cancel = timer(RETRY_DELAY, () => void rejoin());
   };
   const rejoin = (): Promise<void> => {
@@ -67,14 +67,14 @@ export function createMembership(context: LedgerContext): Membership {
     return joining;
   };
 
-  const lose = (loss: LeaveReason): void => {
+  const leave = (reason: LeaveReason): void => {
     if (!account.isOpen) return;
-    Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: loss !== 'closed' });
+    Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: reason !== 'closed' });
     account.joined = 0;
-    if (loss === 'behind') account.staleEpoch = account.epoch;
-    if (loss === 'closed') {
+    if (reason === 'behind') account.staleEpoch = account.epoch;
+    if (reason === 'closed') {
       const message =
-        'another process has closed the account: this one was silent for a lease, and takes back what it was charged';
+        'ledger: another process has closed the account, whose lease had ended without a call; the charges for it are corrected';
       log.warn(message, {
         instance,
         account: account.id,
@@ -83,10 +83,10 @@ export function createMembership(context: LedgerContext): Membership {
       });
     }
     context.sync.reset();
-    // The next answers might fail like this one.
-    if (loss === 'error') tryAgain();
+    // The next replies might fail in the same way, so the process joins later.
+    if (reason === 'error') retryLater();
     else rejoin();
-    if (loss === 'closed') notifyAccountClosed(context);
+    if (reason === 'closed') notifyAccountClosed(context);
   };
 
   const beatPostgres = async (): Promise<void> => {
@@ -94,15 +94,15 @@ export function createMembership(context: LedgerContext): Membership {
     const state = await epochs.beat(process, account.joined);
     heartbeats.succeeded();
     if (account.id !== id) return;
-    if (state.epoch !== epoch || !state.isOpen) lose('epoch');
+    if (state.epoch !== epoch || !state.isOpen) leave('epoch');
     else recordCalls(account.store, epoch, state.calls);
   };
 
   return {
-    leave: lose,
+    leave,
     /**
-     * Books what the journal has, and joins. Throws when PostgreSQL or the store are away; then it continues by itself,
-     * and may be called again.
+     * Books the rows of the journal, and joins the epoch. Throws if PostgreSQL or the store is unreachable; then it
+     * repeats this itself, and may be called again.
      */
     async start(): Promise<void> {
       if (account.isOpen) return;
@@ -110,9 +110,9 @@ export function createMembership(context: LedgerContext): Membership {
         Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
         return account.opened.resolve();
       }
-      const records = isRead ? [] : await journal.replay();
-      if (!isRead) recover(context, records);
-      isRead = true;
+      const records = isJournalRead ? [] : await journal.replay();
+      if (!isJournalRead) recover(context, records);
+      isJournalRead = true;
       await rejoin();
     },
     /** Called every two seconds. */
@@ -123,26 +123,26 @@ export function createMembership(context: LedgerContext): Membership {
     async close(): Promise<void> {
       cancel();
       if (!hasBeaten) return;
-      // A heartbeat that is under way would come after the end of this process.
+      // A pending heartbeat must not arrive after the end of this process.
       const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(process));
       await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => report(context, 'stop', error));
     },
   };
 }
 
-/** Others may have reserved the money of these requests. */
+/** Notifies live requests that other requests may have reserved their money. */
 function notifyAccountClosed(context: LedgerContext): void {
   for (const { id, onAccountClosed } of [...context.account.requests.reserved])
     guard(context, 'notice', () => onAccountClosed?.(), { id });
 }
 
-/** Leftovers of an earlier process: its accounts are closed, its requests booked by their ids. */
+/** Recovers the journal of an earlier process: its accounts are closed, and its requests booked by their ids. */
 function recover({ account, journal, clock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
-  const { accounts, entries, done } = replay(records, account.now());
+  const { accounts, rows, done } = replay(records, account.now());
   for (const id of accounts) account.previousAccounts.set(id, undefined);
-  for (const entry of entries) requeue(account, { row: entry, endedAt: clock.now() });
+  for (const row of rows) requeue(account, { row, endedAt: clock.now() });
   journal.done(done);
-  if (records.length > 0) log.info('recovered the journal', { entries: entries.length });
+  if (records.length > 0) log.info('ledger: recovered the journal', { rows: rows.length });
 }
 
 /**
@@ -156,7 +156,7 @@ async function join(context: LedgerContext): Promise<void> {
     const state = await epochs.beat(process, account.joined);
     if (state.epoch === 0) account.staleEpoch = 0;
     else if (account.joined !== state.epoch) {
-      // Also an account of an epoch that was raised again before it was open.
+      // The account may belong to an epoch that was raised again before it was open.
       if (account.id !== '') leaveAccount(context);
       if (await openAccount(context, state)) account.joined = state.epoch;
       else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
@@ -171,30 +171,30 @@ async function join(context: LedgerContext): Promise<void> {
   account.isOpen = true;
 }
 
-/** The account is left for another one; its process closes it itself. */
+/** Leaves the account; the process closes it itself when it joins again. */
 function leaveAccount({ account }: LedgerContext): void {
   if (account.number > 0) account.previousAccounts.set(account.id, undefined);
   account.joined = 0;
   resetAccount(account);
 }
 
-/** The first epoch of an instance is not a loss. */
+/** Raises the epoch. The first epoch of an instance is no reason of state. */
 async function raise({ account, epochs, log, instanceUid: instance }: LedgerContext, from: number): Promise<void> {
   await epochs.raise(from, account.storeEpoch);
   account.staleEpoch = undefined;
-  if (from > 0) log.warn('the store has forgotten: it is rebuilt from PostgreSQL', { instance, epoch: from });
+  if (from > 0) log.warn('ledger: the store has lost state, and is rebuilt from PostgreSQL', { instance, epoch: from });
 }
 
 /**
- * Closes earlier accounts and tells everything under a new one. False: the epoch is over, or the account could not be
- * opened.
+ * Closes previous accounts and reports everything under a new account. False: the epoch is over, or the account could
+ * not be opened.
  */
 async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
   const { account, counterStore, ids, isolate } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
-    // The epoch was raised: the store starts empty.
+    // The epoch was raised, so the store starts empty.
     const storeEpoch = await counterStore.begin(epoch);
     if (storeEpoch !== epoch) return recordStoreEpoch(account, epoch, storeEpoch);
   }
@@ -204,8 +204,8 @@ async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: Epo
   await addCorrections(context);
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
-  // The journal names every account of its process, so that a successor closes and corrects it. Without a disk nobody
-  // can: its charge stays.
+  // The journal names every account of its process, so that a successor closes and corrects it. Without a disk no
+  // process can correct the account: its charge stays.
   if (isolate === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   if (await reportAll(context, isOpen, ends)) return true;
@@ -214,61 +214,62 @@ async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: Epo
 }
 
 /**
- * Entries that PostgreSQL has are not told again. Before the epoch is open it gets all of them, by their ids, and the
- * store learns them from it.
- * False: the epoch is open, or over.
+ * Drops the rows that PostgreSQL has: they are not reported again. Before the epoch is open, PostgreSQL gets all rows
+ * by their ids, and the store loads its sums. False: the epoch is open, or over.
  */
 async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
   const { account, database, journal } = context;
   const { requests } = account;
-  const entries = requests.in('unreported').map(({ row }) => row);
-  if (entries.length === 0) return true;
-  if (!isOpen && (await book(context, { epoch, rows: entries })) !== 'booked') return false;
-  const known = isOpen ? await database.bookedOf(entries.map(({ id }) => id)) : undefined;
-  const isBooked = ({ id, kind }: LedgerRow) => known === undefined || known.get(id)?.some((one) => one.kind === kind);
-  const booked = new Set(entries.filter(isBooked));
+  const rows = requests.in('unreported').map(({ row }) => row);
+  if (rows.length === 0) return true;
+  if (!isOpen && (await book(context, { epoch, rows })) !== 'booked') return false;
+  const booked = isOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
+  const isBooked = ({ id, kind }: LedgerRow) =>
+    booked === undefined || booked.get(id)?.some((row) => row.kind === kind);
+  const bookedRows = new Set(rows.filter(isBooked));
   requests.move('unreported', 'booked', ({ row, counters, guaranteed }) => {
-    if (!booked.has(row)) return false;
+    if (!bookedRows.has(row)) return false;
     for (const { spend, unguaranteed } of counters) {
       spend.unreported -= row.cost;
       unguaranteed.unreported -= guaranteed;
     }
     return true;
   });
-  journal.done([...booked].map(({ id }) => id));
+  journal.done([...bookedRows].map(({ id }) => id));
   return true;
 }
 
 /**
- * The first calls of the account: live reservations whatever the limits say, settlements and corrections, all of a
- * counter in one call. The last one ends the earlier accounts. Before the epoch is open nothing is told as spent:
- * nobody reads sums then. Requests that have ended since keep their escrow till the opening.
+ * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
+ * corrections, all of a counter in one call. The last of these calls ends the previous accounts. Before the epoch is
+ * open no spend is reported, since no process reads sums; requests that have ended since then keep their escrow until
+ * the epoch is open.
  */
 async function reportAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;
   if (isOpen) sendCharges(account);
-  const rest = [...account.counters.all()].filter(
+  const remaining = [...account.counters.all()].filter(
     ({ reservations, spend }) => reservations > 0 || spend.inFlight !== 0n || spend.unreported > 0n,
   );
   do {
-    const counters = rest.splice(0, MAX_COUNTERS);
-    const lines = counters.map((counter) => {
+    const counters = remaining.splice(0, MAX_COUNTERS);
+    const changes = counters.map((counter) => {
       const { limit, live, spend } = counter;
       const registered = limit === undefined ? 0n : live + (spend.unreported > 0n ? spend.unreported : 0n);
       return { ...toCounterChange(account, counter, false), registered };
     });
-    const call = { ...toCall(account), changes: lines, previousAccounts: rest.length === 0 ? ends : [] };
+    const call = { ...toCall(account), changes, previousAccounts: remaining.length === 0 ? ends : [] };
     const reply = await context.sync.call(call);
     if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
     else if (reply.outcome === 'absent') {
       const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);
       await load(context, account.epoch, absent);
-      rest.unshift(...counters);
+      remaining.unshift(...counters);
     } else {
       if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
       if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
       return false;
     }
-  } while (rest.length > 0);
+  } while (remaining.length > 0);
   return true;
 }

@@ -1,4 +1,4 @@
-// Earlier accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
+// Previous accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
 
 import { type Account, requeue } from './account.ts';
 import type { LedgerContext } from './context.ts';
@@ -7,8 +7,8 @@ import { closeAccount } from './maintenance.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**
- * Closes earlier accounts, in the store and in PostgreSQL; returns those that the store has until the next account's
- * call ends them.
+ * Closes previous accounts, in the store and in PostgreSQL; returns the accounts that the next account's call must end
+ * in the store.
  */
 export async function closePreviousAccounts(
   context: LedgerContext,
@@ -22,23 +22,23 @@ export async function closePreviousAccounts(
     if (closed?.outcome === 'behind') context.account.staleEpoch = epoch;
     if (closed?.outcome !== 'closed') return undefined;
     if (closed.figures === undefined) continue;
-    // Charges from before an epoch is open are in the sums that are loaded then.
+    // Charges from before the epoch is open are in the sums that are loaded then.
     if (isRebuild) await context.counterStore.forget(epoch, account, false);
-    // One that a clean stop closed has booked more than it told: it is left to an audit by whoever closes ended
-    // accounts.
+    // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
+    // audits it.
     else if (closed.row.isCharged) ends.push(account);
   }
   return ends;
 }
 
-/** The store is in another epoch than PostgreSQL, unless that was raised meanwhile. */
+/** Records that the store is in another epoch than PostgreSQL, so that a new one is raised. Always false. */
 export function recordStoreEpoch(account: Account, epoch: number, storeEpoch: number): false {
   account.storeEpoch = storeEpoch;
   account.staleEpoch = epoch;
   return false;
 }
 
-/** Charges in the name of earlier accounts are taken back: their requests are booked by their ids. */
+/** Adds corrections of the charges in the name of previous accounts, since their requests are booked by their ids. */
 export async function addCorrections({
   account,
   database,
@@ -49,20 +49,27 @@ export async function addCorrections({
   const { previousAccounts } = account;
   if (previousAccounts.size === 0) return;
   const charges = await database.charges([...previousAccounts.keys()]);
-  const owed = (): EndedRequest[] => account.requests.unbooked().filter(({ row }) => row.kind === 'correction');
-  const known = new Set(owed().map(({ row }) => row.id));
-  const charged = charges.filter(({ id }) => !known.has(id));
-  for (const charge of charged) requeue(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });
-  if (charged.length > 0) {
-    const sum = charged.reduce((all, { spent }) => all + spent, 0n);
-    const fields = { instance, accounts: [...previousAccounts.keys()], corrections: charged.length, sum: `${-sum}` };
-    log.info('charges of earlier accounts are taken back: their requests are booked one by one', fields);
+  const pendingCorrections = (): EndedRequest[] =>
+    account.requests.unbooked().filter(({ row }) => row.kind === 'correction');
+  const pendingIds = new Set(pendingCorrections().map(({ row }) => row.id));
+  const uncorrected = charges.filter(({ id }) => !pendingIds.has(id));
+  for (const charge of uncorrected)
+    requeue(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });
+  if (uncorrected.length > 0) {
+    const sum = uncorrected.reduce((all, { spent }) => all + spent, 0n);
+    const fields = {
+      instance,
+      accounts: [...previousAccounts.keys()],
+      corrections: uncorrected.length,
+      sum: `${-sum}`,
+    };
+    log.info('ledger: charges of previous accounts are corrected, since their requests are booked one by one', fields);
   }
-  const corrections = owed();
+  const corrections = pendingCorrections();
   for (const id of previousAccounts.keys()) previousAccounts.set(id, corrections);
 }
 
-/** The journal forgets earlier accounts whose corrections are booked. */
+/** Forgets previous accounts, also in the journal, if their corrections are booked. */
 export function forgetPreviousAccounts({ account, journal }: LedgerContext): void {
   if (account.previousAccounts.size === 0) return;
   const unbooked = new Set(account.requests.unbooked().map(({ row }) => row));

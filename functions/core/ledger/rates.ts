@@ -1,4 +1,5 @@
-// Rates of a request: the question to the store, the view of the client, and moves to a fallback entry (decision 0012).
+// Rates of a request: what is requested of the store, the view of the client, and moves to a fallback entry (decision
+// 0012).
 
 import { err, ok, type Result } from '../failure/result.ts';
 import type { ReservationReply } from '../ports/counter-store.ts';
@@ -12,8 +13,8 @@ import { type LimitUse, limitsOf, liveOf, type RateUse } from './requests.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 
 /**
- * Undefined where neither a scope nor an entry is limited. Entries that are not limited count too: the reservation may move to
- * one that is.
+ * The rates that a request needs; undefined if neither a scope nor a model entry is limited. Entries without a limit
+ * count too, since the reservation may move to one that has a limit.
  */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
   if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
@@ -24,8 +25,8 @@ const NO_ENTRIES: NonNullable<ReservationParams['entries']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
-  const of = Object.entries(RATE_KINDS).map(([kind, { limit }]) => [kind, limits[limit]]);
-  return { id: `scope ${scopeId}`, ...Object.fromEntries(of.filter(([, limit]) => limit !== undefined)) };
+  const limitOf = Object.entries(RATE_KINDS).map(([kind, { limit }]) => [kind, limits[limit]]);
+  return { id: `scope ${scopeId}`, ...Object.fromEntries(limitOf.filter(([, limit]) => limit !== undefined)) };
 }
 
 /** The refusal that the gateway gets when a rate refuses. */
@@ -41,35 +42,38 @@ export function toLimited(
   return { reason: 'limited', rate, limit, retryIn, rates: view, ...(scope === undefined ? {} : { scope }) };
 }
 
-/** The scope that leaves the least, the first of equals. Rates of model entries are not shown to clients. */
-export function toView(asked: RateRequest | undefined, reply: RateReply | undefined): { readonly rates?: RateView } {
-  if (asked === undefined || reply === undefined) return {};
-  const tight = WINDOWED_RATES.map((kind) => [kind, tightest(kind, asked, reply)] as const);
+/**
+ * The view of the client: for each kind, the scope that leaves the least, the first of equals. Rates of model entries
+ * are not shown.
+ */
+export function toView(request: RateRequest | undefined, reply: RateReply | undefined): { readonly rates?: RateView } {
+  if (request === undefined || reply === undefined) return {};
+  const tight = WINDOWED_RATES.map((kind) => [kind, tightest(kind, request, reply)] as const);
   return { rates: Object.fromEntries(tight.filter(([, left]) => left !== undefined)) };
 }
 
 function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateReply): RateView['requests'] {
   let lowest: RateView['requests'];
   limits.forEach(({ [what]: limit }, index) => {
-    const one = left[index]?.[what];
-    if (limit === undefined || one === undefined) return;
-    if (lowest === undefined || one.remaining < lowest.remaining) lowest = { ...one, limit };
+    const rest = left[index]?.[what];
+    if (limit === undefined || rest === undefined) return;
+    if (lowest === undefined || rest.remaining < lowest.remaining) lowest = { ...rest, limit };
   });
   return lowest;
 }
 
-/** The rates that a request has taken, as the store answered. */
-export function rateUseOf({ epoch }: Account, asked: RateRequest, { entry = -1, minute }: RateReply): RateUse {
-  const taken = ({ id, requests, tokens, parallel }: RateLimit): LimitUse => ({
+/** The use of rates by a request, as the store replied. */
+export function rateUseOf({ epoch }: Account, request: RateRequest, { entry = -1, minute }: RateReply): RateUse {
+  const toUse = ({ id, requests, tokens, parallel }: RateLimit): LimitUse => ({
     id,
     minute,
     epoch,
     requests: requests === undefined ? undefined : 1,
-    tokens: tokens === undefined ? undefined : Math.min(asked.tokens, tokens),
+    tokens: tokens === undefined ? undefined : Math.min(request.tokens, tokens),
     parallel: parallel === undefined ? 0 : 1,
   });
-  const chosen = asked.entries[entry];
-  return { limits: asked.limits.map(taken), entry: chosen && taken(chosen), tokens: asked.tokens };
+  const chosen = request.entries[entry];
+  return { limits: request.limits.map(toUse), entry: chosen && toUse(chosen), tokens: request.tokens };
 }
 
 /** The true use of a request: 1 request, or 0 without a provider. */
@@ -79,26 +83,27 @@ export interface RateUsage {
 }
 
 /**
- * A limit gets back no more than was taken of it, in the minute where it was taken. Tokens used beyond that count now.
+ * Returns the unused part of a limit, at most what was used of it, to the minute of the use. Tokens beyond that count
+ * now.
  */
-export function giveBack(account: Account, taken: LimitUse, used: RateUsage): void {
-  const { id, minute, parallel } = taken;
-  // Another epoch knows nothing of what was taken in an earlier one.
-  const isKnown = taken.epoch === account.epoch;
-  const requests = taken.requests === undefined || !isKnown ? 0 : used.requests - taken.requests;
-  const tokens = taken.tokens === undefined ? 0 : used.tokens - (isKnown ? taken.tokens : 0);
+export function giveBack(account: Account, use: LimitUse, used: RateUsage): void {
+  const { id, minute, parallel } = use;
+  // A later epoch has no record of what was used in an earlier epoch.
+  const isKnown = use.epoch === account.epoch;
+  const requests = use.requests === undefined || !isKnown ? 0 : used.requests - use.requests;
+  const tokens = use.tokens === undefined ? 0 : used.tokens - (isKnown ? use.tokens : 0);
   addRateChange(account, { id, minute, requests, tokens: Math.min(0, tokens), parallel: 0 });
   addRateChange(account, { id, requests: 0, tokens: Math.max(0, tokens), parallel: -parallel });
 }
 
-/** The store has taken rates for a request that does not need them any more. */
+/** Returns the rates of a request that does not need them any more. */
 export function giveAllBack(
   account: Account,
   { rates }: Pick<WaitingRequest, 'rates'>,
   reply: RateReply | undefined,
 ): void {
   if (rates === undefined || reply === undefined) return;
-  for (const taken of limitsOf(rateUseOf(account, rates, reply))) giveBack(account, taken, { requests: 0, tokens: 0 });
+  for (const use of limitsOf(rateUseOf(account, rates, reply))) giveBack(account, use, { requests: 0, tokens: 0 });
 }
 
 type MoveResult = Result<void, ReservationRefusal>;
@@ -108,8 +113,8 @@ const OK: MoveResult = ok(undefined);
 const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
 
 /**
- * Refused where that entry is full; the reservation then stays where it was. The store is not asked where the entry has no
- * limit.
+ * Moves the reservation to a fallback entry. Refused if that entry is full: then the reservation does not change. The
+ * store is not called if the entry has no limit.
  */
 export const createMove =
   ({ account, clock, waitQueue }: LedgerContext) =>
@@ -138,9 +143,9 @@ export const createMove =
     );
   };
 
-/** The former entry gets its tokens back, not its request. */
-function changeEntry(account: Account, counted: RateUse, to: LimitUse | undefined): MoveResult {
-  if (counted.entry !== undefined) giveBack(account, counted.entry, { requests: 1, tokens: 0 });
-  counted.entry = to;
+/** Changes the entry: the previous entry gets its tokens back, not its request. */
+function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
+  if (rateUse.entry !== undefined) giveBack(account, rateUse.entry, { requests: 1, tokens: 0 });
+  rateUse.entry = to;
   return OK;
 }

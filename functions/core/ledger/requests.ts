@@ -19,7 +19,10 @@ export const NEXT_STATES = {
 
 export type RequestState = keyof typeof NEXT_STATES;
 
-/** States of a request that has ended and that PostgreSQL is not known to have, the oldest requests first. */
+/**
+ * States of a request that has ended and that PostgreSQL is not known to have; the states with the oldest requests
+ * first.
+ */
 export const UNBOOKED_STATES = ['sealedBatch', 'openBatch', 'inFlight', 'unreported'] as const;
 
 export type UnbookedState = (typeof UNBOOKED_STATES)[number];
@@ -32,51 +35,53 @@ export interface RequestRecord {
 /** A request that has ended: its ledger row is on its way to the counter store and to PostgreSQL. */
 export interface EndedRequest extends RequestRecord {
   readonly row: LedgerRow;
-  /** The charge that the store must be able to make for the request while it has not been told of it. */
+  /** The charge that the store must be able to make for the request before its cost is reported. */
   readonly guaranteed: Nano;
   readonly endedAt: Millis;
 }
 
 /** A request in flight; its caller has the same object. */
 export interface LiveReservation extends Reservation, RequestRecord {
-  /** Grows with `grow`. */
+  /** The amount that is reserved; `grow` increases it. */
   amount: Nano;
   readonly scopes: ReadonlyArray<ScopePolicy>;
   readonly model: string;
   readonly identifier: string;
   readonly reservedAt: Millis;
-  /** The cost of the reply so far, of a stream. */
+  /** Returns the cost of the reply so far; undefined: the reply is not a stream. */
   costSoFar: (() => Nano) | undefined;
-  /** Called when others may have reserved its money: another process has closed the account. */
+  /**
+   * Called if other requests may have reserved the money of this one, because another process has closed the account.
+   */
   onAccountClosed: (() => void) | undefined;
-  /** The last cost so far in the journal; undefined: none, so that a restart charges `amount`. */
+  /** The last cost of the stream in the journal; undefined: none, so that a restart charges `amount`. */
   writtenCost: Nano | undefined;
-  /** The charge if this process dies now: `amount`; of a stream that was reported, its cost so far. */
+  /** The charge if this process dies now: `amount`; for a stream with a reported cost, its cost so far. */
   atRisk: Nano;
   isStream: boolean;
   /** The rates in which the request counts; undefined without any. */
   readonly rateUse: RateUse | undefined;
   /** Set when the reservation is settled or released: resolves when that is durable. */
   ending: Promise<void> | undefined;
-  /** Its index among the reserved requests. */
+  /** The index among the reserved requests. */
   index: number;
 }
 
 export interface RateUse {
   readonly limits: ReadonlyArray<LimitUse>;
   entry: LimitUse | undefined;
-  /** Tokens that were asked for. */
+  /** The estimate of tokens that the request takes. */
   readonly tokens: number;
 }
 
-/** The part of one limit that a request has taken. Absent members are not limited, and so not counted. */
+/** The part of one rate limit that a request uses. Absent members are not limited, and so not counted. */
 export interface LimitUse {
   readonly id: string;
   readonly requests: number | undefined;
-  /** At most the limit. */
+  /** Tokens, at most as many as the limit. */
   readonly tokens: number | undefined;
   readonly parallel: number;
-  /** The minute and the epoch in which it was taken: a later epoch has no record of it. */
+  /** The minute and the epoch of the use: a later epoch has no record of it. */
   readonly minute: number;
   readonly epoch: number;
 }
@@ -86,8 +91,8 @@ export type Requests = ReturnType<typeof createRequests>;
 /** Lists of the requests by state. A request is in the list of its state and in no other. */
 export function createRequests() {
   /**
-   * In no order. Not a `Set`: a table that has grown old keeps what its successors refer to, so that whole requests
-   * outlive young garbage collections.
+   * Reservations, in no order. Not a `Set`: an old table of a `Set` keeps its successors reachable, so that whole
+   * requests outlive young garbage collections.
    */
   const reserved: LiveReservation[] = [];
   const ended: Record<UnbookedState, EndedRequest[]> = {
@@ -103,12 +108,12 @@ export function createRequests() {
     unbooked: (): ReadonlyArray<EndedRequest> => UNBOOKED_STATES.flatMap((state) => ended[state]),
     unbookedCount: (): number => UNBOOKED_STATES.reduce((sum, state) => sum + ended[state].length, 0),
     oldest: (): EndedRequest | undefined => UNBOOKED_STATES.map((state) => ended[state][0]).find(Boolean),
-    /** Nothing waits to be reported to the store. */
+    /** Whether all requests that have ended are reported to the store. */
     isReported: (): boolean => ended.unreported.length + ended.inFlight.length === 0,
     reserve(live: LiveReservation): void {
       live.index = reserved.push(live) - 1;
     },
-    /** False: the reservation has ended before. */
+    /** Ends a reservation; false: it has ended before. */
     end(live: LiveReservation, to: 'unreported' | 'released'): boolean {
       if (reserved[live.index] !== live) return false;
       changeState(live, to);
@@ -124,16 +129,16 @@ export function createRequests() {
     },
     /** Moves the requests that `isMoved` names; the others keep their state and order. */
     move(from: UnbookedState, to: UnbookedState | 'booked', isMoved = (_: EndedRequest): boolean => true): void {
-      const kept: EndedRequest[] = [];
-      const moved: EndedRequest[] = [];
-      for (const request of ended[from]) (isMoved(request) ? moved : kept).push(request);
-      ended[from] = kept;
-      for (const request of moved) changeState(request, to);
-      // Requests that go back are older than those that wait there.
-      if (to === 'unreported') ended[to] = [...moved, ...ended[to]];
-      else if (to !== 'booked') ended[to].push(...moved);
+      const staying: EndedRequest[] = [];
+      const moving: EndedRequest[] = [];
+      for (const request of ended[from]) (isMoved(request) ? moving : staying).push(request);
+      ended[from] = staying;
+      for (const request of moving) changeState(request, to);
+      // Requests that become unreported again are older than the other unreported ones.
+      if (to === 'unreported') ended[to] = [...moving, ...ended[to]];
+      else if (to !== 'booked') ended[to].push(...moving);
     },
-    /** Takes out all that is unbooked, the oldest first. */
+    /** Removes all unbooked requests; returns them, the oldest first. */
     takeUnbooked(): ReadonlyArray<EndedRequest> {
       const all = UNBOOKED_STATES.flatMap((state) => ended[state]);
       for (const state of UNBOOKED_STATES) ended[state] = [];

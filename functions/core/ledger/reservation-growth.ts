@@ -1,4 +1,4 @@
-// Growth of a reservation: the charge of an attempt that broke, before another attempt begins (LEDGER 10).
+// Growth of a reservation by the charge of an attempt that broke, before another attempt begins (LEDGER 10).
 
 import { err, ok, type Result } from '../failure/result.ts';
 import type { Reservation, ReservationRefusal } from '../ports/ledger.ts';
@@ -15,7 +15,7 @@ type GrowthResult = Result<void, ReservationRefusal>;
 const OK: GrowthResult = ok(undefined);
 const RESERVATION_ENDED: GrowthResult = err({ reason: 'unavailable', why: 'the reservation has ended' });
 
-/** Takes idle escrow where that suffices, else asks the store, in the windows of the reservation. */
+/** Uses idle escrow if it is enough, else requests money from the store, in the windows of the reservation. */
 export const createGrow =
   (context: LedgerContext) =>
   (reservation: Reservation, by: Nano): Promise<GrowthResult> => {
@@ -24,8 +24,8 @@ export const createGrow =
     const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
     const { scopes, scopeWindows: all, counters } = live;
-    const isAtHand = isFresh(context) && counters.every((counter) => fits(counter, by));
-    if (by === 0n || isAtHand) return add(context, live, by);
+    const fitsIdle = isFresh(context) && counters.every((counter) => fits(counter, by));
+    if (by === 0n || fitsIdle) return add(context, live, by);
     const charges = { scopes, all, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
       context.waitQueue.add({
@@ -41,7 +41,7 @@ export const createGrow =
     );
   };
 
-/** The reservation takes the money in the same step in which it is there: a call in between would give it back. */
+/** Adds the money to the reservation in the same step in which it is granted: a call in between would return it. */
 async function add(context: LedgerContext, live: LiveReservation, by: Nano): Promise<GrowthResult> {
   const { account } = context;
   if (live.ending !== undefined) {

@@ -1,5 +1,5 @@
-// Reservations: admitted in memory where the account's escrow covers them, else asked of the store; refused with the reason
-// (LEDGER 3, 9).
+// Reservations: admitted in memory if the account's escrow covers them, else requested from the store; refused with the
+// reason (LEDGER 3, 9).
 
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
@@ -28,7 +28,7 @@ import { renew } from './wait-queue.ts';
 type ReservationResult = Result<Reservation, ReservationRefusal>;
 
 const BACKLOG = 'too many settlements are not booked yet: PostgreSQL or the store is away or slow';
-/** Escrow is used while the last answered call was sent less than this ago. */
+/** The time since the last call with a reply during which escrow is used without a call. */
 const FRESH_FOR: Millis = 1000;
 
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
@@ -47,8 +47,8 @@ export function createReservations(context: LedgerContext): Reservations {
     metrics.add('gateway_operator_ledger_reservations_total', OUTCOMES[result.ok ? 'reserved' : result.failure.reason]);
     return result;
   };
-  /** An answer that cannot be applied refuses its own request, and no other. */
-  const answer = (waiter: WaitingRequest, reply: ReservationReply): void => {
+  /** A reply that cannot be applied refuses its own request, and no other. */
+  const applyReply = (waiter: WaitingRequest, reply: ReservationReply): void => {
     try {
       apply(waiter, reply);
     } catch (error) {
@@ -73,10 +73,10 @@ export function createReservations(context: LedgerContext): Reservations {
     const why = stopReason(context);
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { amount, minAmount, waited = 0 } = request;
-    // The account of a visit has the id of its request, which a booking looks for.
+    // The account of a ledger for one request has the id of that request, by which a booking finds it.
     if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
     const charges = account.counters.charges(request.scopes, account.now());
-    // A visit has no next request, for which it would get escrow ahead.
+    // A ledger for one request has no next request that would need escrow ahead.
     recordDemand(charges, context.isolate === undefined ? amount : 0n, account.now());
     const rates = ratesOf(request);
     if (rates === undefined && isFresh(context) && fitsIdleEscrow(charges, amount))
@@ -105,35 +105,43 @@ export function createReservations(context: LedgerContext): Reservations {
       }
     },
 
-    /** The answers to the asks of a call; those who wait elsewhere in a line learn that spend has taken the rest. */
+    /**
+     * Applies the replies to the requests of a call; requests that wait in a queue are refused if spend leaves too
+     * little for them.
+     */
     onReply({ counters, waiters, call }, reply): void {
       waiters.forEach((waiter, index) => {
-        const one = reply.replies[index];
-        const asked = waiter.charges.counters;
+        const requestReply = reply.replies[index];
+        const { counters: requested } = waiter.charges;
         waiter.isAsking = false;
-        if (one === undefined) return;
-        const isLower = asked.some(({ limit = 0n, changeIndex }) => limit < (call.changes[changeIndex]?.limit ?? 0n));
-        // Money that came too late, or above a limit that has fallen meanwhile, goes back with the next call.
-        if (one.outcome === 'reserved' && (waiter.isOver || isLower)) {
-          for (const counter of asked) markChanged(account, counter);
-          giveAllBack(account, waiter, one.rates);
+        if (requestReply === undefined) return;
+        const isLower = requested.some(
+          ({ limit = 0n, changeIndex }) => limit < (call.changes[changeIndex]?.limit ?? 0n),
+        );
+        // Money that came too late, or above a limit that has fallen meanwhile, is returned with the next call.
+        if (requestReply.outcome === 'reserved' && (waiter.isOver || isLower)) {
+          for (const counter of requested) markChanged(account, counter);
+          giveAllBack(account, waiter, requestReply.rates);
           context.waitQueue.askAgain(waiter);
-        } else if (!waiter.isOver) answer(waiter, one);
+        } else if (!waiter.isOver) applyReply(waiter, requestReply);
       });
       for (const counter of counters) {
         if (counter.waitQueue.size === 0) continue;
-        refuseSpent(counter, answer);
+        refuseSpent(counter, applyReply);
         context.waitQueue.wakeAffordable(counter);
       }
     },
 
-    /** Escrow became idle in this counter: those who fit are admitted in order of arrival, the front asks for more. */
+    /**
+     * Admits requests that fit into the escrow that became idle in this counter, in order of arrival; the first that
+     * does not fit requests more.
+     */
     onEscrowFreed({ waitQueue }): void {
       for (const waiter of isFresh(context) ? [...waitQueue] : []) {
         if (waiter.isAsking || waiter.rates !== undefined) break;
         renew(account, waiter);
         if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
-        answer(waiter, { outcome: 'reserved', amount: waiter.amount });
+        applyReply(waiter, { outcome: 'reserved', amount: waiter.amount });
       }
       context.waitQueue.wakeFront(waitQueue);
       context.sync.callNow();
@@ -145,13 +153,13 @@ export function createReservations(context: LedgerContext): Reservations {
 export const isFresh = ({ account, clock, wall }: LedgerContext): boolean =>
   account.isOpen && clock.now() - account.sentAt < FRESH_FOR && wall.now() - account.sentAtWall < FRESH_FOR;
 
-/** The reason why nothing may be held, whatever the budget leaves. */
+/** The reason why nothing may be reserved, whatever the budget leaves; undefined: there is none. */
 export function stopReason(context: LedgerContext): string | undefined {
   if (context.account.isStopping) return STOPPED;
   return isOverLimit(context) ? BACKLOG : undefined;
 }
 
-/** The policies of this request are the latest known: their limits decide from now on. */
+/** Records the limits of this request, whose policies are the latest, and its demand. */
 function recordDemand({ counters, limits }: ChargedCounters, amount: Nano, now: Millis): void {
   for (let at = 0; at < counters.length; at += 1) {
     const counter = counters[at];
@@ -170,8 +178,8 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 }
 
 /**
- * The request has its money from here on. Its line in the journal is not awaited: a reply that never completed owes
- * nothing.
+ * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited: a request
+ * whose reply never completed is not charged.
  */
 function startReservation(
   context: LedgerContext,
@@ -201,15 +209,17 @@ function startReservation(
   };
   addReservation(account, live);
   void record(context, live);
-  // The store learns of the risk while the provider answers, so that no reply waits for that.
-  const isRiskKnown = ({ risk, unguaranteed: { inFlight, unreported } }: CounterState): boolean =>
+  // The risk is reported while the provider answers, so that no reply waits for the report.
+  const isRiskReported = ({ risk, unguaranteed: { inFlight, unreported } }: CounterState): boolean =>
     risk.reported - inFlight - unreported >= amount / 2n;
-  if (!counters.every(isRiskKnown)) context.sync.callNow();
+  if (!counters.every(isRiskReported)) context.sync.callNow();
   else context.sync.callSoon();
   return live;
 }
 
-/** Resolves when the journal has the reservation, or cannot have it: then the store knows its risk. */
+/**
+ * Records a reservation. Resolves when the journal has it, or cannot have it: then the risk is reported to the store.
+ */
 export async function record(context: LedgerContext, reservation: LiveReservation): Promise<void> {
   const { id, amount, scopeWindows, model, identifier } = reservation;
   await append(context, { type: 'reserve', id, amount, scopeWindows, model, identifier });
@@ -217,12 +227,12 @@ export async function record(context: LedgerContext, reservation: LiveReservatio
 
 function toRateMembers(
   account: Account,
-  asked: RateRequest,
+  request: RateRequest,
   reply: RateReply,
 ): Pick<LiveReservation, 'rateUse' | 'rates' | 'entry'> {
   const { entry } = reply;
-  const counted = rateUseOf(account, asked, reply);
-  return { rateUse: counted, ...toView(asked, reply), ...(entry === undefined ? {} : { entry }) };
+  const rateUse = rateUseOf(account, request, reply);
+  return { rateUse, ...toView(request, reply), ...(entry === undefined ? {} : { entry }) };
 }
 
 function toError(context: LedgerContext, error: unknown): ReservationRefusal {
@@ -244,14 +254,17 @@ function toRefusal(
   return { reason: 'exceeded', scope, spent: answer.spent, limit, resetAt: counter.counter.window.end, ...view };
 }
 
-/** Spend leaves those in this line too little now, so that waiting is of no use. */
-function refuseSpent(counter: CounterState, answer: (waiter: WaitingRequest, reply: ReservationReply) => void): void {
+/** Refuses requests in this queue for which spend leaves too little, so that waiting is of no use. */
+function refuseSpent(
+  counter: CounterState,
+  applyReply: (waiter: WaitingRequest, reply: ReservationReply) => void,
+): void {
   const { limit, spend, waitQueue } = counter;
   if (limit === undefined || spend.reported === undefined) return;
   const spent = spend.reported + pendingSpend(counter);
   for (const waiter of [...waitQueue]) {
     const index = waiter.charges.counters.indexOf(counter);
     if (waiter.isAsking || index < 0 || spent + waiter.minAmount <= limit) continue;
-    answer(waiter, { outcome: 'exceeded', counter: index, spent });
+    applyReply(waiter, { outcome: 'exceeded', counter: index, spent });
   }
 }

@@ -1,5 +1,5 @@
-// Ends of reservations: settled or released, once in the journal, the store and PostgreSQL; and what streams have
-// produced so far (LEDGER 1, 3, 6).
+// Ends of reservations: settled or released, exactly once in the journal, the store and PostgreSQL; and the costs of
+// streams so far (LEDGER 1, 3, 6).
 
 import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
@@ -14,38 +14,39 @@ import { giveBack, type RateUsage } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
 /**
- * The longest request (upstream.ts enforces this): a reservation that is never ended does not keep headroom for longer.
+ * The maximum duration of a request (upstream.ts enforces it): a reservation that is never ended does not keep money
+ * for longer.
  */
 export const MAX_REQUEST: Millis = 3_600_000;
-/** When the store is silent for so long, a reply ends all the same. */
+/** The time after which a reply ends although the store has not replied. */
 const GUARANTEE_TIMEOUT: Millis = 2000;
 /** Labels that come in the same object cost nothing (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createSettlements(context: LedgerContext): Settlements {
   const { account, journal, clock, timer, metrics, log } = context;
-  const uncovered = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly over: () => void }>();
+  const waitingReplies = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly end: () => void }>();
 
-  /** Resolves when the store could charge these if process and disk were lost. Undefined: it can already. */
-  const covered = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
+  /** Resolves when the store could charge these costs if process and disk were lost. Undefined: it already can. */
+  const whenGuaranteed = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
     if (counters.every(isGuaranteed)) return undefined;
     return new Promise((resolve) => {
-      const over = (): void => {
-        uncovered.delete(reply);
+      const end = (): void => {
+        waitingReplies.delete(reply);
         cancel();
         resolve();
       };
-      const reply = { counters, over };
-      const cancel = timer(GUARANTEE_TIMEOUT, over);
-      uncovered.add(reply);
+      const reply = { counters, end };
+      const cancel = timer(GUARANTEE_TIMEOUT, end);
+      waitingReplies.add(reply);
       context.sync.callNow();
     });
   };
 
-  /** The reservation takes nothing any more: its escrow is idle, its place in rates is free. */
-  const over = (live: LiveReservation, kind: keyof typeof KINDS, used: RateUsage): void => {
+  /** Ends the reservation: its escrow becomes idle, and its use of rates is returned. */
+  const endLive = (live: LiveReservation, kind: keyof typeof KINDS, used: RateUsage): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
-    for (const taken of limitsOf(live.rateUse)) giveBack(account, taken, used);
+    for (const use of limitsOf(live.rateUse)) giveBack(account, use, used);
     for (const counter of live.counters) if (counter.waitQueue.size > 0) context.reservations.onEscrowFreed(counter);
     context.sync.callSoon();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
@@ -59,7 +60,7 @@ export function createSettlements(context: LedgerContext): Settlements {
     const { id, scopeWindows, counters } = live;
     const { cost, tokens, model, identifier, estimated } = settlement;
     const settledAt = account.now();
-    const entry: LedgerRow = {
+    const row: LedgerRow = {
       id,
       kind: 'settled',
       scopeWindows,
@@ -70,25 +71,25 @@ export function createSettlements(context: LedgerContext): Settlements {
       estimated,
       settledAt,
     };
-    // Only a reservation whose record is on disk, or cannot be, gives up its escrow: a restart without the record
-    // charges its size.
-    const isWritten = await append(context, { type: 'settle', row: entry });
-    // A stream is covered by what it was told to have produced.
-    const cover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
-    addCharge(account, { row: entry, counters, guaranteed: cover, endedAt: clock.now() });
-    over(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
-    await (isWritten ? covered(counters) : context.booking.flush());
+    // The escrow is given up only after the record is on disk, or cannot be: a restart without the record charges the
+    // whole amount.
+    const isWritten = await append(context, { type: 'settle', row });
+    // The store can charge a stream its reported cost.
+    const guaranteed = live.isStream && live.atRisk < cost ? live.atRisk : cost;
+    addCharge(account, { row, counters, guaranteed, endedAt: clock.now() });
+    endLive(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
+    await (isWritten ? whenGuaranteed(counters) : context.booking.flush());
   };
 
   const release = async (live: LiveReservation, called: boolean): Promise<void> => {
     if (await append(context, { type: 'release', id: live.id })) journal.done([live.id]);
-    over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
+    endLive(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
   };
 
   const settlements: Settlements = {
-    /** An answer came: replies whose counters are covered now continue. */
+    /** Ends the replies whose counters are guaranteed now. */
     onReported(): void {
-      for (const { counters, over } of uncovered) if (counters.every(isGuaranteed)) over();
+      for (const { counters, end } of waitingReplies) if (counters.every(isGuaranteed)) end();
     },
     trackStream(reservation, costSoFar, onAccountClosed): void {
       const live = liveOf(reservation);
@@ -103,7 +104,11 @@ export function createSettlements(context: LedgerContext): Settlements {
       if (cost < 0n) return Promise.reject(new Error(`a reply cannot cost ${cost}`));
       if (cost > live.amount) {
         metrics.add('gateway_operator_ledger_overruns_total');
-        log.warn('a reply cost more than its reservation', { id: live.id, held: `${live.amount}`, cost: `${cost}` });
+        log.warn('ledger: a reply cost more than its reservation', {
+          id: live.id,
+          reserved: `${live.amount}`,
+          cost: `${cost}`,
+        });
       }
       live.costSoFar = undefined;
       live.ending = settleOnce(live, settlement);
@@ -117,42 +122,46 @@ export function createSettlements(context: LedgerContext): Settlements {
       return live.ending;
     },
     /**
-     * Called every second: streams tell what they have produced, and a request that was never ended is charged like one
+     * Called every second: costs of streams are reported, and a request that was never ended is charged like a request
      * of a process that died.
      */
     beat(): void {
       const now = clock.now();
       for (const live of [...account.requests.reserved]) {
-        const known = costSoFarOf(context, live);
+        const costSoFar = costSoFarOf(context, live);
         if (now - live.reservedAt < MAX_REQUEST) {
-          if (known !== undefined) writeProgress(context, live, known);
+          if (costSoFar !== undefined) writeProgress(context, live, costSoFar);
           continue;
         }
         if (live.ending !== undefined) continue;
-        const entry = toUnsettledRow(live, known ?? live.amount, account.now());
-        log.warn('a reservation was not ended within an hour, and is charged', { id: live.id, cost: `${entry.cost}` });
-        settlements.settle(live, entry).catch((error) => report(context, 'charge', error, { id: live.id }));
+        const row = toUnsettledRow(live, costSoFar ?? live.amount, account.now());
+        log.warn('ledger: a reservation did not end within an hour, and is charged', {
+          id: live.id,
+          cost: `${row.cost}`,
+        });
+        settlements.settle(live, row).catch((error) => report(context, 'charge', error, { id: live.id }));
       }
     },
-    /** Resolves when what still lives is charged like the requests of a process that died. */
+    /** Resolves when all live requests are charged like those of a process that died. */
     async chargeLive(): Promise<void> {
       const now = account.now();
-      const charged = account.requests.reserved.map((live) => {
-        if (live.ending === undefined) log.warn('a request had not ended at the stop, and is charged', { id: live.id });
+      const settlementsOfAll = account.requests.reserved.map((live) => {
+        if (live.ending === undefined)
+          log.warn('ledger: a request had not ended at the stop, and is charged', { id: live.id });
         return settlements.settle(live, toUnsettledRow(live, costSoFarOf(context, live) ?? live.amount, now));
       });
-      await Promise.allSettled(charged);
+      await Promise.allSettled(settlementsOfAll);
     },
   };
   return settlements;
 }
 
-/** The reply's cost so far. A request that cannot tell it counts with its whole reservation from then on. */
+/** The reply's cost so far. If it cannot be computed, the whole reservation counts from then on. */
 function costSoFarOf(context: LedgerContext, live: LiveReservation): Nano | undefined {
   try {
-    const known = live.costSoFar?.();
-    if (known !== undefined && known < 0n) throw new Error(`a reply cannot have cost ${known}`);
-    return known;
+    const cost = live.costSoFar?.();
+    if (cost !== undefined && cost < 0n) throw new Error(`a reply cannot have cost ${cost}`);
+    return cost;
   } catch (error) {
     report(context, 'cost', error, { id: live.id });
     live.costSoFar = () => live.amount;
@@ -160,9 +169,9 @@ function costSoFarOf(context: LedgerContext, live: LiveReservation): Nano | unde
   }
 }
 
-function writeProgress(context: LedgerContext, live: LiveReservation, known: Nano): void {
-  recordStreamCost(context.account, live, known);
-  if (known === live.writtenCost) return;
-  live.writtenCost = known;
-  void append(context, { type: 'progress', id: live.id, cost: known });
+function writeProgress(context: LedgerContext, live: LiveReservation, cost: Nano): void {
+  recordStreamCost(context.account, live, cost);
+  if (cost === live.writtenCost) return;
+  live.writtenCost = cost;
+  void append(context, { type: 'progress', id: live.id, cost });
 }

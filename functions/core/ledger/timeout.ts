@@ -3,22 +3,24 @@ import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
 /**
- * A request is refused this long after its arrival when store or database do not answer, or live reservations do not
- * end.
+ * The deadline of a request after its arrival: it is refused if the store or the database does not reply, or live
+ * reservations do not end.
  */
 export const REQUEST_DEADLINE: Millis = 900;
-/** A request that has waited for the database already has this long at least. */
+/** The minimum time that remains for a request that has already waited for the database. */
 export const MIN_WAIT: Millis = 500;
-/** The timeout of store and PostgreSQL while no request waits. */
+/** The timeout of the store and of PostgreSQL while no request waits. */
 export const TIMEOUT: Millis = 2000;
 
 /**
- * After the timer fires, answers that have already arrived are read for this long: a process that was paused finds its
- * timers first.
+ * The time after a timer fires in which replies that have already arrived are read: a process that was paused handles
+ * its timers first.
  */
 const TIMER_SKEW: Millis = 50;
 
-/** The promise's outcome, or an error that names `whom`. The promise itself continues; its late failure is ignored. */
+/**
+ * The promise's outcome, or an error that names `whom`. The promise itself continues; a late failure of it is ignored.
+ */
 export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promise: Promise<T>): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let cancel = timer(millis - TIMER_SKEW, () => {

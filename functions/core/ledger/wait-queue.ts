@@ -1,5 +1,5 @@
-// Requests that wait for the store or for live reservations: one deadline each, one line per counter in order of
-// arrival, one timer for all (LEDGER 3, 9).
+// Requests that wait for the store or for live reservations: a deadline for each, a queue per counter in order of
+// arrival, a timer for all (LEDGER 3, 9).
 
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -7,22 +7,22 @@ import { type Account, STOPPED } from './account.ts';
 import type { LedgerContext, WaitQueue } from './context.ts';
 import { type CounterState, idleEscrow, type WaitingRequest } from './counters.ts';
 
-/** Requests are refused so much later while a rebuild is known. */
+/** Deadlines are this much later while a rebuild of the store is known. */
 const REBUILD_EXTENSION: Millis = 900;
-/** An answer within this time shows that the store lives. */
+/** A reply within this time shows that the store is reachable. */
 const ALIVE_WITHIN: Millis = 500;
-/** The first requests of the lines ask again, since other processes' reservations end too. */
+/** The interval at which the first requests of the queues call again, since reservations of other processes end too. */
 const RETRY_INTERVAL: Millis = 50;
 /**
- * The minimum time between two looks at deadlines and lines; a look that comes later than this shows that the process
- * was paused.
+ * The minimum time between two looks at deadlines and queues; a look that is this late shows that the process was
+ * paused.
  */
 const MIN_INTERVAL: Millis = 10;
 const PAUSE_THRESHOLD: Millis = 20;
 
 export function createWaitQueue(context: LedgerContext): WaitQueue {
   const { account, clock, timer } = context;
-  /** All requests that wait, in order of arrival; and those of them that have not been answered. */
+  /** All waiting requests, in order of arrival; and those that the next call contains. */
   const waiters = new Set<WaitingRequest>();
   const asking = new Set<WaitingRequest>();
   let due = Number.POSITIVE_INFINITY;
@@ -44,19 +44,19 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     waiter.onRefused(refusal);
   };
 
-  const wakeBy = (at: Millis): void => {
+  const lookBy = (at: Millis): void => {
     if (at >= due) return;
     cancel();
     due = at;
-    cancel = timer(Math.max(0, at - clock.now()), wake);
+    cancel = timer(Math.max(0, at - clock.now()), look);
   };
-  const wake = (): void => {
+  const look = (): void => {
     const now = clock.now();
-    // A process that was paused finds its timers first: answers that have arrived are read before deadlines count.
+    // A process that was paused handles its timers first: replies that have arrived are read before deadlines count.
     wasPaused = !wasPaused && now - due > PAUSE_THRESHOLD;
     due = Number.POSITIVE_INFINITY;
     // A later look is certain whatever fails in this one.
-    if (waiters.size > 0) wakeBy(now + RETRY_INTERVAL);
+    if (waiters.size > 0) lookBy(now + RETRY_INTERVAL);
     let next = now + RETRY_INTERVAL;
     if (!wasPaused)
       for (const waiter of waiters) {
@@ -65,50 +65,51 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
         else refuse(waiter, timeoutRefusal(account, waiter, now));
       }
     for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
-      if (counter.window.end <= account.now()) for (const waiter of waitQueue) again(waiter);
+      if (counter.window.end <= account.now()) for (const waiter of waitQueue) askAgain(waiter);
       else wakeFront(waitQueue);
     if (asking.size > 0) context.sync.callNow();
-    if (waiters.size > 0) wakeBy(Math.max(next, now + MIN_INTERVAL));
+    if (waiters.size > 0) lookBy(Math.max(next, now + MIN_INTERVAL));
   };
-  /** The request asks with the next call. */
-  const again = (waiter: WaitingRequest): void => {
+  /** The next call contains the request. */
+  const askAgain = (waiter: WaitingRequest): void => {
     if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
   };
   /**
-   * Each request that wants less than all before it: money that is too little for it is too little for those behind it.
+   * Wakes each request that wants less than all requests before it: money that is too little for a request is too
+   * little for all behind it that want as much.
    */
-  const wakeFront = (line: ReadonlySet<WaitingRequest>): void => {
+  const wakeFront = (queue: ReadonlySet<WaitingRequest>): void => {
     let min: Nano | undefined;
-    for (const waiter of line) {
+    for (const waiter of queue) {
       if (min !== undefined && waiter.amount >= min) continue;
       min = waiter.amount;
-      again(waiter);
+      askAgain(waiter);
     }
   };
-  /** Those whom money that spend and escrow leave suffices for, with what is idle here, ask. */
+  /** Wakes the requests for which the money that spend and escrow leave, with the idle escrow here, is enough. */
   const wakeAffordable = (counter: CounterState): void => {
     const { limit = 0n, spend, reserved, waitQueue } = counter;
     let left = limit - (spend.reported ?? 0n) - reserved + idleEscrow(counter);
     for (const waiter of waitQueue) {
       left -= waiter.amount;
       if (left < 0n) break;
-      again(waiter);
+      askAgain(waiter);
     }
   };
-  /** Whether it comes behind others that want no more, and waits with them. */
+  /** Whether the request is behind others that want no more, and so waits with them. */
   const joinsWaitQueue = (waiter: WaitingRequest): boolean => {
     const { counters } = waiter.charges;
     if (waiter.busyIn !== undefined && !counters.includes(waiter.busyIn)) leaveWaitQueue(waiter);
     const full =
       waiter.busyIn === undefined && counters.find(({ waitQueue }) => hasSmallerRequest(waitQueue, waiter.amount));
-    if (full) queue(waiter, full);
+    if (full) waitIn(waiter, full);
     return Boolean(full);
   };
   const refuseAll = (): void => {
     for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
   };
-  /** The request waits for reservations in this counter. */
-  const queue = (waiter: WaitingRequest, counter: CounterState): void => {
+  /** The request waits until reservations in this counter end. */
+  const waitIn = (waiter: WaitingRequest, counter: CounterState): void => {
     if (waiter.busyIn === counter) return;
     leaveWaitQueue(waiter);
     waiter.busyIn = counter;
@@ -116,8 +117,8 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   };
 
   return {
-    waitIn: queue,
-    askAgain: again,
+    waitIn,
+    askAgain,
     remove,
     refuse,
     wakeFront,
@@ -129,11 +130,11 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
       }
       const waiter = { ...request, rateView: {}, busyIn: undefined, isAsking: false, isOver: false };
       waiters.add(waiter);
-      wakeBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
+      lookBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
       asking.add(waiter);
       context.sync.callNow();
     },
-    /** Requests for the next call, in order of arrival. Each is taken out when the call takes it. */
+    /** Requests for the next call, in order of arrival. A request is removed when the call contains it. */
     *requests(): Iterable<WaitingRequest> {
       for (const waiter of asking) {
         if (!waiter.isGrowth) renew(account, waiter);
@@ -142,11 +143,11 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
         if (isBehind || waiter.isAsking) asking.delete(waiter);
       }
     },
-    /** No call is under way any more: all who wait ask again. */
+    /** No call is pending any longer: the next call contains all waiting requests. */
     askAll(): void {
       for (const waiter of waiters) {
         waiter.isAsking = false;
-        again(waiter);
+        askAgain(waiter);
       }
     },
     refuseAll,
@@ -159,8 +160,8 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
 }
 
 /**
- * Windows and limits as of now. Counters that are new, since a window has begun, have the limits that were known last
- * in the previous one; where our clock is set back, the lower ones.
+ * Sets windows and limits as of now. Counters of a new window have the last limits of the previous window; if the clock
+ * was set back, the lower limits.
  */
 export function renew(account: Account, waiter: WaitingRequest): void {
   const before = waiter.charges.counters;
@@ -172,13 +173,16 @@ export function renew(account: Account, waiter: WaitingRequest): void {
   }
 }
 
-/** Whether a request in this line wants no more than this. */
-function hasSmallerRequest(line: ReadonlySet<WaitingRequest>, amount: Nano): boolean {
-  for (const waiter of line) if (waiter.amount <= amount) return true;
+/** Whether a request in this queue wants no more than this amount. */
+function hasSmallerRequest(queue: ReadonlySet<WaitingRequest>, amount: Nano): boolean {
+  for (const waiter of queue) if (waiter.amount <= amount) return true;
   return false;
 }
 
-/** The reason for a refusal at the deadline: holds, where the store has said so lately, else silence. */
+/**
+ * The reason for a refusal at the deadline: reservations in flight if the store has replied lately, else the missing
+ * reply.
+ */
 function timeoutRefusal(
   account: Account,
   { busyIn, charges, rateView }: WaitingRequest,

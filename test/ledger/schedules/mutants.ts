@@ -226,8 +226,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...wanted };',
-        becomes: 'return { scopeId, window, limit, spend: spend.inFlight, risk: 0n, registered: 0n, ...wanted };',
+        line: 'return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...escrowChange };',
+        becomes: 'return { scopeId, window, limit, spend: spend.inFlight, risk: 0n, registered: 0n, ...escrowChange };',
       },
     ],
   },
@@ -235,7 +235,11 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     name: 'a reply that ends before the store could charge it',
     scenario: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
     edits: [
-      { file: `${CORE}/settlement.ts`, line: '(isWritten ? covered(counters) :', becomes: '(isWritten ? undefined :' },
+      {
+        file: `${CORE}/settlement.ts`,
+        line: '(isWritten ? whenGuaranteed(counters) :',
+        becomes: '(isWritten ? undefined :',
+      },
     ],
   },
   {
@@ -243,9 +247,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: "over(live, 'released', { requests: called ? 1 : 0, tokens: 0 });",
+        line: "endLive(live, 'released', { requests: called ? 1 : 0, tokens: 0 });",
         becomes:
-          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    over(live, 'released', { requests: 0, tokens: 0 });",
+          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    endLive(live, 'released', { requests: 0, tokens: 0 });",
       },
     ],
   },
@@ -255,8 +259,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: "const isWritten = await append(context, { type: 'settle', row: entry });",
-        becomes: "const isWritten = true;\n    void append(context, { type: 'settle', row: entry });",
+        line: "const isWritten = await append(context, { type: 'settle', row });",
+        becomes: "const isWritten = true;\n    void append(context, { type: 'settle', row });",
       },
     ],
   },
@@ -293,7 +297,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'if (!booked.has(row)) return false;',
+        line: 'if (!bookedRows.has(row)) return false;',
         becomes: '',
       },
     ],
@@ -391,8 +395,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
-        line: 'const isAtHand = isFresh(context) && counters.every((counter) => fits(counter, by));',
-        becomes: 'const isAtHand = true;',
+        line: 'const fitsIdle = isFresh(context) && counters.every((counter) => fits(counter, by));',
+        becomes: 'const fitsIdle = true;',
       },
     ],
   },

@@ -55,7 +55,7 @@ describe('an audit', () => {
     await scenario.ended(one.maintain());
     expect(scenario.counted.get('gateway_operator_ledger_failures_total')).toBe(1);
     expect(scenario.log.lines.map(({ message }) => message)).toContainEqual(
-      expect.stringContaining('booked in all the time'),
+      expect.stringContaining('changed during every audit'),
     );
   });
 

@@ -39,7 +39,7 @@ describe('a process that died with its disk', () => {
     expect(booked()).toEqual([]);
     await scenario.time.advance(10 * SECOND);
     expect(booked()).toEqual([['expired', 30n]]);
-    expect(logged()).toEqual([['warn', { entries: 1, sum: '30' }]]);
+    expect(logged()).toEqual([['warn', { rows: 1, sum: '30' }]]);
     expect(await outcomeOf(one, 71n)).toBe('exceeded');
     expect(await outcomeOf(one, 70n)).toBe('reserved');
   });
@@ -128,7 +128,7 @@ describe('a process that slept while its lease ended', () => {
     sleeper.is.frozen = false;
     await scenario.time.advance(2 * SECOND);
     expect(logged()).toEqual([
-      ['warn', { entries: 1, sum: '60' }],
+      ['warn', { rows: 1, sum: '60' }],
       ['warn', { live: 1, unbooked: 0 }],
       ['info', { corrections: 1, sum: '-60' }],
     ]);

@@ -241,7 +241,7 @@ describe('a database that', () => {
   test('is away makes a flush fail with a message', async () => {
     await settleOne(1n);
     scenario.database.behaviour = 'refuses';
-    await expect(ledger.flush()).rejects.toThrow('booking entries in PostgreSQL');
+    await expect(ledger.flush()).rejects.toThrow('booking ledger rows in PostgreSQL');
   });
 
   test('closes the account while a flush is under way makes the flush wait, or fail: it never says what is not true', async () => {
