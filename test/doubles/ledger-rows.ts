@@ -11,7 +11,7 @@ export interface MemoryLedgerRows extends LedgerReader {
   all(): ReadonlyArray<LedgerRow>;
   /** Entries that were refused, in order. */
   rejected(): ReadonlyArray<LedgerRow>;
-  /** Books these entries in one step; returns the refused ids. */
+  /** Books these rows in one step; returns the rejected ids. */
   insert(all: ReadonlyArray<LedgerRow>): ReadonlyArray<string>;
   /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
   recount(recount: Recount): void;

@@ -22,7 +22,7 @@ export interface StoreState {
   epoch: number;
   /** The store's count of calls in this epoch, as of its last reply. */
   calls: number;
-  /** How far the store's clock is ahead of ours. */
+  /** The lead of the store's clock over this process's clock. */
   clockOffset: Millis;
 }
 

@@ -1,42 +1,40 @@
-// The store of accounts: what each process has set aside, has at risk and has not booked, per counter (LEDGER 3 to 6).
+// The counter store: the escrow, risk and unbooked spend of each process, per counter (LEDGER 3 to 6).
 import type { Millis, Nano } from './money.ts';
 import type { ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateRefusal, RateReply, RateRequest } from './rates.ts';
 
-/**
- * The figures of one counter in a call. A counter that did not change is left out; an ask names its counters here too.
- */
+/** The figures of one counter in a call. Unchanged counters are left out, unless a request of the call names them. */
 export interface CounterChange extends ScopeWindow {
   /** The limit of its scope. Absent: the scope spends without a limit, and no escrow is ever needed. */
   readonly limit?: Nano | undefined;
   /**
-   * Spend since the last call; it belongs to the call's batch. Negative where corrections outweigh it. Escrow of the
-   * same amount, as far as there is any, turns into spend.
+   * Spend since the last call; it belongs to the call's batch. Negative if corrections are larger. As much escrow, if
+   * there is any, turns into spend.
    */
   readonly spend: Nano;
   /**
-   * The charge if the account is closed by another: sizes of live reservations; of streams, the cost so far. Replaces
-   * the earlier figure.
+   * The charge if another process closes the account: amounts of live reservations; for streams, the cost so far.
+   * Replaces the previous figure.
    */
   readonly risk: Nano;
-  /** Escrow given back, never more than the account has beside `spend`. */
+  /** Escrow that is returned, at most what the account has in addition to `spend`. */
   readonly returned: Nano;
   /**
-   * Live holds that are held again whatever the limit says: the first call of a process that was away. Also taken in an
-   * absent counter.
+   * Live reservations that are registered again, whatever the limit is: in the first calls of a process that was away.
+   * Also possible in an absent counter.
    */
   readonly registered: Nano;
   /**
-   * Escrow wanted ahead of requests. Granted whole or not at all: while no ask of the call was refused in this counter,
-   * nobody is refused in it elsewhere (`isWanted`), and 16 × live accounts × `ahead` fits into what spend and escrow
-   * leave of the limit.
+   * Escrow that is requested ahead of requests. Granted whole or not at all: if no request of the call was refused in
+   * this counter, no other account is waiting for escrow in it (`isWanted`), and 16 × live accounts × `ahead` fits into
+   * what spend and escrow leave of the limit.
    */
   readonly ahead: Nano;
 }
 
 /** One request that needs the store: its whole amount from all its counters, or nothing. */
 export interface ReservationRequest {
-  /** Indexes of its counters in `lines`. */
+  /** Indexes of the counters in `changes`. */
   readonly counters: ReadonlyArray<number>;
   /** The size of the reservation. 0n: a free model, refused only by spend that has reached a limit. */
   readonly amount: Nano;
@@ -49,31 +47,31 @@ export interface ReservationRequest {
 }
 
 /**
- * What a request that has ended changes in its rates. Requests and tokens count in the minute of the store's clock; the
- * minute before counts for the share of it that the last 60 s still cover, rounded down. So requests that come evenly,
- * less often than the limit, are never refused; no minute of the clock admits more than the limit, and no 60 s more
- * than twice as much (all of it at the end of one minute and at the end of the next). A refusal never tells a wait
+ * The change of rates by a request that has ended. Requests and tokens count in the minute of the store's clock; the
+ * previous minute counts for the share of it that the last 60 s still cover, rounded down. So requests that come
+ * evenly, less often than the limit, are never refused; no minute of the clock admits more than the limit, and no 60 s
+ * more than twice as much (all of it at the end of one minute and at the end of the next). A refusal never names a wait
  * above a minute.
  */
 export interface RateChange {
   readonly id: string;
   /**
-   * The minute that requests and tokens are given back to, in which they were taken; one that no longer counts stays as
-   * it is. Absent: the present one.
+   * The minute to which requests and tokens are returned, in which they were used; a minute that no longer counts does
+   * not change. Absent: the present minute.
    */
   readonly minute?: number | undefined;
   /** -1: no provider was called. */
   readonly requests: number;
-  /** Tokens that were taken and not used, negative; or used beyond those. */
+  /** Negative: tokens that were reserved and not used. Positive: tokens used beyond those. */
   readonly tokens: number;
   /**
-   * -1: it is no longer in flight; 1: in flight in this account, after an earlier one has ended. An account gives back
-   * no more than it has in flight, and all of that when it ends.
+   * -1: the request is no longer in flight; 1: it is in flight in this account, after a previous account has ended. An
+   * account returns at most what it has in flight, and all of that when it ends.
    */
   readonly parallel: number;
 }
 
-/** At most this many lines and asks in one call (LEDGER 3). */
+/** The maximum numbers of changes and requests in one call (LEDGER 3). */
 export const MAX_COUNTERS = 256;
 export const MAX_REQUESTS = 64;
 
@@ -86,8 +84,8 @@ export interface AccountCall {
   /** How long the account lives without a call. */
   readonly lease: Millis;
   /**
-   * On the store's clock: a call that arrives later grants nothing (asks answer `late`), the rest is done. A first call
-   * that arrives later opens no account (`closed`).
+   * The deadline on the store's clock: a call that arrives later grants nothing (its requests get `late`), the rest is
+   * done. A first call that arrives later opens no account (`closed`).
    */
   readonly deadline: Millis;
   /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
@@ -96,10 +94,10 @@ export interface AccountCall {
   readonly changes: ReadonlyArray<CounterChange>;
   readonly requests: ReadonlyArray<ReservationRequest>;
   readonly rateChanges: ReadonlyArray<RateChange>;
-  /** Earlier accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
+  /** Previous accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
   readonly previousAccounts: ReadonlyArray<string>;
   /**
-   * The store forgets the account: PostgreSQL has booked all that it told, and closed its row, or it never held
+   * The store forgets the account: PostgreSQL has booked all that it reported, and closed its row, or it never reserved
    * anything.
    */
   readonly isLast: boolean;
@@ -113,18 +111,19 @@ export interface CounterReply {
   /** Escrow of this account. */
   readonly escrow: Nano;
   /**
-   * Another account's ask was refused here within the last second because of escrow: idle escrow goes back immediately.
+   * Whether another account's request was refused here within the last second because of escrow: idle escrow is
+   * returned immediately.
    */
   readonly isWanted: boolean;
 }
 
-/** The answer to an ask. `rates` are present where rates were asked for. */
+/** The reply to a request. `rates` are present if rates were requested. */
 export type ReservationReply =
-  /** Held, and part of the risk: `amount` is less than asked when clamped. */
+  /** Reserved, and part of the risk: `amount` is less than requested if spend left less. */
   | { readonly outcome: 'reserved'; readonly amount: Nano; readonly rates?: RateReply | undefined }
   /**
-   * Spend alone leaves too little in this counter (an index in the ask's `lines`). Takes precedence over `limited` and
-   * `busy`.
+   * Spend alone leaves too little in this counter (an index in the request's `counters`). Takes precedence over
+   * `limited` and `busy`.
    */
   | {
       readonly outcome: 'exceeded';
@@ -136,15 +135,15 @@ export type ReservationReply =
   | ({ readonly outcome: 'limited'; readonly rates: RateReply } & RateRefusal)
   /** Spend leaves enough, escrow does not. */
   | { readonly outcome: 'busy'; readonly counter: number; readonly rates?: RateReply | undefined }
-  /** The deadline has passed: nothing is held. */
+  /** The deadline has passed: nothing is reserved. */
   | { readonly outcome: 'late' };
 
 interface StoreReply {
   /** The store's clock, the only one of leases, deadlines and windows. */
   readonly now: Millis;
   /**
-   * Calls, markings and audits that this store has done in its epoch: a store that shows fewer than before has gone
-   * back in time.
+   * The number of calls, freezes and audits that this store has done in its epoch: a store that shows fewer than before
+   * has gone back in time.
    */
   readonly calls: number;
 }
@@ -154,27 +153,27 @@ export type AccountReply =
       readonly outcome: 'done';
       /** Accounts whose lease has not ended, this one included. */
       readonly accounts: number;
-      /** One per line, in order. */
+      /** Replies to the changes, in order. */
       readonly counters: ReadonlyArray<CounterReply>;
       readonly replies: ReadonlyArray<ReservationReply>;
-      /** Other accounts whose lease has ended, some of them: somebody should close them. */
+      /** Other accounts whose lease has ended, some of them: a process should close them. */
       readonly ended: ReadonlyArray<string>;
     })
-  /** These lines are not loaded and would be spent or asked in: nothing was done, and the number is used up. */
+  /** These counters are not loaded, but a change or request needs them: nothing was done, and the number is used up. */
   | (StoreReply & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
   /**
-   * The window of a line that is asked in, not only by growth, is not current on the store's clock: nothing was done,
-   * and the number is used up.
+   * The window of a requested counter is not current on the store's clock (growth alone does not need that): nothing
+   * was done, and the number is used up.
    */
   | (StoreReply & { readonly outcome: 'window' })
   /**
-   * Nothing was done. `closed`: another has marked or forgotten the account, or the number is older than the last.
-   * `behind`: the store has an earlier number than the call's predecessor, or none.
+   * Nothing was done. `closed`: another process has frozen or forgotten the account, or the number is older than the
+   * last. `behind`: the store has an earlier number than the call's predecessor, or none.
    */
   | (StoreReply & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
   | StaleStore;
 
-/** The answer of a store in another epoch, or in none (0): nothing was done. */
+/** The reply of a store in another epoch, or in none (0): nothing was done. */
 export interface StaleStore {
   readonly outcome: 'epoch';
   readonly now: Millis;
@@ -190,7 +189,7 @@ export interface AccountFigures extends ScopeWindow {
 }
 
 export type FreezeReply =
-  /** Frozen: from now on its calls are stale. Repeated, the same figures again. */
+  /** The account is frozen: from now on its calls are stale. Repeated, the same figures again. */
   | (StoreReply & {
       readonly outcome: 'frozen';
       /** The number of its last call. */
@@ -199,13 +198,13 @@ export type FreezeReply =
     })
   /** The store has no such account; a late first call of it is refused from now on. */
   | (StoreReply & { readonly outcome: 'none' })
-  /** Its lease has not ended: nothing was done. */
+  /** The lease of the account has not ended: nothing was done. */
   | { readonly outcome: 'live'; readonly now: Millis }
-  /** Counters that it has something in are not loaded: load them first. Nothing was done. */
+  /** Counters of the account are not loaded: load them first. Nothing was done. */
   | { readonly outcome: 'absent'; readonly now: Millis; readonly counters: ReadonlyArray<ScopeWindow> }
   | StaleStore;
 
-/** PostgreSQL's row of an account (`AccountBooks.rows`). */
+/** PostgreSQL's row of an account (`LedgerDatabase.rows`). */
 export interface AccountRow {
   /** The last batch that was booked; 0: none. */
   readonly booked: number;
@@ -213,8 +212,8 @@ export interface AccountRow {
   readonly number: number;
   readonly isClosed: boolean;
   /**
-   * Closed by `AccountBooks.close` in an open epoch: what it had at risk and unbooked was charged in its name, possibly
-   * nothing. What was charged before is in the sums that are loaded.
+   * Whether `LedgerDatabase.close` closed the account in an open epoch: its risk and unbooked spend, possibly nothing,
+   * were charged in its name. What was charged before is in the sums that are loaded.
    */
   readonly isCharged: boolean;
 }
@@ -224,36 +223,36 @@ export interface AuditReport extends StoreReply {
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
   /**
-   * Accounts of which a batch left the store after PostgreSQL was read, or that are not in `rows`, finished ones too:
+   * Accounts of which a batch was booked after PostgreSQL was read, or that are not in `rows`, finished accounts too:
    * nothing was repaired, read again with their rows.
    */
   readonly moved: ReadonlyArray<string>;
 }
 
 /**
- * Memory, Redis over TCP, Upstash over HTTPS: one promise suite (accounts.promises.ts). Throws when the store is away
- * or its answer is lost: then it is unknown whether the work was done, and all of it may be repeated. Every method is
- * one atomic step, and rejects within 2 s if no answer comes.
- *
- * A counter is { spent, reserved }; `reserved` is the sum of the accounts' escrow. An absent counter is not zero: it is
- * loaded before anything is told, asked or charged in it. It leaves the store when its window is over and no account
- * has anything in it.
+ * The counter store: memory, Redis over TCP, or Upstash over HTTPS, with one promise suite (counter-store.promises.ts).
+ * Throws if the store is unreachable or its reply is lost: then it is unknown whether the work was done, and all of it
+ * may be repeated. Every method is one atomic step, and rejects within 2 s if no reply comes. A counter is { spent,
+ * reserved }; `reserved` is the sum of the accounts' escrow. An absent counter is not zero: it is loaded before
+ * anything is reported, requested or charged in it. It is dropped when its window is over and no account has figures in
+ * it.
  */
 export interface CounterStore {
   call(call: AccountCall): Promise<AccountReply>;
   /**
-   * Sets absent counters to PostgreSQL's sums and the escrow that accounts have in them; loaded ones stay. `epoch`: in
-   * which PostgreSQL was read.
+   * Sets absent counters to PostgreSQL's sums and the escrow that accounts have in them; loaded counters do not change.
+   * `epoch`: the epoch in which PostgreSQL was read.
    */
   load(epoch: number, sums: ReadonlyArray<ScopeSpend>): Promise<void>;
-  /** These counters now; undefined when not loaded. */
+  /** Reads counters; undefined for a counter that is not loaded. */
   read(
     counters: ReadonlyArray<ScopeWindow>,
   ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly reserved: Nano } | undefined>>;
   /**
-   * Freezes an account before it is closed: another's only when its lease has ended; one's own (`isOwn`) immediately.
-   * Its escrow stays until it is forgotten, by `finish`, or by `ends` of the process's next account. All its counters
-   * must be loaded, except before an epoch is open (`isRebuild`), while nobody reads sums.
+   * Freezes an account before it is closed: an account of another process only if its lease has ended; one's own
+   * (`isOwn`) immediately. Its escrow stays until `forget`, or until the next account of the process names it in
+   * `previousAccounts`. All its counters must be loaded, except before an epoch is open (`isRebuild`), while no process
+   * reads sums.
    */
   freeze(
     epoch: number,
@@ -261,27 +260,29 @@ export interface CounterStore {
     how: { readonly isOwn: boolean; readonly isRebuild: boolean },
   ): Promise<FreezeReply>;
   /**
-   * Forgets a marked account whose closing PostgreSQL has. Charged: its risk becomes spend; else its counters are
-   * audited before. Its unbooked spend stays counted. Repeated: nothing.
+   * Forgets a frozen account that PostgreSQL has closed. Charged: its risk becomes spend; else its counters are audited
+   * before. Its unbooked spend stays counted. A repetition changes nothing.
    */
   forget(epoch: number, account: string, isCharged: boolean): Promise<void>;
   /**
-   * Accounts, by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`: the
-   * highest batch that is not known to be booked, 0: none.
+   * Lists accounts by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`:
+   * the highest batch that is not known to be booked, 0: none.
    */
   accounts(
     isEnded: boolean,
     max: number,
   ): Promise<ReadonlyArray<{ readonly account: string; readonly number: number; readonly unbooked: number }>>;
-  /** Loaded counters, a page of them, and the start of the next; counters loaded meanwhile may be missed. */
+  /**
+   * Lists a page of loaded counters, and the start of the next page; counters that are loaded meanwhile may be missed.
+   */
   loaded(
     from: string,
     max: number,
   ): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: string | undefined }>;
   /**
-   * Sets loaded counters to `spent` plus what accounts have unbooked beyond their row; of a row that is closed and
-   * charged its risk is subtracted, and of any closed row no unbooked is added. After the deadline (store's clock)
-   * nothing is done.
+   * Sets loaded counters to `spent` plus the unbooked spend of accounts beyond their rows; the risk of an account whose
+   * row is closed and charged is subtracted, and no unbooked spend of closed rows is added. After the deadline (store's
+   * clock) nothing is done.
    */
   audit(
     epoch: number,

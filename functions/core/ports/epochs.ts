@@ -20,8 +20,8 @@ export interface EpochState {
 /** One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away, within 2 s. */
 export interface Epochs {
   /**
-   * The heartbeat of a process whose holds are in the store in the epoch `joined` (0: not yet). Returns the current
-   * state.
+   * The heartbeat of a process whose reservations are in the store in the epoch `joined` (0: not yet). Returns the
+   * current state.
    */
   beat(process: string, joined: number): Promise<EpochState>;
   /** The current state, without a heartbeat. */
@@ -33,6 +33,6 @@ export interface Epochs {
    */
   raise(from: number, above: number): Promise<void>;
   open(epoch: number): Promise<void>;
-  /** The clean end of a process: no other waits for it. */
+  /** Ends a process cleanly: no other process waits for it. */
   leave(process: string): Promise<void>;
 }

@@ -2,7 +2,7 @@
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Nano } from './money.ts';
 
-/** The fields of an entry besides its cost: with them a reservation that is never settled can be booked. */
+/** The fields of a ledger row other than its cost: with them a reservation that is never settled can be booked. */
 export type ReservationRecord = Pick<LedgerRow, 'scopeWindows' | 'model' | 'identifier'>;
 
 export type JournalRecord =
@@ -11,7 +11,7 @@ export type JournalRecord =
    * corrected.
    */
   | { readonly type: 'account'; readonly id: string }
-  /** Written before the upstream is called, and again where the reservation has grown: the largest amount counts. */
+  /** Written before the upstream is called, and again if the reservation has grown: the largest amount counts. */
   | ({ readonly type: 'reserve'; readonly id: string; readonly amount: Nano } & ReservationRecord)
   /** The cost streamed so far: the charge of a reservation that is never settled. */
   | { readonly type: 'progress'; readonly id: string; readonly cost: Nano }
@@ -33,7 +33,7 @@ export interface Journal {
   /** Drops the records of ids that are in PostgreSQL or released. */
   done(ids: ReadonlyArray<string>): void;
   /**
-   * Deletes all records and takes no more. One that lacks records is worse than none: it would take back what was
+   * Deletes all records and takes no more. A journal that lacks records is worse than none: it would take back what was
    * charged for them.
    */
   discard(): void;

@@ -1,4 +1,4 @@
-// The books of accounts, in PostgreSQL: numbered batches, and one closing per account (LEDGER 2, 3, 8).
+// The ledger database of one instance, in PostgreSQL: numbered batches, and one closing per account (LEDGER 2, 3, 8).
 import type { AccountFigures, AccountRow } from './counter-store.ts';
 import type { LedgerQueries, LedgerRow } from './ledger-rows.ts';
 import type { Millis } from './money.ts';
@@ -7,15 +7,17 @@ import type { ScopeSpend, ScopeWindow } from './policy.ts';
 export interface Batch {
   readonly epoch: number;
   /**
-   * Batches are numbered from 1, and a number stands for the same entries for ever; `number` is that of the account's
-   * last answered call.
-   * Absent: entries of a process that is between two accounts, booked by their ids alone; only while the epoch is not
-   * open.
+   * The account of the batch. Batches are numbered from 1, and a number stands for the same rows for ever; `number` is
+   * that of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked by
+   * their ids alone; only while the epoch is not open.
    */
   readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
-  /** Closes the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not matter. */
+  /**
+   * Whether to close the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not
+   * matter.
+   */
   readonly isLast?: boolean | undefined;
-  /** The store's count of all calls, as last answered to the account. */
+  /** The store's count of all calls, as of the last reply to the account. */
   readonly calls: number;
   readonly rows: ReadonlyArray<LedgerRow>;
 }
@@ -29,13 +31,13 @@ export type BatchOutcome = 'booked' | 'closed' | 'epoch';
 export interface AccountClosing {
   readonly epoch: number;
   readonly account: string;
-  /** As frozen in the store. Absent: the store has none, so nothing is charged. */
+  /** The figures as frozen in the store. Absent: the store has none, so nothing is charged. */
   readonly figures: ReadonlyArray<AccountFigures> | undefined;
-  /** The number of its last call in the store. Absent: the store has none, or nobody needs to compare. */
+  /** The number of the last call in the store. Absent: the store has none, or it need not be compared. */
   readonly number?: number | undefined;
   /** The store's count of calls when it was frozen. */
   readonly calls: number;
-  /** Its counters may be absent in the store: only before the epoch is open, while nobody reads sums. */
+  /** Whether its counters may be absent in the store: only before the epoch is open, while no process reads sums. */
   readonly isRebuild?: boolean | undefined;
   /** The store's clock: the time of the charge, moved into the counter's window where that is over. */
   readonly at: Millis;
@@ -43,31 +45,31 @@ export interface AccountClosing {
 
 /** A charge made in an account's name: one counter of it. */
 export interface AccountCharge extends ScopeSpend {
-  /** The id of its `expired` entry. */
+  /** The id of the `expired` row. */
   readonly id: string;
 }
 
 /**
- * One instance's. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away: within 2 s, a booking within 5 s.
+ * The rows of one instance. Every call may be repeated. Throws `DatabaseUnreachable` if PostgreSQL is unreachable:
+ * within 2 s, a booking within 5 s.
  */
 export interface LedgerDatabase extends LedgerQueries {
   /**
-   * Sums as of `Reading`, with what lies in `entry_rejected`: a rejected entry counts as spent until a person decides
-   * (LEDGER 6).
+   * Reads sums as `LedgerQueries.sums` does, with the rows in the table `entry_rejected`: a rejected row counts as
+   * spent until a person decides (LEDGER 6).
    */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /**
-   * Books entries and their sums in one transaction, each (id, kind) once, and records the batch in the account's row:
+   * Books rows and their sums in one transaction, each (id, kind) once, and records the batch in the account's row:
    * only in its epoch and while the account is not closed. A batch that was booked before is done again without effect,
-   * and is still `booked` where the account was closed afterwards.
+   * and is still `booked` if the account was closed afterwards.
    */
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
-   * Closes an account, once: one `expired` entry per counter for risk and unbooked spend beyond the batches that
-   * PostgreSQL has. Closed before: changes nothing.
-   * Answers the row, and the entries of this closing: none where it was closed before. `epoch`: the closing is of
-   * another epoch, or came too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the
-   * store has gone back. Then nothing was done.
+   * Closes an account once: one `expired` row per counter for its risk and its unbooked spend beyond the batches that
+   * PostgreSQL has. Returns the account’s row, and the ledger rows of this closing: none if the account was closed
+   * before. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has
+   * a later call than `number`, so the store has gone back. In both cases nothing was done.
    */
   close(
     closing: AccountClosing,
@@ -76,11 +78,11 @@ export interface LedgerDatabase extends LedgerQueries {
     | { readonly outcome: 'epoch' }
     | { readonly outcome: 'behind' }
   >;
-  /** Rows of these accounts; unknown ones are left out. */
+  /** Reads the rows of these accounts; unknown accounts are left out. */
   rows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
   /**
-   * Charges made in the name of these accounts, and not corrected yet. Negative where unbooked corrections outweighed
-   * the rest.
+   * Reads charges that were made in the name of these accounts and are not corrected yet. Negative if unbooked
+   * corrections were larger than the rest.
    */
   charges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
 }

@@ -1,4 +1,4 @@
-// The books, in PostgreSQL: append-only entries, and a sum per scope and window in the same transaction (LEDGER 2).
+// Ledger rows, in PostgreSQL: append-only, with a sum per scope and window in the same transaction (LEDGER 2).
 import type { Millis, Nano } from './money.ts';
 import type { ScopeId, ScopeSpend, ScopeWindow } from './policy.ts';
 
@@ -17,9 +17,9 @@ export interface Tokens {
 export interface LedgerRow {
   readonly id: string;
   readonly kind: LedgerRowKind;
-  /** All scopes that pay, with or without a limit. */
+  /** All scopes that are charged, with or without a limit. */
   readonly scopeWindows: ReadonlyArray<ScopeWindow>;
-  /** The cost; never negative where a request settled it. */
+  /** The cost; never negative if a request settled it. */
   readonly cost: Nano;
   readonly tokens: Tokens;
   readonly model: string;
@@ -30,13 +30,13 @@ export interface LedgerRow {
   readonly settledAt: Millis;
 }
 
-/** An entry that PostgreSQL has. */
+/** A row that PostgreSQL has. */
 export type BookedLedgerRow = Pick<LedgerRow, 'kind' | 'cost'>;
 
 export interface LedgerQueries {
-  /** Sums of these scope windows, in order; a window without entries is 0n. */
+  /** Reads the sums of these scope windows, in order; a window without rows is 0n. */
   sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
-  /** The entries of these ids: kinds, sorted, with their costs. */
+  /** Reads the rows of these ids: kinds, sorted, with their costs. */
   bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<BookedLedgerRow>>>;
 }
 

@@ -1,4 +1,4 @@
-// The ledger of a gateway: hold before the upstream call, settle or release after it (LEDGER).
+// The ledger of a gateway: reserve before the upstream call, settle or release after it (LEDGER).
 import type { Result } from '../failure/result.ts';
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Millis, Nano } from './money.ts';
@@ -6,9 +6,11 @@ import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateLeft, RateLimit, WindowedRate } from './rates.ts';
 
 export interface ReservationParams {
-  /** The request's own UUIDv7, the id of its reservation, entry, log line and trace. Absent: the ledger makes one. */
+  /**
+   * The request's own UUIDv7, the id of its reservation, ledger row, log line and trace. Absent: the ledger makes one.
+   */
   readonly id?: string;
-  /** All scopes that pay: all or none. */
+  /** All scopes that are charged: all or none. */
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** The upper bound of the request's cost; 0n for a free model. */
   readonly amount: Nano;
@@ -31,15 +33,17 @@ export interface ReservationParams {
 /** The tightest limit of requests and of tokens per minute, and what is left of it. */
 export type RateView = { readonly [Kind in WindowedRate]?: RateLeft & { readonly limit: number } };
 
-/** Money held for a request. Only the ledger makes one. */
+/** Money that is reserved for a request. Only the ledger makes a reservation. */
 export interface Reservation {
   readonly id: string;
-  /** The amount held: less than asked when spend left less (the caller then clamps the output), more after `grow`. */
+  /**
+   * The reserved amount: less than requested if spend left less (the caller then limits the output), more after `grow`.
+   */
   readonly amount: Nano;
   readonly scopeWindows: ReadonlyArray<ScopeWindow>;
-  /** Index of the entry that was taken, where entries are limited. */
+  /** Index of the model entry that was chosen, if entries are limited. */
   readonly entry?: number;
-  /** Rates with this request counted; absent where nothing is limited. */
+  /** Rates with this request counted; absent if nothing is limited. */
   readonly rates?: RateView;
 }
 
@@ -53,7 +57,7 @@ export type ReservationRefusal =
       readonly resetAt: Millis;
       readonly rates?: RateView;
     }
-  /** Spend leaves enough, but requests in flight hold it. */
+  /** Spend leaves enough, but requests in flight have reserved it. */
   | { readonly reason: 'busy'; readonly scope: ScopePolicy; readonly rates?: RateView }
   /** A rate is exhausted. Without a scope, every model entry is full. */
   | {
@@ -64,7 +68,7 @@ export type ReservationRefusal =
       readonly retryIn: Millis;
       readonly rates: RateView;
     }
-  /** Store, database or journal is away. `why` is for the log. */
+  /** The store, the database or the journal is unreachable. `why` is for the log. */
   | { readonly reason: 'unavailable'; readonly why: string };
 
 export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' | 'identifier' | 'estimated'> {
@@ -74,51 +78,52 @@ export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' 
 
 export interface Ledger {
   /**
-   * Waits up to 1 s for live reservations. Whatever store and database do, `unavailable` comes 0.9 s after the request, 1.8 s
-   * where the store is rebuilt meanwhile or every question is answered, but slowly (decision 0027).
+   * Reserves money. Waits up to 1 s for live reservations. Whatever the store and the database do, `unavailable` comes
+   * 0.9 s after the request, or after 1.8 s if the store is rebuilt meanwhile or every call is answered, but slowly
+   * (decision 0027).
    */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
   /**
-   * Supplies the reply's cost so far, which is charged if this process dies. `known` is called when it is written down,
-   * not for every chunk. `lost` is called once when the lease may have ended, because store and process were apart for
-   * too long:
-   * other requests may hold the money, and nothing more may be spent from this reservation.
+   * Supplies the reply's cost so far, which is charged if this process dies. `costSoFar` is called when the cost is
+   * recorded, not for every chunk. `onAccountClosed` is called once if the lease may have ended, because store and
+   * process were apart for too long: other requests may have reserved the money, and nothing more may be spent from
+   * this reservation.
    */
-  trackStream(reserve: Reservation, knownSpend: () => Nano, lost?: () => void): void;
+  trackStream(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void;
   /**
-   * Settles once per hold; a repeat changes nothing. Durable in the journal (or booked) when it resolves: await it
-   * before the reply's last byte, and withhold that byte when it rejects. After `close` it rejects where the journal
-   * does not take it.
+   * Settles a reservation once; a repetition changes nothing. Durable in the journal (or booked) when it resolves:
+   * await it before the reply's last byte, and withhold that byte if it rejects. After `close` it rejects if the
+   * journal does not take the record.
    */
-  settle(reserve: Reservation, settlement: Settlement): Promise<void>;
+  settle(reservation: Reservation, settlement: Settlement): Promise<void>;
   /**
    * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is
    * repeated until the store has it. `called`: a provider was called in vain, so the request counts in rates.
    */
-  release(reserve: Reservation, how?: { readonly called: boolean }): Promise<void>;
+  release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
-   * Moves the reservation to a fallback entry. Refused where that entry is full; the reservation then stays where it was. The store
-   * is not called where neither entry is limited.
+   * Moves the reservation to a fallback entry. Refused if that entry is full; then the reservation does not change. The
+   * store is not called if neither entry is limited.
    */
-  move(reserve: Reservation, to: RateLimit | undefined): Promise<Result<void, ReservationRefusal>>;
+  move(reservation: Reservation, to: RateLimit | undefined): Promise<Result<void, ReservationRefusal>>;
   /**
-   * Makes the reservation larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in all of
-   * its scopes and in their windows, also those that are over, or not at all. The journal has it when this resolves.
-   * Never above a limit, and never queued for other requests' holds: where those leave too little, it is refused as
-   * soon as the store answers.
+   * Makes the reservation larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in
+   * all of its scopes and in their windows, also those that are over, or not at all. The journal has it when this
+   * resolves. Never above a limit, and never queued behind other requests' reservations: if those leave too little, it
+   * is refused as soon as the store replies.
    */
-  grow(reserve: Reservation, by: Nano): Promise<Result<void, ReservationRefusal>>;
+  grow(reservation: Reservation, by: Nano): Promise<Result<void, ReservationRefusal>>;
   /**
-   * The spend of each scope in its current window, without reservations; undefined for a scope without a budget. `waited`: as
-   * in `HoldRequest`.
+   * Reads the spend of each scope in its current window, without reservations; undefined for a scope without a budget.
+   * `waited`: as in `ReservationParams`.
    */
   spend(
     scopes: ReadonlyArray<ScopePolicy>,
     waited?: Millis,
   ): Promise<Result<ReadonlyArray<ScopeSpend | undefined>, ReservationRefusal>>;
   /**
-   * The same as this process knows it without a call: the store's last answer, and what has ended here since. Undefined
-   * also where it has not asked lately.
+   * Returns the same from memory, without a call: the store's last reply, and what has ended here since. Also undefined
+   * for a scope of which this process has no recent reply.
    */
   knownSpend(scopes: ReadonlyArray<ScopePolicy>): ReadonlyArray<ScopeSpend | undefined>;
   /** Books everything settled so far in PostgreSQL; throws when that fails. */

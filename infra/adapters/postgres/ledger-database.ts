@@ -1,4 +1,4 @@
-// The books of accounts: numbered batches of entries, and one closing per account (LEDGER 3, 8).
+// The ledger database: numbered batches of ledger rows, and one closing per account (LEDGER 3, 8).
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type {

@@ -1,4 +1,4 @@
-// The books of all instances: sums and entries, and where scopes have gone (LEDGER 2, 6).
+// The ledger rows of all instances: sums and rows, and where scopes have gone (LEDGER 2, 6).
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { createReading, inPortions } from './ledger-queries.ts';

@@ -105,7 +105,7 @@ test('a visit whose reservation grows is one more call, and is charged whole whe
   expect(ledgerRows.all()).toMatchObject([{ kind: 'expired', cost: 50n }]);
 });
 
-test('a visit whose request was released books nothing and leaves nothing', async () => {
+test('a ledger for one request, which was released, books nothing and leaves nothing', async () => {
   const { ledgerRows, ended, store, visit } = createVisits();
   const { ledger, reservation } = await visit();
   await ledger.release(reservation);

@@ -13,7 +13,7 @@ import { scopeWrite } from './registry.scenario.promises.ts';
 
 const timeIn = (id: string): Millis => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 
-/** `make` as in `describeAccountBooks`, which runs this too. */
+/** `make` as in `describeLedgerDatabase`, which runs this too. */
 export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): void {
   describe('a closing', () => {
     let under: LedgerDatabaseUnderTest;

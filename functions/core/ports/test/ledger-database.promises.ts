@@ -1,4 +1,4 @@
-// Promises of the books of accounts, in memory or in PostgreSQL: batches.
+// Promises of the ledger database, in memory or in PostgreSQL: batches.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Batch } from '../ledger-database.ts';
 import { describeClosings } from './ledger-database.closing.promises.ts';
@@ -9,9 +9,9 @@ import {
 } from './ledger-database.scenario.promises.ts';
 import { entryOf, scopeWindow } from './ledger-row.fixture.ts';
 
-/** `make` returns empty books of an instance without an epoch; it is called once per test. */
+/** `make` returns the empty ledger database of an instance without an epoch; it is called once per test. */
 export function describeLedgerDatabase(name: string, make: () => Promise<LedgerDatabaseUnderTest>): void {
-  describe(`the books of accounts in ${name}`, () => {
+  describe(`the ledger database in ${name}`, () => {
     let under: LedgerDatabaseUnderTest;
     let account: string;
     beforeEach(async () => {

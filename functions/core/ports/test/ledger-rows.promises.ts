@@ -16,7 +16,7 @@ import { scopeWrite } from './registry.scenario.promises.ts';
 
 /** `make` returns empty ledger rows; it is called once per test. */
 export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsUnderTest>): void {
-  describe(`the books in ${name}`, () => {
+  describe(`the ledger rows in ${name}`, () => {
     let under: LedgerRowsUnderTest;
     let ledgerRows: LedgerReader;
     beforeEach(async () => {

@@ -6,7 +6,7 @@ import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './ledger-ro
 import { type LedgerRowsUnderTest, ledgerRowsScenario, openLedgerRows } from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
-/** `make` as in `describeBooks`, which runs this too. */
+/** `make` as in `describeLedgerRows`, which runs this too. */
 export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void {
   describe('a recount', () => {
     let under: LedgerRowsUnderTest;
