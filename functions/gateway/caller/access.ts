@@ -86,10 +86,11 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
   }
 }
 
-/** The model names that this caller may use, each once, in the order of the instance. */
-export function modelsOf({ scopes }: Caller, snapshot: Snapshot): ReadonlyArray<string> {
-  const names = new Set(snapshot.models.map((entry) => entry.modelName));
-  return [...names].filter((name) => scopes.every((scope) => admits(scope, name)));
+/** The entries of the models that this caller may use, by model name, in the order of the instance. */
+export function modelsOf({ scopes }: Caller, { models }: Snapshot): ReadonlyMap<string, ReadonlyArray<SnapshotEntry>> {
+  const restrictions = scopes.filter((scope) => scope.models.length > 0).map((scope) => new Set(scope.models));
+  const admitted = models.filter(({ modelName }) => restrictions.every((names) => names.has(modelName)));
+  return Map.groupBy(admitted, ({ modelName }) => modelName);
 }
 
 function compile(

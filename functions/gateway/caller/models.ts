@@ -11,6 +11,8 @@ import type { Caller } from './authenticate.ts';
 
 type Entries = ReadonlyArray<SnapshotEntry>;
 
+const NO_MODELS: ReadonlyMap<string, Entries> = new Map();
+
 /** A model as a client of one API reads it, and a list of them. */
 interface Shape {
   toModel(id: string, entries: Entries): object;
@@ -25,17 +27,17 @@ export function createModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
     id?: string,
   ): Promise<Result<object, Failure>> {
     const snapshot = snapshots.current();
-    const names = snapshot === undefined ? [] : modelsOf(caller, snapshot);
-    const entriesOf = (name: string) => snapshot?.models.filter(({ modelName }) => modelName === name) ?? [];
+    const models = snapshot === undefined ? NO_MODELS : modelsOf(caller, snapshot);
     const { toModel, toList } = client.header('anthropic-version') === undefined ? openai : anthropic;
     if (id === undefined)
       return ok(
         toList(
-          names.map((name) => toModel(name, entriesOf(name))),
-          names,
+          [...models].map((model) => toModel(...model)),
+          [...models.keys()],
         ),
       );
-    return names.includes(id) ? ok(toModel(id, entriesOf(id))) : err({ code: 'model_not_found', model: id });
+    const entries = models.get(id);
+    return entries === undefined ? err({ code: 'model_not_found', model: id }) : ok(toModel(id, entries));
   };
 }
 

@@ -8,6 +8,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { RequestContext } from '../reply/respond.ts';
 import type { AttemptFailure } from '../upstream/attempt-failure.ts';
 import type { WireError } from '../wire/codec.ts';
+import { createKeyFields } from './key-fields.ts';
 
 /** The end of a reply. `failed`: the provider has ended its stream by an error. */
 export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
@@ -15,8 +16,9 @@ export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'time
 type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of all metrics of requests for one route. */
+/** Fields of keys, and labels of all metrics, of requests for one route. */
 interface RouteLabels {
+  readonly ofKey: (record: KeyRecord) => Readonly<Record<string, unknown>>;
   readonly ofModel: (model: string) => ModelLabels;
   readonly ofEntry: (identifier: string) => (outcome: string) => Labels;
 }
@@ -29,6 +31,7 @@ const MAX_CODE = 64;
 
 export function createRequestLogs(deps: Deps, route: string) {
   const labels: RouteLabels = {
+    ofKey: createKeyFields(),
     ofModel: kept((model) => labelsOfModel({ route, model })),
     ofEntry: kept((identifier) => kept((outcome) => ({ identifier, outcome }))),
   };
@@ -77,15 +80,8 @@ export class RequestLog {
     this.#fields = clientRequestId === undefined ? { requestId, route } : { requestId, route, clientRequestId };
   }
 
-  caller({ key, scopes }: KeyRecord): void {
-    const fields = this.#fields;
-    fields.alias = key.name;
-    fields.key = `${key.object.namespace}/${key.object.name}`;
-    // Names, tags and metadata that people gave the key and its user, to group log lines by.
-    const user = scopes.find(({ kind }) => kind === 'user');
-    if (user !== undefined) fields.user = user.alias ?? user.name;
-    if (key.tags !== undefined) fields.tags = key.tags;
-    if (key.metadata !== undefined) fields.metadata = key.metadata;
+  caller(record: KeyRecord): void {
+    Object.assign(this.#fields, this.#labels.ofKey(record));
   }
 
   /** The model, once it is known to be a model of the instance: it becomes a label, and labels must be few. */

@@ -267,6 +267,21 @@ describe('the log', () => {
     });
   });
 
+  test('has at most 4 KiB of what people wrote on the key in each line, and marks what is cut', async () => {
+    const tags = Array.from({ length: 64 }, (_, at) => `${at} ${'é'.repeat(120)}`);
+    const metadata = Object.fromEntries(tags.map((tag, at) => [`name-${at}`, tag]));
+    const shownBy = async (words: object) => {
+      const { chat, lines } = stage({ keys: { [KEY]: keyRecord(words) } });
+      await (await chat({ ...CHAT, model: 'other' })).text();
+      return lines.at(-1)?.fields ?? {};
+    };
+    const cut = await shownBy({ tags, metadata });
+    expect([cut.tags, cut.metadata, cut.labelsCut]).toEqual([tags.slice(0, 16), {}, true]);
+    expect(Buffer.byteLength(JSON.stringify(cut))).toBeLessThan(5 * 1024);
+    const whole = await shownBy({ tags: tags.slice(0, 3), metadata: { centre: '42' } });
+    expect([whole.tags, whole.metadata, whole.labelsCut]).toEqual([tags.slice(0, 3), { centre: '42' }, undefined]);
+  });
+
   test("says one line of a request, at its end, without its prompt, its key or the upstream's words", async () => {
     const { chat, lines, clock } = stage({
       script: (_, call) =>

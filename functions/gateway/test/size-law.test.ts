@@ -4,7 +4,7 @@ import { MAX_VALUES } from '#core/json/json-limits.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
 import { growthOf, MAX_GROWTH, type Prepare, ratioOf } from '../../../test/gateway/growth.ts';
-import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
+import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
 import { BARE, list, piecesOf, shapesOf } from '../../../test/gateway/request-shapes.ts';
 import { stage } from '../../../test/gateway/stage.ts';
@@ -17,6 +17,8 @@ import {
   type Replies,
 } from '../../../test/gateway/stream-shapes.ts';
 import { SSE } from '../../../test/gateway/upstream.ts';
+import type { Caller } from '../caller/authenticate.ts';
+import { createModels } from '../caller/models.ts';
 import { MAX_BODY } from '../request/memory-budget.ts';
 import { inConversation } from '../targets/affinity.ts';
 import { codecOf } from '../wire/api.ts';
@@ -266,6 +268,21 @@ test.each(['\\u0074', 'é'])(
     expect(await ratioOf(reading(escaped), reading(plain), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
   },
 );
+
+test('the list of models that ten lists restrict takes work in proportion to their length', async () => {
+  const prepare: Prepare = (size) => {
+    const names = list(size, (at) => `${'n'.repeat(240)}${String(at).padStart(4, '0')}`);
+    const snapshot = snapshotOf(names.map((name) => entry(name)));
+    const models = createModels({ snapshots: { current: () => snapshot } });
+    // Each has texts of its own, as from the database: the same ones are compared by their addresses.
+    const own = (): string[] => JSON.parse(JSON.stringify(names.toReversed()));
+    const caller = { scopes: list(10, () => scope('team', { models: own() })) } as unknown as Caller;
+    return async () => void (await models(caller, { header: () => undefined }));
+  };
+  const warmUp = prepare(64);
+  for (let time = 0; time < 50; time += 1) await warmUp();
+  expect(await growthOf(prepare, 64)).toBeLessThan(MAX_GROWTH);
+});
 
 /** A request that is answered by a stream of so many events. */
 function streamOf(
