@@ -86,7 +86,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     pattern: /\b(works?|serves?|served|counts?|exists?|may be|is|are|writes there) no more\b(?! than)/i,
     places: TEXT,
     use: 'no longer works',
-    pending: 6,
+    pending: 5,
   },
   { pattern: /\bbesides\b/i, places: TEXT, use: 'also' },
   { pattern: /\bthe (one|ones) before\b/i, places: TEXT, use: 'the previous …' },

@@ -15,7 +15,7 @@ export interface JournalOptions {
   /** The folder, created when missing. Throws `FolderInUse` while another process has it. */
   readonly folder: string;
   readonly log?: Log;
-  /** Failures that nobody is told of count in `gateway_operator_ledger_failures_total`. */
+  /** Failures that no caller gets count in `gateway_operator_ledger_failures_total`. */
   readonly metrics?: Pick<Metrics, 'add'>;
   readonly timer?: Timer;
   /** Bytes of finished records that are tolerated before a compaction. */
@@ -36,7 +36,7 @@ interface PageAppends {
 
 const SLACK = 4 * 1024 * 1024;
 const MAX_SEGMENTS = 8;
-/** A disk that does not answer holds a reply or a step of a stop no longer. */
+/** The time after which a reply or a step of a stop no longer waits for the disk. */
 const ANSWERS_WITHIN = 2000;
 const TIMER_SKEW = 50;
 
@@ -224,7 +224,7 @@ export function createJournal({
       }
     },
 
-    /** Whatever fails, all files are closed and the folder is released; then it rejects with what failed. */
+    /** Closes all files and releases the folder, whatever fails; then rejects with the errors. */
     async close() {
       if (closed) return;
       closed = true;

@@ -1,4 +1,4 @@
-// The lock of a journal folder: one process at a time, since two would book each other's holds.
+// The lock of a journal folder: one process at a time, since two would book each other's reservations.
 import { linkSync, readFileSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -72,7 +72,9 @@ function place(path: string, me: Owner): boolean {
   }
 }
 
-/** Replaces a dead owner's lock in one step. Of many concurrent starts only the one that reservations `next` may do so. */
+/**
+ * Replaces a dead owner's lock in one step. Of many concurrent starts, only the one that has created `next` may do so.
+ */
 function takeOver(path: string, me: Owner): boolean {
   const next = `${path}.next`;
   const other = readOwner(next);
@@ -94,7 +96,7 @@ function isAlive(owner: Owner, path: string): boolean {
   return start === '' || owner.start === '' || start === owner.start;
 }
 
-/** The owner; undefined without a lock, or where a crash left it half written. */
+/** The owner; undefined if there is no lock, or a crash left it half written. */
 function readOwner(path: string): Owner | undefined {
   try {
     const { pid, host, start, nonce }: Partial<Owner> = JSON.parse(readFileSync(path, 'utf8'));

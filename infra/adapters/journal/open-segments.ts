@@ -17,7 +17,7 @@ export const openFile = (path: string): Promise<SegmentFile> => open(path, 'a');
 export interface OpenSegment {
   readonly number: number;
   readonly file: SegmentFile;
-  /** Data of it would be taken by a power loss. */
+  /** Whether a power loss would lose data of the segment. */
   unsynced: boolean;
   /** A write failed half way: the next write starts with a line feed. */
   torn: boolean;
@@ -38,7 +38,7 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
   const opened = new Set<OpenSegment>();
   const retired = new Set<OpenSegment>();
   let running: Promise<void> | undefined;
-  /** Why they cannot be synced; logged once, not every second. */
+  /** The reason why segments cannot be synced; logged once, not every second. */
   let trouble: string | undefined;
   let cancel = (): void => undefined;
 
@@ -89,7 +89,10 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
 
   return {
     add: (segment: OpenSegment): void => void opened.add(segment),
-    /** Nothing more is written to it: the next pass closes it. `isCopied`: its data are on disk elsewhere. */
+    /**
+     * Retires a segment, to which nothing more is written: the next pass closes it. `isCopied`: its data are on disk
+     * elsewhere.
+     */
     retire(segment: OpenSegment, isCopied: boolean): void {
       if (isCopied) segment.unsynced = false;
       retired.add(segment);
@@ -101,7 +104,7 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
   };
 }
 
-/** Throws what failed, if anything did. */
+/** Throws the errors, if there are any. */
 function throwAll(results: ReadonlyArray<PromiseSettledResult<unknown>>): void {
   const errors = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
   if (errors.length > 0) throw errors.length === 1 ? errors[0] : new AggregateError(errors, '');

@@ -15,7 +15,7 @@ export function takeFolder(folder: string, log: Log | undefined) {
   const removeAll = (): void => {
     for (const name of readdirSync(folder)) if (isSegment(name)) rmSync(join(folder, name), { force: true });
   };
-  /** Looks at the lock. All files of a folder that was taken over belong to the other process. */
+  /** Whether the folder is still ours. All files of a folder that was taken over belong to the other process. */
   const isOurs = (): boolean => {
     if (thief !== undefined) return false;
     thief = lock.thief();
@@ -26,7 +26,7 @@ export function takeFolder(folder: string, log: Log | undefined) {
   };
   return {
     isOurs,
-    /** Why nothing is written any more; undefined: something is. */
+    /** The reason why nothing is written any more; undefined: there is none. */
     ended: (): string | undefined => ended,
     /** Called every second: shows other machines that the owner is alive. */
     keep(): void {
@@ -35,7 +35,7 @@ export function takeFolder(folder: string, log: Log | undefined) {
       if (isDiscarded) removeAll();
       lock.touch();
     },
-    /** Throws where the disk does not allow it. */
+    /** Discards the journal. Throws if the disk does not allow it. */
     discard(): void {
       if (!isOurs()) return;
       ended = `the journal in ${folder} was discarded`;
@@ -47,4 +47,4 @@ export function takeFolder(folder: string, log: Log | undefined) {
 }
 
 const TAKEN =
-  'another process has taken over the journal: this one writes there no more, and its replies wait for PostgreSQL; stop one of them, or give it another folder';
+  'another process has taken over the journal: this process no longer writes to it, and its replies wait for PostgreSQL; stop one of them, or give it another folder';

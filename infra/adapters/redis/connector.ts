@@ -1,4 +1,4 @@
-// Connections to a Redis: what may not pass never reaches the client library, and a server in cluster mode is refused.
+// Connections to a Redis: refused replies never reach the client library, and a server in cluster mode is refused.
 import { createConnection, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { AbstractConnector, RedisOptions } from 'ioredis';
@@ -8,7 +8,7 @@ import { createReplyGuard } from './reply-guard.ts';
 export interface ConnectorDependencies {
   /** Bytes of a reply. */
   readonly maxReply: number;
-  /** Hears why a connection was given up. */
+  /** Called with the reason why a connection was given up. */
   readonly refuse: (why: string) => void;
 }
 
@@ -39,7 +39,7 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
       return stream;
     }
 
-    /** Hears the reply to INFO before the connection is used; empty where the server forbids INFO. */
+    /** Checks the reply to INFO before the connection is used; it is empty if the server forbids INFO. */
     override check(info: unknown): boolean {
       const { redis_mode: mode, cluster_enabled: isEnabled } = (info ?? {}) as Readonly<Record<string, unknown>>;
       this.#guard.ready();
@@ -56,8 +56,8 @@ const MIN_PIECE = 512;
 type Method = (...of: unknown[]) => boolean;
 
 /**
- * Each write of the library is one command. Data that is refused ends the connection before anybody hears of it. Small
- * pieces of a reply are joined, because the library keeps each until all are there.
+ * Guards a stream: each write of the library is one command, and refused data ends the connection before the library
+ * gets it.
  */
 function guarded<S extends Socket>(stream: S, guard: ReturnType<typeof createReplyGuard>): S {
   const [emit, write] = [stream.emit.bind(stream) as Method, stream.write.bind(stream) as Method];

@@ -1,4 +1,4 @@
-// The accounts in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
+// The counter store in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
 import { createHash } from 'node:crypto';
 import type { AccountReply, AuditReport, CounterStore, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
@@ -13,8 +13,7 @@ import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
 export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 
 /**
- * Sends a script's text only where the server does not know it by its hash, for example after a restart: nothing was
- * done then.
+ * Sends a script's text only if the server does not know its hash, for example after a restart: nothing was done then.
  */
 export function createEvaluate(
   call: (command: 'eval' | 'evalsha', script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>,
@@ -35,7 +34,7 @@ export function createEvaluate(
 export interface RedisCounterStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
-  /** The work that asks: the last reply takes its memory. Absent: the store is the process's own. */
+  /** The work that uses the store: the last reply takes its memory. Absent: the store is the process's own. */
   readonly share?: MemoryShare | undefined;
 }
 
