@@ -16,7 +16,7 @@ import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts'
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
-import { checkSecret, type SecretData, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
+import { createSecretCheck, type SecretData, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
@@ -221,6 +221,7 @@ const SECRETS_AT_A_TIME = 4;
 async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: Ask) {
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
+  const check = createSecretCheck(spec, namespace);
   const found = new Map<string, SecretFindings>();
   const waiting = names.values();
   const work = async () => {
@@ -228,7 +229,7 @@ async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: 
       ask.signal.throwIfAborted();
       const secret = await findSecret(namespace, name, ask);
       const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
-      found.set(name, checkSecret(spec, namespace, name, secret && toReadSecret(data, true)));
+      found.set(name, check(name, secret && toReadSecret(data, true)));
     }
   };
   await Promise.all(Array.from({ length: SECRETS_AT_A_TIME }, work));

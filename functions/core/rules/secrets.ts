@@ -60,17 +60,25 @@ export interface SecretFindings {
   readonly entries: ReadonlyMap<number, ReadonlyArray<SecretFinding>>;
 }
 
-export function checkSecret(spec: Spec, namespace: string, name: string, secret: ReadSecret): SecretFindings {
-  const { databaseSecretRef: database, redisSecretRef: store, models } = spec;
-  const entries = models.flatMap(({ modelCredentials: ref, ...entry }, index) => {
-    if (ref?.nameRef !== name) return [];
-    return [[index, checkCredentials(ref, { ...entry, index }, namespace, secret)] as const];
-  });
-  return {
+/** Checks the Secrets of an instance by name, each in the time of what names it. */
+export function createSecretCheck(
+  { databaseSecretRef: database, redisSecretRef: store, models }: Spec,
+  namespace: string,
+) {
+  const entries = models.flatMap(({ modelCredentials: ref, ...entry }, index) =>
+    ref === undefined ? [] : [{ ...entry, index, ref }],
+  );
+  const bySecret = Map.groupBy(entries, ({ ref }) => ref.nameRef);
+  return (name: string, secret: ReadSecret): SecretFindings => ({
     database: database.nameRef === name ? checkDatabaseSecret(database, namespace, secret) : [],
     store: store.nameRef === name ? checkStoreSecret(store, namespace, secret) : [],
-    entries: new Map(entries),
-  };
+    entries: new Map(
+      (bySecret.get(name) ?? []).map(({ ref, ...entry }) => [
+        entry.index,
+        checkCredentials(ref, entry, namespace, secret),
+      ]),
+    ),
+  });
 }
 
 /** The Secret exists, with every key that the instance maps, and their values form an address. */

@@ -18,7 +18,7 @@ import { toProblem } from '#core/rules/finding.ts';
 import { noAddress, notPriced } from '#core/rules/instance.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import {
-  checkSecret,
+  createSecretCheck,
   type SecretData,
   type SecretFinding,
   type SecretFindings,
@@ -115,6 +115,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
   );
   const names = new Set([database.nameRef, store.nameRef, ...credentials]);
+  const check = createSecretCheck(spec, metadata.namespace);
   const read = async (name: string): Promise<[string, SecretResult]> => {
     try {
       const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
@@ -123,7 +124,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
       return [
         name,
         {
-          findings: checkSecret(spec, metadata.namespace, name, data && toReadSecret(data, false)),
+          findings: check(name, data && toReadSecret(data, false)),
           version: secret?.metadata.resourceVersion,
           ...(data && name === database.nameRef && { database: toDatabaseConnection(database, data) }),
           ...(data && name === store.nameRef && { store: toStoreConnection(store, data) }),
