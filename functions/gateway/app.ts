@@ -15,12 +15,13 @@ import { createHandle } from './handle.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './reply/respond.ts';
 import type { RequestMemory } from './request/admit.ts';
 import { createCountTokens } from './request/count-tokens.ts';
-import { createRoom, limitsIn } from './request/memory-budget.ts';
+import { createRoom, limitsIn, type Share } from './request/memory-budget.ts';
 import { createCooldowns } from './targets/cooldown.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
 import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/dialects/error-format.ts';
 import { toUsageReport } from './wire/messages/spend.ts';
+import { bytesIn } from './wire/prompt/prompt.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
@@ -81,6 +82,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
   };
 }
 
+const OVERLOADED: Failure = { code: 'overloaded' };
 /** Characters. The longest query of a provider's API has a tenth of them. */
 const MAX_QUERY = 1_024;
 const LONG_QUERY: Failure = {
@@ -135,22 +137,43 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
     return ok(toUsageReport(context.budget));
   }
 
-  function report(
-    read: (
-      caller: Caller,
-      client: HttpExchange,
-      path: string,
-      context: RequestContext,
-    ) => Promise<Result<unknown, Failure>>,
-  ): Route['answer'] {
+  /** A report keeps its room until the client has taken it. */
+  function report(read: ReadReport): Route['answer'] {
     return async (client, context, path) => {
-      const caller = await authenticate(client, context);
-      const answer = caller.ok ? await read(caller.value, client, path, context) : caller;
-      await budgetLeft.learn(context, answer.ok ? undefined : answer.failure);
-      if (answer.ok) sendJson(client, context, answer.value);
-      else refuse(client, answer.failure, context);
+      const share = memory.room.open();
+      try {
+        await sendReport(read, { client, context, path, share });
+        await client.drained();
+      } finally {
+        share.leave();
+      }
     };
   }
+
+  async function sendReport(read: ReadReport, { client, context, path, share }: ReportRequest): Promise<void> {
+    const caller = await authenticate(client, context);
+    if (caller.ok && !share.enter(caller.value.key.scopeId)) return void refuse(client, OVERLOADED, context);
+    const answer = caller.ok ? await read(caller.value, client, path, context) : caller;
+    await budgetLeft.learn(context, answer.ok ? undefined : answer.failure);
+    if (!answer.ok) return void refuse(client, answer.failure, context);
+    const json = JSON.stringify(answer.value);
+    if (share.take(bytesIn(json))) sendJson(client, context, json);
+    else refuse(client, OVERLOADED, context);
+  }
+}
+
+type ReadReport = (
+  caller: Caller,
+  client: HttpExchange,
+  path: string,
+  context: RequestContext,
+) => Promise<Result<unknown, Failure>>;
+
+interface ReportRequest {
+  readonly client: HttpExchange;
+  readonly context: RequestContext;
+  readonly path: string;
+  readonly share: Share;
 }
 
 /** Made when it is needed: on Workers a request needs one route. */

@@ -56,14 +56,11 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   }
 
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(
-    reservation: ReservedGrant,
-    { client, log, share }: ClientContext,
-  ): Promise<Result<void, Failure>> {
-    const targets = chooseTargets(reservation, log);
-    const exchange = targets.ok ? await callUpstream(targets.value, { client, log, share }) : targets;
-    if (exchange.ok) return reply(exchange.value, client, log);
-    await settle.unanswered(reservation, log);
+  async function spend(reservation: ReservedGrant, asking: ClientContext): Promise<Result<void, Failure>> {
+    const targets = chooseTargets(reservation, asking.log);
+    const exchange = targets.ok ? await callUpstream(targets.value, asking) : targets;
+    if (exchange.ok) return reply(exchange.value, asking);
+    await settle.unanswered(reservation, asking.log);
     return exchange;
   }
 }

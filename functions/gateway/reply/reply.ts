@@ -9,10 +9,11 @@ import type { Millis } from '#core/ports/money.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import type { createBudgetLeft } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
+import type { Share } from '../request/memory-budget.ts';
 import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
 import { Meter, settlementOfReply } from '../spend/meter.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
-import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
+import type { ClientContext, Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
 import { type FailedPiece, NOTHING, type Piece, type WireError } from '../wire/codec.ts';
 import { isOfRequest } from '../wire/streams/provider-error.ts';
 import { answerHeaders } from './respond.ts';
@@ -28,11 +29,14 @@ const LINGER = 1_000;
 interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
+  readonly share: Share;
   readonly meter: Meter;
   /** Why the stream ends, once that is known. */
   end: ReplyEnd | undefined;
   /** The error by which the provider has ended the stream. */
   failure: WireError | undefined;
+  /** Bytes of the last write that filled the client's connection. */
+  unread: number;
   /** Ends the wait for room in the client's connection. */
   wake: () => void;
   /** When the last bytes went out. */
@@ -48,10 +52,10 @@ export function createReply(
   budgetLeft: Pick<ReturnType<typeof createBudgetLeft>, 'look'>,
 ) {
   /** `err`: nothing has gone out, and the client gets this failure. */
-  return (exchange: Exchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> =>
-    exchange.type === 'stream' ? stream(exchange, client, log) : plain(exchange, client, log);
+  return (exchange: Exchange, asking: ClientContext): Promise<Result<void, Failure>> =>
+    exchange.type === 'stream' ? stream(exchange, asking) : plain(exchange, asking);
 
-  async function plain(exchange: PlainExchange, client: HttpExchange, log: RequestLog): Promise<Result<void, Failure>> {
+  async function plain(exchange: PlainExchange, { client, log }: ClientContext): Promise<Result<void, Failure>> {
     const { reservation, target, reply } = exchange;
     const settlement = settlementOfReply(reservation, target, reply);
     if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
@@ -64,12 +68,9 @@ export function createReply(
     return ok(undefined);
   }
 
-  async function stream(
-    exchange: StreamExchange,
-    client: HttpExchange,
-    log: RequestLog,
-  ): Promise<Result<void, Failure>> {
-    const running = open(exchange, client);
+  async function stream(exchange: StreamExchange, asking: ClientContext): Promise<Result<void, Failure>> {
+    const { client, log } = asking;
+    const running = open(exchange, asking);
     try {
       budgetLeft.look(log.context);
       client.begin(200, { ...headersOf(exchange, log), 'cache-control': 'no-cache' });
@@ -82,13 +83,14 @@ export function createReply(
     }
   }
 
-  function open(exchange: StreamExchange, client: HttpExchange): RunningStream {
+  function open(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
     const { reservation, target, deadline, format } = exchange;
     const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
-    const idle = { wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
+    const idle = { unread: 0, wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
     const running: RunningStream = {
       exchange,
       client,
+      share,
       meter,
       end: undefined,
       failure: undefined,
@@ -128,7 +130,7 @@ export function createReply(
 
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
   async function finish(running: RunningStream, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
-    const { exchange, client, meter, end = 'broken', failure } = running;
+    const { exchange, client, share, meter, end = 'broken', failure } = running;
     const { reservation, deadline } = exchange;
     const isWhole = end === 'complete' || end === 'failed';
     running.cancelLinger();
@@ -147,6 +149,8 @@ export function createReply(
     // Agents ask again without end where a body ends cleanly before its last event.
     else client.destroy([...last, ...failuresAt(end).map((failure) => meter.fail(failure))]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
+    keepRoom(running, lengthOf(last));
+    if (share.bytes > 0) await client.drained();
   }
 
   /** Ends a reply after our own error: its known cost is charged, unless it is charged already. */
@@ -185,7 +189,12 @@ async function pass(running: RunningStream, clock: Clock): Promise<ReadonlyArray
   // The first packet shows the client nothing, and the next may take long: the client gets the head now.
   if (passed === 'nothing') client.flush();
   while (typeof passed === 'string') {
-    if (passed === 'full') await roomIn(running);
+    if (passed === 'full') {
+      keepRoom(running, running.unread);
+      await roomIn(running);
+      // What ends a stream does not take its bytes.
+      if (running.end === undefined) running.share.give();
+    }
     passed = await passNext(running, clock);
   }
   return passed;
@@ -217,8 +226,22 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
   if (shown.length === 0) return 'nothing';
   const isFull = !running.client.write(shown);
   running.spokenAt = clock.now();
+  if (isFull) running.unread = lengthOf(shown);
   return isFull ? 'full' : 'some';
 }
+
+/**
+ * Takes room for long bytes that the client has not taken, because an event may repeat the whole request. A client for
+ * which there is none is cut off, and counts as one that has left.
+ */
+function keepRoom(running: RunningStream, bytes: number): void {
+  const { client, share } = running;
+  if (bytes <= LONG_TEXT || share.take(bytes)) return;
+  running.end ??= 'left';
+  client.destroy();
+}
+
+const lengthOf = (pieces: ReadonlyArray<Uint8Array>): number => pieces.reduce((sum, { length }) => sum + length, 0);
 
 function roomIn(running: RunningStream): Promise<void> {
   return new Promise((resolve) => {

@@ -78,9 +78,9 @@ function withBlockedMessage(message: string, { code }: Failure, { blockedMessage
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-export function sendJson(client: HttpExchange, context: RequestContext, body: unknown): void {
+export function sendJson(client: HttpExchange, context: RequestContext, json: string): void {
   client.begin(200, { ...JSON_TYPE, ...ownHeaders(context) });
-  client.end(JSON.stringify(body));
+  client.end(json);
 }
 
 export function sendText(client: HttpExchange, status: number, text: string): void {

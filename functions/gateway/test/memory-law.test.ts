@@ -2,6 +2,7 @@
 // after it has begun to answer?
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { ProcessMemory } from '#core/ports/platform.ts';
 import type { UpstreamResponse } from '#core/ports/serving.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { memory } from '../../../test/gateway/memory.ts';
@@ -34,13 +35,13 @@ const CHOSEN = PAIRS.filter(
  * A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. `repeated`:
  * values of the request in each event.
  */
-function open(pair: Pair, repeated = 0) {
+function open(pair: Pair, repeated = 0, memory?: ProcessMemory) {
   const { name, model } = pair;
   const names = ['apiKey', 'apiBase'];
   const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
   const begin = Promise.withResolvers<void>();
   const called = { requests: 0 };
-  const { deps } = stage({
+  const { deps, clock } = stage({
     snapshot: { ...snapshotOf([entry('gpt', { provider: name, model, credentials })]), storeResponses: true },
     keys: { [KEY]: keyRecord({ limit: '1000000000' }) },
     deps: {
@@ -52,10 +53,17 @@ function open(pair: Pair, repeated = 0) {
       },
       // A log that keeps its lines would keep the names in them.
       log: { info: () => {}, warn: () => {}, error: () => {} },
+      ...(memory && { memory }),
     },
   });
   const shared = createMemory(deps);
-  return { handle: createGateway(deps, shared), kept: shared.room.kept, called, begin: begin.resolve };
+  return {
+    handle: createGateway(deps, shared),
+    kept: shared.room.kept,
+    called,
+    begin: begin.resolve,
+    pass: clock.pass,
+  };
 }
 
 /** A stream that has begun, as the provider of this API begins it. */
@@ -129,6 +137,67 @@ test.each(CHOSEN.filter(({ api }) => api.hasOutput))(
     expect(((await memory()) - before) / REQUESTS).toBeLessThan(BESIDE);
   },
 );
+
+test('streams whose clients take nothing keep no more than the room, and the others are cut off', async () => {
+  const [pair] = CHOSEN.filter(({ api }) => api.name === 'responses');
+  if (pair === undefined) throw new Error('no pair here has responses');
+  const { handle, kept, begin, pass } = open(pair, 50_000, { limit: 128 * 2 ** 20, own: 2 ** 27 });
+  const [shape] = shapesOf(pair.api.name);
+  const sent = encoder.encode(shape?.body(10).replace(/^\{/, '{"stream":true,') ?? '');
+  const clients = Array.from({ length: 100 }, () => {
+    const taken = Promise.withResolvers<void>();
+    const client = { ...toExchange(pair.api.path, sent), write: () => false, drained: () => taken.promise };
+    return { ...client, isCut: false, take: taken.resolve };
+  });
+  for (const client of clients) {
+    client.destroy = (last = []) => {
+      // Bytes that go before wait for the client too.
+      if (last.length > 0) return;
+      client.isCut = true;
+      client.take();
+    };
+    void handle(client);
+  }
+  begin();
+  await settleDown();
+  const ofAll = kept();
+  // The deadline of the stream ends it, and its bytes still wait.
+  await pass(6_000);
+  await settleDown();
+  expect(kept()).toBe(ofAll);
+  const left = clients.filter(({ isCut }) => !isCut);
+  expect(left.length).toBeGreaterThan(10);
+  expect(kept()).toBeGreaterThan(left.length * 150_000);
+  expect(kept()).toBeLessThan(8 * 2 ** 20);
+  expect(left.length).toBeLessThan(60);
+  for (const { take } of left) take();
+  await settleDown();
+  expect(kept()).toBe(0);
+});
+
+test('reports that their clients do not take keep no more than the room, and others are refused', async () => {
+  const models = Array.from({ length: 512 }, (_, at) => `${at}`.padStart(256, 'm'));
+  const { deps } = stage({
+    keys: { [KEY]: keyRecord({ models }) },
+    deps: { memory: { limit: 128 * 2 ** 20, own: 2 ** 27 } },
+  });
+  const shared = createMemory(deps);
+  const handle = createGateway(deps, shared);
+  const statuses: number[] = [];
+  const taken = Promise.withResolvers<void>();
+  for (let request = 0; request < 100; request += 1) {
+    const begin = (status: number) => void statuses.push(status);
+    void handle({ ...toExchange('/key', encoder.encode('')), method: 'GET', begin, drained: () => taken.promise });
+  }
+  await settleDown();
+  expect(statuses).toHaveLength(100);
+  expect(shared.room.kept()).toBeGreaterThan(statuses.filter((status) => status === 200).length * 131_072);
+  expect(shared.room.kept()).toBeLessThan(8 * 2 ** 20);
+  expect(statuses).toContain(503);
+  taken.resolve();
+  await settleDown();
+  expect(shared.room.kept()).toBe(0);
+});
 
 async function expectRoom(pair: Pair, body: (size: number) => string): Promise<void> {
   const { api } = pair;

@@ -91,7 +91,7 @@ class WebExchange implements HttpExchange {
   drained(): Promise<void> {
     return new Promise((resolve) => {
       this.#onRoom = resolve;
-      if (this.#hasLeft || (this.#client?.desiredSize ?? 1) > 0) resolve();
+      if (this.#hasLeft || this.#hasEnded || (this.#client?.desiredSize ?? 1) > 0) resolve();
     });
   }
 
