@@ -152,7 +152,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
 
   async function sendReport(read: ReadReport, { client, context, path, share }: ReportRequest): Promise<void> {
     const caller = await authenticate(client, context);
-    if (caller.ok && !share.enter(caller.value.key.scopeId)) return void refuse(client, OVERLOADED, context);
+    if (caller.ok && !share.enter(caller.value.key)) return void refuse(client, OVERLOADED, context);
     const answer = caller.ok ? await read(caller.value, client, path, context) : caller;
     await budgetLeft.learn(context, answer.ok ? undefined : answer.failure);
     if (!answer.ok) return void refuse(client, answer.failure, context);

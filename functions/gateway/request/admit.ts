@@ -36,7 +36,7 @@ export function createAdmit(
     const first = await authenticate(client, log.context, { known: (record) => log.caller(record) });
     if (!first.ok) return first;
 
-    const body = await readBody({ client, share, key: first.value.key.scopeId });
+    const body = await readBody({ client, share, key: first.value.key });
     if (!body.ok) return body;
     // A client may take longer than that to send the body: then the key's policy is read again, and counts as it is
     // now.

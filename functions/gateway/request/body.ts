@@ -3,6 +3,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { type RoomLimits, roomOf, type Share } from './memory-budget.ts';
 
@@ -29,7 +30,7 @@ interface Sender {
   readonly client: HttpExchange;
   readonly share: Share;
   /** The key that the body counts for. */
-  readonly key: string;
+  readonly key: KeyPolicy;
 }
 
 export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'timer'>, { body: limit }: RoomLimits) {

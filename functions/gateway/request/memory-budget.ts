@@ -6,6 +6,7 @@ import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
 
 const MIB = 1024 * 1024;
 /** The largest body that any process accepts, and the largest reply. */
@@ -21,8 +22,11 @@ const WITH_TEXT = 3;
 /** A share up to this size takes the last eighth of the room, which larger ones leave free. */
 const SMALL = WITH_TEXT * LONG_TEXT;
 const FOR_SMALL = 1 / 8;
-/** Others always find room: a key has at most so many times the requests, and the bytes, that it leaves free. */
-const TO_FREE = 3;
+/**
+ * Others always find room: a key has at most three times the requests, and the bytes, that it leaves free; the keys of
+ * a namespace, which one person may have made, seven times.
+ */
+const TO_FREE = { key: 3, namespace: 7 };
 /**
  * Bodies above this size block other requests while they are read: a key may bring two of the largest, and then so many
  * bytes a second.
@@ -71,8 +75,9 @@ export function roomOf(bytes: number): number {
   return bytes <= LONG_TEXT ? WITH_TEXT * bytes : Math.max(bytes, SMALL);
 }
 
-/** The part of a key in the room. */
+/** The part of a key, or of a namespace, in the room. */
 interface KeyUse {
+  readonly toFree: number;
   requests: number;
   kept: number;
   /** Bytes of large bodies, less what the key may bring a second; and when that was counted. */
@@ -109,7 +114,8 @@ interface State {
 export class Share {
   readonly #state: State;
   #since: Millis = 0;
-  #key: KeyUse | undefined;
+  /** Of the key, and of its namespace. */
+  #uses: ReadonlyArray<KeyUse> = [];
   #bytes = 0;
 
   constructor(state: State) {
@@ -125,16 +131,21 @@ export class Share {
     return this.#bytes;
   }
 
-  /** Counts as a request of this key. False: the process serves as many as it can, or as it can of this key. */
-  enter(key: string): boolean {
+  /** Counts as a request of this key and namespace. False: the process serves as many as it can, or as it can of these. */
+  enter({ scopeId, object }: Pick<KeyPolicy, 'scopeId' | 'object'>): boolean {
     const { limits, clock, shares, keys } = this.#state;
     this.#since = clock.now();
-    const use = keys.get(key) ?? { requests: 0, kept: 0, large: 0, at: this.#since };
-    const isFree = () => use.requests < TO_FREE * (limits.requests - shares.size);
+    const useOf = (name: string, toFree: number) => {
+      const use = keys.get(name) ?? { toFree, requests: 0, kept: 0, large: 0, at: this.#since };
+      keys.set(name, use);
+      return use;
+    };
+    // No id of a key has a blank.
+    const uses = [useOf(scopeId, TO_FREE.key), useOf(`namespace ${object.namespace}`, TO_FREE.namespace)];
+    const isFree = () => uses.every(({ toFree, requests }) => requests < toFree * (limits.requests - shares.size));
     if (!isFree() && !(this.#forgetOld() && isFree())) return false;
-    use.requests += 1;
-    keys.set(key, use);
-    this.#key = use;
+    for (const use of uses) use.requests += 1;
+    this.#uses = uses;
     shares.add(this);
     return true;
   }
@@ -147,14 +158,14 @@ export class Share {
     if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
     this.#bytes += bytes;
     this.#state.kept += bytes;
-    if (this.#key !== undefined) this.#key.kept += bytes;
+    for (const use of this.#uses) use.kept += bytes;
     return true;
   }
 
   /** Counts a large body as work of its key. False: the key has brought too much of that lately. */
   work(bytes: number): boolean {
     const { clock } = this.#state;
-    const key = this.#key;
+    const [key] = this.#uses;
     if (key === undefined || bytes <= LARGE) return true;
     const now = clock.now();
     const large = Math.max(0, key.large - (Math.max(0, now - key.at) / 1000) * LARGE_PER_SECOND);
@@ -168,12 +179,12 @@ export class Share {
     const given = Math.min(bytes, this.#bytes);
     this.#bytes -= given;
     this.#state.kept -= given;
-    if (this.#key !== undefined) this.#key.kept -= given;
+    for (const use of this.#uses) use.kept -= given;
   }
 
   leave(): void {
     this.give();
-    if (this.#state.shares.delete(this) && this.#key !== undefined) this.#key.requests -= 1;
+    if (this.#state.shares.delete(this)) for (const use of this.#uses) use.requests -= 1;
   }
 
   #fits(bytes: number, of: 'mine' | 'all'): boolean {
@@ -181,7 +192,7 @@ export class Share {
     const free = limits.bytes - kept - bytes;
     if (of === 'all') return free >= 0;
     const left = this.#bytes + bytes <= SMALL ? free : free - limits.bytes * FOR_SMALL;
-    return left >= 0 && (this.#key?.kept ?? 0) + bytes <= TO_FREE * left;
+    return left >= 0 && this.#uses.every(({ toFree, kept }) => kept + bytes <= toFree * left);
   }
 
   /** Forgets shares whose requests the platform has ended without a word, as Workers do. True: there were some. */

@@ -13,18 +13,20 @@ const LIMITS: RoomLimits = {
   lasts: Number.POSITIVE_INFINITY,
 };
 
+const keyIn = (scopeId: string, namespace = `of ${scopeId}`) => ({ scopeId, object: { namespace, name: scopeId } });
+
 function open(limits: Partial<RoomLimits> = {}) {
   const time = createTime();
   const room = createRoom({ ...LIMITS, ...limits }, time);
   /** A request of the key that is served; absent: it is not. */
-  const enter = (key: string): Share | undefined => {
+  const enter = (key: string, namespace = `of ${key}`): Share | undefined => {
     const share = room.open();
-    return share.enter(key) ? share : undefined;
+    return share.enter(keyIn(key, namespace)) ? share : undefined;
   };
   /** MiB that so many requests of the key get, of one each. */
   const fill = (key: string, requests = 200): number => {
     const shares = Array.from({ length: requests }, () => room.open());
-    return shares.filter((share) => share.enter(key) && share.take(MIB)).length;
+    return shares.filter((share) => share.enter(keyIn(key)) && share.take(MIB)).length;
   };
   return { ...time, enter, fill };
 }
@@ -42,7 +44,7 @@ describe('room', () => {
     // The largest body and the largest reply, which is there twice while it is read, find room in an empty process.
     for (const size of [limits.body, 2 * limits.reply]) {
       const share = createRoom(limits, createTime()).open();
-      expect([share.enter('a'), share.take(size)]).toEqual([true, true]);
+      expect([share.enter(keyIn('a')), share.take(size)]).toEqual([true, true]);
     }
   });
 
@@ -125,6 +127,17 @@ describe('room', () => {
     expect([greedy, ...others].map((shares) => shares?.length)).toEqual([75, 19, 5, 1, 0]);
     for (const share of greedy?.slice(0, 40) ?? []) share?.leave();
     expect(enterAll('d')).toHaveLength(30);
+  });
+
+  test('is for so many requests, and so many bytes, of all keys of one namespace', () => {
+    const { enter } = open();
+    const keys = Array.from({ length: 200 }, (_, at) => enter(`key ${at % 10}`, 'greedy'));
+    const shares = keys.filter((share) => share !== undefined);
+    expect(shares).toHaveLength(88);
+    expect(shares.filter((share) => share.take(MIB))).toHaveLength(49);
+    expect(enter('other key', 'other')?.take(5 * MIB)).toBe(true);
+    for (const share of shares) share.leave();
+    expect(enter('key 0', 'greedy')?.take(30 * MIB)).toBe(true);
   });
 
   test('is forgotten where the platform ends requests without a word', () => {

@@ -166,7 +166,8 @@ describe('bodies that are sent at the same time', () => {
     const replies: Array<() => void> = [];
     const script = () => new Promise<WireReply>((resolve) => replies.push(() => resolve({ body: completion('x') })));
     const names = Array.from({ length: 128 }, (_, at) => keyValueOf(`of ${at}`));
-    const keys = Object.fromEntries([...names, KEY].map((key) => [key, keyRecord({ limit: '1000', scopeId: key })]));
+    const recordOf = (key: string) => keyRecord({ limit: '1000', scopeId: key, object: { namespace: key, name: 'k' } });
+    const keys = Object.fromEntries([...names, KEY].map((key) => [key, recordOf(key)]));
     const { app } = stage({ keys, script, deps: { memory: MEMORY } });
     const ask = (key = KEY) => {
       const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
