@@ -76,6 +76,8 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
     'a part with a long type': of((size) => ({ messages: [user([{ type: 'x_'.repeat(size * 10), text: '' }])] })),
     'parts in parts': (size) =>
       `"messages":[{"role":"user","content":${nested(size, '[{"type":"text","content":', '}]', '""')}}]`,
+    'single parts in single parts': (size) =>
+      `"messages":[{"role":"user","content":${nested(size, '{"type":"text","content":', '}', '""')}}]`,
     'arguments in arguments': of((size) => ({
       messages: [
         answer({ tool_calls: [{ ...called(0), function: { name: 'f', arguments: nested(size, '{"a":', '}', '1') } }] }),
@@ -117,6 +119,8 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
     'features in features': (size) => `"anthropic_beta":${nested(size * 20, '[', ']')}`,
     'results in results': (size) =>
       `"messages":[{"role":"user","content":${nested(size, '[{"type":"tool_result","tool_use_id":"c","content":', '}]', '""')}}]`,
+    'single results in single results': (size) =>
+      `"messages":[{"role":"user","content":[${nested(size, '{"type":"web_fetch_result","content":', '}', '""')}]}]`,
     'search results in search results': (size) =>
       `"messages":[{"role":"user","content":${nested(size, '[{"type":"search_result","content":', '}]', '[]')}}]`,
     'texts deep in search results': (size) => {
