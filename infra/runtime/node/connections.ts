@@ -26,9 +26,10 @@ export type Connections = ReturnType<typeof createConnections>;
 /**
  * Connections that are open. Where there are `max`, the one that has been without a request for longest is closed for
  * each new one: kept for the next request, silent, with half a head, or with half a TLS handshake. Where all have
- * requests, the new one is closed. So is one that asks for too much before it is answered.
+ * requests, the new one is closed, or the oldest with `closesOldest`: for a port whose answers are ready immediately, and
+ * whose clients may leave them unread. So is one that asks for too much before it is answered.
  */
-export function createConnections(max = Number.POSITIVE_INFINITY) {
+export function createConnections(max = Number.POSITIVE_INFINITY, closesOldest = false) {
   const open = new Set<Connection>();
   /** Those without a request, for the longest time first. */
   const idle = new Set<Connection>();
@@ -64,7 +65,8 @@ export function createConnections(max = Number.POSITIVE_INFINITY) {
 
   function enter(network: Socket): void {
     if (open.size >= max) {
-      const [longest] = idle;
+      const [oldest] = open;
+      const [longest = closesOldest ? oldest : undefined] = idle;
       if (longest === undefined) return void network.destroy();
       forget(longest);
       longest.network.destroy();

@@ -61,6 +61,7 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
       port: METRICS_PORT,
       host,
       maxConnections: SCRAPING,
+      closesOldest: true,
     });
     log.info('listening', { metrics: scraped.url, url: served.url });
     let stopping = false;

@@ -24,6 +24,8 @@ export interface ServeOptions extends ListenOptions {
    * bound.
    */
   readonly maxConnections?: number | undefined;
+  /** At that number a new connection closes the oldest, also while its request is under way. */
+  readonly closesOldest?: true;
   /** Milliseconds that a client has for the head of a request, from the moment at which it connects. */
   readonly headWithin?: number | undefined;
   /** Milliseconds that a client may take nothing of its reply. */
@@ -52,7 +54,7 @@ const HEAD_WITHIN = 10_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
 export async function serve(options: Handler & ServeOptions) {
-  const { port, host, tls, maxConnections, headWithin = HEAD_WITHIN, stalled, traces } = options;
+  const { port, host, tls, maxConnections, closesOldest, headWithin = HEAD_WITHIN, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const traced: RequestListener =
     traces === undefined
@@ -72,7 +74,7 @@ export async function serve(options: Handler & ServeOptions) {
   };
   // TLS ends at the ingress, where there is one: a cold start does without the module.
   const https = tls === undefined ? undefined : await import('node:https');
-  const connections = createConnections(maxConnections);
+  const connections = createConnections(maxConnections, closesOldest);
   const limits = {
     IncomingMessage: IncomingRequest,
     ServerResponse: connections.ServerResponse,

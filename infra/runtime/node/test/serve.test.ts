@@ -177,13 +177,13 @@ describe.each([
     return { socket, heard, isClosed: () => isClosed };
   };
   /** A server for two connections whose replies to `/wait` wait. */
-  const serveTwo = async () => {
+  const serveTwo = async (more: { readonly closesOldest?: true } = {}) => {
     const waiting: Array<() => void> = [];
     const fetch = ({ url }: Request) =>
       url.endsWith('/wait')
         ? new Promise<Response>((resolve) => waiting.push(() => resolve(hello())))
         : Promise.resolve(hello());
-    const server = await serve({ fetch, ...own, maxConnections: 2 });
+    const server = await serve({ fetch, ...own, maxConnections: 2, ...more });
     return { ...server, waiting };
   };
   const WAIT = HEAD.replace('/', '/wait');
@@ -204,6 +204,15 @@ describe.each([
     expect([await idle.heard, busy.isClosed()]).toEqual([heard, false]);
     waiting[0]?.();
     expect(await busy.heard).toBe(OK);
+    await close(0);
+  });
+
+  test('at the bound of a port of metrics, a new one closes the oldest, whose answer nobody takes', async () => {
+    const { port, waiting, close } = await serveTwo({ closesOldest: true });
+    const busy = [open(port, WAIT), open(port, WAIT)];
+    await expect.poll(() => waiting.length).toBe(2);
+    expect(await open(port, HEAD).heard).toBe(OK);
+    await expect.poll(() => busy.map(({ isClosed }) => isClosed())).toEqual([true, false]);
     await close(0);
   });
 
