@@ -127,7 +127,7 @@ describeUnless(missing, 'processes on one Redis', () => {
         isLast: false,
       });
       expect(reply).toMatchObject({
-        asks: [
+        replies: [
           { outcome: 'busy', counter: 0 },
           { outcome: 'reserved', amount: rest },
         ],

@@ -192,7 +192,7 @@ async function pass(running: RunningStream, clock: Clock): Promise<ReadonlyArray
     if (passed === 'full') {
       keepRoom(running, running.unread);
       await roomIn(running);
-      // What ends a stream does not take its bytes.
+      // An end of the stream leaves its bytes untaken.
       if (running.end === undefined) running.share.give();
     }
     passed = await passNext(running, clock);

@@ -151,7 +151,7 @@ test('a database without our schema yet is an outage that says who makes it', as
   for (const call of Object.values({ ...gatewayReads, claims: otherCalls.claims })) {
     const error = await outageOf(() => call(database));
     expect(error).toBeInstanceOf(SchemaMissing);
-    expect(error.message).toMatch(/no schema of ours yet/);
+    expect(error.message).toMatch(/no schema of the operator yet/);
   }
 });
 
