@@ -30,7 +30,7 @@ const NAMES: ReadonlyArray<Place> = ['identifier', 'file name'];
 export const WORDS: ReadonlyArray<ForbiddenWord> = [
   // Terms (LANGUAGE 2).
   { pattern: /\boutbox(es)?\b/i, places: EVERYWHERE, use: 'journal' },
-  { pattern: /\bsweep(s|ing)?\b/i, places: EVERYWHERE, use: 'resync; in pages "full reconciliation"', pending: 13 },
+  { pattern: /\bsweep(s|ing)?\b/i, places: EVERYWHERE, use: 'resync; in pages "full reconciliation"', pending: 12 },
   { pattern: /\bhint(s|ed)?\b/i, places: EVERYWHERE, use: 'trigger', pending: 1 },
   { pattern: /\bpayers?\b/i, places: EVERYWHERE, use: 'charged scope' },
   {
@@ -48,7 +48,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\bscenes?\b/i, places: EVERYWHERE, use: 'scenario', pending: 1 },
   { pattern: /\b(adversity|mood|storm)\b/i, places: EVERYWHERE, use: 'fault' },
   // Names of STYLE's table.
-  { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline', pending: 2 },
+  { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline', pending: 1 },
   { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay', pending: 1 },
   { pattern: /\bdearest\b/i, places: EVERYWHERE, use: 'maximum cost', pending: 5 },
   { pattern: /^(most|longest|least)\b/i, places: ['identifier'], use: 'max, min', pending: 164 },

@@ -72,7 +72,7 @@ test.each([
   ['UserOfOtherInstance', 'The user that this API key names is not of this gateway, so nobody would pay for it.'],
   ['TeamNotReady', 'A team that this API key or its user names is not ready, so nobody would pay for it.'],
   ['SomethingNew', 'This API key is blocked.'],
-])('a key that nobody blocked is told who is missing: %s', (missingOwner, message) => {
+])('the message for a key that nobody blocked names who is missing: %s', (missingOwner, message) => {
   expect(toReply({ code: 'key_blocked', kind: 'key', missingOwner }).error.message).toContain(message);
 });
 

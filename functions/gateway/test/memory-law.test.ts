@@ -32,7 +32,7 @@ const CHOSEN = PAIRS.filter(
 );
 
 /**
- * A gateway whose provider keeps nothing of what it is sent, and begins to stream when it is told to. `repeated`:
+ * A gateway whose provider keeps nothing of what it is sent, and begins to stream when the test says so. `repeated`:
  * values of the request in each event.
  */
 function open(pair: Pair, repeated = 0, memory?: ProcessMemory) {

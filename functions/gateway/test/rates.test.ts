@@ -209,7 +209,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toEqual(['one', 'two', 'one', 'one', 'one']);
   });
 
-  test('is asked for its room too when it stands in for one that has begun to cool down since the reservation', async () => {
+  test('is asked for its room too when it replaces one that has begun to cool down since the reservation', async () => {
     const script: World['script'] = (request) =>
       sentText(request).includes('"one"')
         ? { status: 429, headers: { 'retry-after': '20' }, body: '{}' }

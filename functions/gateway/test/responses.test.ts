@@ -222,7 +222,7 @@ describe('a request', () => {
     expect(await spent.json()).toMatchObject({ error: { type: 'usage_limit_reached', resets_at: expect.any(Number) } });
   });
 
-  test('for a WebSocket is told immediately that there is none', async () => {
+  test('for a WebSocket is refused immediately: there is none', async () => {
     const { app } = open();
     const upgrade = await app.request('/v1/responses', { headers: { upgrade: 'websocket' } });
     expect(await codeOf(upgrade)).toEqual([426, 'upgrade_not_supported']);

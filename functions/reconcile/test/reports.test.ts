@@ -80,7 +80,7 @@ describe('a budget', () => {
     expect((await harness.status(virtualKeys, 'chat')).budgets).toBeUndefined();
   });
 
-  test('of a user is told of too; a spend that uses it up immediately says only that', async () => {
+  test('of a user is reported too; a spend that uses it up immediately says only that', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }));
     await harness.resync();
     await harness.spend('alice@example.com', '13');

@@ -26,7 +26,7 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
     ({ stage, gateway }) => /^(new|asked|growing|ending)$/.test(stage) && gateway?.isDead === false,
   );
   // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by
-  // the audit of a sweep.
+  // the audit of all counters.
   if (course.struck.has('stop') && UNTOLD.some((fault) => course.struck.has(fault))) {
     void livingOf(course)
       ?.ledger.maintain()

@@ -1,5 +1,5 @@
-// The law of failures: whichever step of a ledger fails, once, the account continues, the money is right, and somebody
-// is told.
+// The law of failures: whichever step of a ledger fails, once, the account continues, the money is right, and
+// the log reports it.
 import { expect, test } from 'vitest';
 import type { MemoryFolder } from '#adapters/memory/journal.ts';
 import type { Reservation } from '../../ports/ledger.ts';

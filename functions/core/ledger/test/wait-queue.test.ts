@@ -180,7 +180,7 @@ describe('requests that wait for live reservations', () => {
     expect(results.flat()).toHaveLength(8);
   });
 
-  test('a request whose smallest useful amount is above its reservation is told of reservations, not of spend', async () => {
+  test('a request whose smallest useful amount is above its reservation is refused for reservations, not for spend', async () => {
     await ledger.settle(await scenario.take(ledger, 38n, key), settlementOf(38n));
     await scenario.take(ledger, 29n, key);
     const request = { ...requestOf(34n, key), minAmount: 63n };

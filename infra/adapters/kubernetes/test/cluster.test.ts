@@ -64,7 +64,7 @@ describe('an API server that is busy', () => {
     expect(seen).toHaveLength(2);
   });
 
-  test('is given up immediately where it names a time beyond our patience', async () => {
+  test('is given up immediately where it names a time beyond our deadline', async () => {
     replies = [json(429, {}, { 'retry-after': '30' })];
     await expect(inTime(get())).rejects.toThrow(
       'GET /api/v1/namespaces/a/configmaps/x: the API server is too busy (429)',

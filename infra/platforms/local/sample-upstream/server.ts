@@ -1,4 +1,4 @@
-// The sample upstream, which stands in for a provider on one machine: it streams, counts what it reports, and
+// The sample upstream, which replaces a provider on one machine: it streams, counts what it reports, and
 // misbehaves by its models' names.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
