@@ -176,6 +176,10 @@ export const NOTHING: Piece = {
   error: undefined,
 };
 
+/** The only answer of a stream, when it continues and when it ends. */
+export const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
+export const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
+
 /** A refusal: the provider's message and code. */
 export interface WireError {
   readonly message: string | undefined;

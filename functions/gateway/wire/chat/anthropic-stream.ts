@@ -1,5 +1,5 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
-import { member, parseJson, textOf } from '#core/json/json.ts';
+import { member, textOf } from '#core/json/json.ts';
 import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import {
   addUsage,
@@ -9,7 +9,7 @@ import {
   toUsage,
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
-import { dataOf, SseSplitter, toComment, toEvent } from '../streams/sse.ts';
+import { jsonOf, SseSplitter, toComment, toEvent } from '../streams/sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
 /** A tool call that is being streamed. */
@@ -35,8 +35,7 @@ export function createReader({ created }: ReplyMarks): StreamReader {
   };
 
   function read(bytes: Uint8Array): ReadonlyArray<Piece> {
-    const data = dataOf(bytes);
-    const event = data === undefined ? undefined : parseJson(data);
+    const event = jsonOf(bytes);
     switch (member(event, 'type')) {
       case 'message_start':
         return start(member(event, 'message'));

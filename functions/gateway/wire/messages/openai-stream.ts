@@ -2,14 +2,11 @@
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
-import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { BEGUN, FINISHED, NOTHING, type Piece, type StreamReader } from '../codec.ts';
 import { SseSplitter, toNamedEvent } from '../streams/sse.ts';
 import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts';
 
 type Event = readonly [type: string, more: object];
-
-const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
-const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
 
 export function createReader(): StreamReader {
   const splitter = new SseSplitter();

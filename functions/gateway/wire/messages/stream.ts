@@ -1,6 +1,6 @@
 // Streamed messages: each event passes as it is, and is read for content, counts, errors and the end.
-import { member, parseJson, textOf } from '#core/json/json.ts';
-import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { member, textOf } from '#core/json/json.ts';
+import { BEGUN, FINISHED, NOTHING, type Piece, type StreamReader } from '../codec.ts';
 import {
   addUsage,
   anthropicError,
@@ -9,10 +9,7 @@ import {
   toUsage,
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
-import { dataOf, SseSplitter, toNamedEvent } from '../streams/sse.ts';
-
-const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
-const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
+import { jsonOf, SseSplitter, toNamedEvent } from '../streams/sse.ts';
 
 export function createReader(): StreamReader {
   const splitter = new SseSplitter();
@@ -31,8 +28,7 @@ export function createReader(): StreamReader {
   };
 
   function read(bytes: Uint8Array): Piece {
-    const data = dataOf(bytes);
-    const event = data === undefined ? undefined : parseJson(data);
+    const event = jsonOf(bytes);
     switch (member(event, 'type')) {
       case 'message_start':
         counts = addUsage(counts, member(member(event, 'message'), 'usage'));

@@ -21,28 +21,23 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * The reply, or an event of it, with marks on these ids and on encrypted reasoning; the same bytes where it has
- * neither.
+ * An event with marks on its ids and on encrypted reasoning; the same bytes where it has neither. `event`: the bytes
+ * parsed; of a whole reply, `{"response"}`.
  */
-export function mark(
-  bytes: Uint8Array,
-  ids: ReadonlySet<string>,
-  { by, markId }: Pick<ReplyMarks, 'by' | 'markId'>,
-): Uint8Array {
+export function mark(bytes: Uint8Array, event: unknown, { by, markId }: Pick<ReplyMarks, 'by' | 'markId'>): Uint8Array {
   if (by === undefined && markId === undefined) return bytes;
   const text = decoder.decode(bytes);
   const sealed = by === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${by}"`);
-  const toMarked = (whole: string, name: string, id: string) =>
-    markId === undefined || !ids.has(id) ? whole : `${name}${markId(id)}"`;
-  const marked = markId === undefined ? sealed : sealed.replaceAll(IDS, toMarked);
+  const marked = markId === undefined ? sealed : withIds(sealed, idsIn(event), markId);
   return marked === text ? bytes : encoder.encode(marked);
 }
 
-/**
- * The ids in an event, or in `{"response"}` of a whole reply, by which later requests could refer to what the provider
- * keeps.
- */
-export function idsIn(event: unknown): ReadonlySet<string> {
+function withIds(text: string, ids: ReadonlySet<string>, markId: (id: string) => string): string {
+  return text.replaceAll(IDS, (whole, name: string, id: string) => (ids.has(id) ? `${name}${markId(id)}"` : whole));
+}
+
+/** The ids in an event by which later requests could refer to what the provider keeps. */
+function idsIn(event: unknown): ReadonlySet<string> {
   const response = member(event, 'response');
   const items = [member(event, 'item'), response, ...listOf(member(response, 'output'))];
   const ids = [

@@ -8,7 +8,7 @@ import { type NewValue, spliceBytes } from '../json/json-splice.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../streams/sse.ts';
-import { idsIn, mark } from './conversation-tag.ts';
+import { mark } from './conversation-tag.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING } from './unmetered.ts';
@@ -44,7 +44,7 @@ function readReply(received: Uint8Array, made: ReplyMarks): Reply | undefined {
   const sent = bytes === received ? whole : bytes;
   const output = member(reply, 'output');
   if (!Array.isArray(output)) return undefined;
-  const marked = mark(bytes, idsIn({ response: reply }), made);
+  const marked = mark(bytes, { response: reply }, made);
   const body = marked === bytes ? sent : marked;
   const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), media: 0 });
   return { body, usage: toUsage(reply), size };

@@ -1,24 +1,22 @@
 // Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
-import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
-import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
-import { dataOf, SseSplitter } from '../streams/sse.ts';
-import { idsIn, mark } from './conversation-tag.ts';
+import { jsonOf, SseSplitter } from '../streams/sse.ts';
+import { mark } from './conversation-tag.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
-const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
-const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
 export function createReader(made: ReplyMarks): StreamReader {
   const splitter = new SseSplitter();
   const written: OutputBytes = new Map();
   const read = (bytes: Uint8Array) => {
-    const event = eventIn(bytes);
-    const told = withoutSecretsIn(bytes, member(event, 'response'), made.redact);
-    return readEvent(mark(told, idsIn(event), made), written);
+    const event = jsonOf(bytes);
+    const shown = mark(withoutSecretsIn(bytes, member(event, 'response'), made.redact), event, made);
+    return readEvent(shown, shown === bytes ? event : jsonOf(shown), written);
   };
   return { push: (bytes) => splitter.push(bytes).flatMap(read), end: () => splitter.end().flatMap(read) };
 }
@@ -26,13 +24,7 @@ export function createReader(made: ReplyMarks): StreamReader {
 /** Bytes of output that events have shown, by item. */
 type OutputBytes = Map<unknown, number>;
 
-function eventIn(bytes: Uint8Array): unknown {
-  const data = dataOf(bytes);
-  return data === undefined ? undefined : parseJson(data);
-}
-
-function readEvent(bytes: Uint8Array, written: OutputBytes): ReadonlyArray<Piece> {
-  const event = eventIn(bytes);
+function readEvent(bytes: Uint8Array, event: unknown, written: OutputBytes): ReadonlyArray<Piece> {
   const type = textOf(member(event, 'type')) ?? '';
   switch (type) {
     case 'response.completed':

@@ -1,5 +1,6 @@
 // Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
 import { concat, Pieces } from '#core/json/bytes.ts';
+import { parseJson } from '#core/json/json.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
@@ -47,6 +48,12 @@ export function dataOf(event: Uint8Array): string | undefined {
     .filter((line) => line === 'data' || line.startsWith('data:'))
     .map((line) => line.slice(line.startsWith('data: ') ? 6 : 5));
   return lines.length === 0 ? undefined : lines.join('\n');
+}
+
+/** The `data` of an event parsed; undefined where it has none, or no JSON. */
+export function jsonOf(event: Uint8Array): unknown {
+  const data = dataOf(event);
+  return data === undefined ? undefined : parseJson(data);
 }
 
 /** Events keep their blank lines. A class, because one is made for each stream: methods are shared. */

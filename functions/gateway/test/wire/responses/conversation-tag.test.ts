@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../../../test/support/runs.ts';
 import { membersOf } from '../../../wire/json/json-splice.ts';
-import { idsIn, mark, unmark } from '../../../wire/responses/conversation-tag.ts';
+import { mark, unmark } from '../../../wire/responses/conversation-tag.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -34,7 +34,7 @@ test('what a client sends back is what the provider sent, and texts that look li
       ];
       const reply = { id, output, previous_response_id: null, metadata: { said } };
       const marked = JSON.parse(
-        decoder.decode(mark(encoder.encode(JSON.stringify(reply)), idsIn({ response: reply }), { by, markId })),
+        decoder.decode(mark(encoder.encode(JSON.stringify(reply)), { response: reply }, { by, markId })),
       );
       expect(marked).toEqual({
         ...reply,
@@ -63,10 +63,10 @@ test('what a client sends back is what the provider sent, and texts that look li
 test('ids that a reply only mentions are not marked, and without a mark for ids none is', () => {
   const reply = { id: 'resp_1', metadata: { id: 'a' }, output: [{ id: 'msg_1', annotations: [{ id: 'b' }] }] };
   const bytes = encoder.encode(JSON.stringify(reply));
-  const marked = decoder.decode(mark(bytes, idsIn({ response: reply }), { by: undefined, markId }));
+  const marked = decoder.decode(mark(bytes, { response: reply }, { by: undefined, markId }));
   expect(marked).toContain('"metadata":{"id":"a"}');
   expect(marked).toContain('"annotations":[{"id":"b"}]');
-  expect(mark(bytes, idsIn({ response: reply }), { by, markId: undefined })).toBe(bytes);
+  expect(mark(bytes, { response: reply }, { by, markId: undefined })).toBe(bytes);
 });
 
 test('a body without marks is left alone', () => {
