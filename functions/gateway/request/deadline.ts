@@ -5,13 +5,15 @@ import type { Timer } from '#core/ports/platform.ts';
 
 export type EndReason = 'timeout' | 'left';
 
+type Listener = (why: EndReason) => void;
+
 /** A class, because one is made for each request: methods are shared. */
 export class Deadline {
   /** Why the request has ended; undefined while it may continue. */
   ended: EndReason | undefined;
   readonly #timer: Timer;
   readonly #cancel: () => void;
-  #listener: ((why: EndReason) => void) | undefined;
+  readonly #listeners = new Set<Listener>();
 
   /** `client`: given where the request ends when the client leaves. */
   constructor(timer: Timer, total: Millis, client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined) {
@@ -21,18 +23,22 @@ export class Deadline {
     client?.onLeave(() => this.#end('left'));
   }
 
-  /** Calls this listener at the end, in place of an earlier one; immediately where the end has come. */
-  onEnd(listener: (why: EndReason) => void): void {
-    this.#listener = listener;
-    if (this.ended !== undefined) listener(this.ended);
+  /** Calls the listener at the end; immediately where the end has come. The result takes the listener away. */
+  onEnd(listener: Listener): () => void {
+    if (this.ended === undefined) this.#listeners.add(listener);
+    else listener(this.ended);
+    return () => this.#listeners.delete(listener);
   }
 
   /** Resolves after this time, or when the request ends. */
   sleep(millis: Millis): Promise<void> {
     return new Promise((resolve) => {
-      const wake = this.#timer(millis, resolve);
-      this.onEnd(() => {
-        wake();
+      const cancel = this.#timer(millis, () => {
+        forget();
+        resolve();
+      });
+      const forget = this.onEnd(() => {
+        cancel();
         resolve();
       });
     });
@@ -40,7 +46,7 @@ export class Deadline {
 
   /** No more timers: the request is over. */
   close(): void {
-    this.#listener = undefined;
+    this.#listeners.clear();
     this.#cancel();
   }
 
@@ -48,6 +54,6 @@ export class Deadline {
     if (this.ended !== undefined) return;
     this.ended = why;
     this.#cancel();
-    this.#listener?.(why);
+    for (const listener of this.#listeners) listener(why);
   }
 }

@@ -166,7 +166,7 @@ export function createCallUpstream(
     const stop = () => controller.abort();
     const { timeout } = target.entry;
     const cancel = timeout === undefined ? () => {} : deps.timer(timeout, stop);
-    deadline.onEnd(stop);
+    const forget = deadline.onEnd(stop);
     let isOpen = false;
     try {
       const { connect, firstByte, idle, total } = routing.timeouts;
@@ -198,6 +198,7 @@ export function createCallUpstream(
       return err(failureOf(error, controller.signal));
     } finally {
       cancel();
+      forget();
       // The connection is closed after every failure, because nothing reads on.
       if (!isOpen) {
         stop();
