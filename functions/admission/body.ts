@@ -1,8 +1,8 @@
 // Bodies of reviews: one large one at a time, a bound on the bytes of all others, and only reviews are parsed.
 
+import { untilAborted } from '#core/concurrency/timeout.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json/json-limits.ts';
-import { inTime } from './deadline.ts';
 
 /**
  * The API server sends the object twice on update, the stored one included. etcd takes 1.5 MiB, in the same JSON, so a
@@ -58,7 +58,7 @@ async function bodyOf(request: Request, size: number, signal: AbortSignal): Prom
   // was answered.
   const isSmall = size <= LARGE_BODY;
   const bytes = isSmall
-    ? new Uint8Array(await inTime(signal, request.arrayBuffer()))
+    ? new Uint8Array(await untilAborted(signal, request.arrayBuffer()))
     : await readPieces(request, size, signal);
   if (bytes === undefined || bytes.length > MAX_BODY) return TOO_LARGE;
   if (bytes.length === 0) return notAReview('the body is empty');

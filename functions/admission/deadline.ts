@@ -20,13 +20,3 @@ export function createDeadline(timer: Timer, timeout: string | undefined) {
   const controller = new AbortController();
   return { signal: controller.signal, stop: timer(toMillis(timeout), () => controller.abort(new Error(TOO_LATE))) };
 }
-
-/** The work's outcome. Rejects when the signal aborts first: no decision is made on half of the facts. */
-export function inTime<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const giveUp = () => reject(signal.reason);
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
-    work.then(resolve, reject);
-  });
-}

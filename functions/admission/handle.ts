@@ -1,12 +1,12 @@
 // One review, from its body to its answer: read it, decide with the facts, answer. Loaded with the first review.
 
+import { untilAborted } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ok } from '#core/failure/result.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { toSentences } from '#core/rules/finding.ts';
 import { type Body, createBodyReader } from './body.ts';
-import { inTime } from './deadline.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
 import { type Answer, type RequestHead, readReview, toReview, type Verb } from './review.ts';
@@ -83,7 +83,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   }
 
   async function check(request: RequestHead, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
-    const decision = await inTime(
+    const decision = await untilAborted(
       signal,
       decide(subject, { cluster, hash, user: subject.user, signal, secretPrefixes }),
     );

@@ -1,5 +1,6 @@
 // Doing a plan: objects concurrently, the actions of one object in their order. Each is caught once.
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { type ActContext, failed, type Handlers } from './act/context.ts';
@@ -7,7 +8,6 @@ import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';
 import { putSecret } from './act/secret.ts';
 import type { Action, Outcome, Result } from './action.ts';
-import { mapConcurrent } from './concurrent.ts';
 import { idOf } from './world.ts';
 
 /** Handlers by the name of their action, one for each. */

@@ -1,9 +1,9 @@
 // Reconcile as an HTTP function: an empty POST resyncs, a CloudEvent says where to look, `?dry-run=true` acts on
 // nothing.
 import { Hono } from 'hono';
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { readText } from './body.ts';
 import { beginCertificateCounters } from './certificates/renewal.ts';
-import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import { createMemory } from './memory.ts';
@@ -25,7 +25,10 @@ export function createReconcile(deps: ReconcileDeps): Hono {
   const memory = createMemory();
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const { triggers, resyncs } = deps.limits ?? PROCESS_LIMITS;
-  const [triggerQueue, resyncQueue] = [createQueue(triggers, MAX_WAITING), createQueue(resyncs, MAX_WAITING)];
+  const [triggerQueue, resyncQueue] = [
+    createFairLimiter(triggers, MAX_WAITING),
+    createFairLimiter(resyncs, MAX_WAITING),
+  ];
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;

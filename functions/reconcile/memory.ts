@@ -1,13 +1,13 @@
 // The memory of a process between runs: where databases and stores of instances last were, and which cluster this is.
 
 import { createLru, type Lru } from '#core/caches/lru.ts';
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
-import { createQueue } from './concurrent.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Path } from './world.ts';
 
@@ -34,7 +34,7 @@ export interface Memory {
   /** By the path of a part: when a resync began it last, and how long it took. */
   visits: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
   /** Triggers that list objects, or hold many. */
-  readonly loads: ReturnType<typeof createQueue>;
+  readonly loads: ReturnType<typeof createFairLimiter>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
   cluster?: string | undefined;
 }
@@ -42,7 +42,7 @@ export interface Memory {
 export const createMemory = (): Memory => ({
   instances: createLru(MAX_INSTANCES),
   visits: new Map(),
-  loads: createQueue(MAX_LOADS),
+  loads: createFairLimiter(MAX_LOADS),
 });
 
 /** The uid that names this cluster; undefined where that cannot be read. */

@@ -1,5 +1,7 @@
 // Observing: the world of one part of a run, and again what the run has touched.
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
+import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -7,7 +9,6 @@ import { toText } from '#core/rules/finding.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
-import { mapConcurrent, withTimeout } from './concurrent.ts';
 import type { Draft, Observation, ObserveContext } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
@@ -160,7 +161,12 @@ async function observeInstances(
     const path: Path = pathOf(object.metadata);
     const own = members.get(path) ?? [];
     try {
-      const { view, link } = await withTimeout(deps.timer, LONGEST, observeWithOrphans(context, object, own));
+      const { view, link } = await withTimeout(
+        deps.timer,
+        LONGEST,
+        'the instance',
+        observeWithOrphans(context, object, own),
+      );
       world.instances.set(path, view);
       if (link === undefined) links.delete(path);
       else links.set(path, link);

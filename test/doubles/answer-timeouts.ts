@@ -1,7 +1,7 @@
 // The timeouts that adapters of the ledger's ports have, for doubles whose answers may never come.
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
-import { withTimeout } from '../../functions/core/ledger/timeout.ts';
+import { withTimeout } from '../../functions/core/concurrency/timeout.ts';
 
 const TIMEOUT: Millis = 2000;
 const BOOKING_TIMEOUT: Millis = 5000;

@@ -11,7 +11,7 @@ const NODE = /^node:/;
 /** Folder → what its files may import; the first folder that matches a file decides. */
 const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
   { folder: 'crds/', may: [/^crds\//, /^zod$/] },
-  { folder: 'functions/core/', may: [/^functions\/core\//, /^crds\//, /^zod$/, /^lru-cache$/] },
+  { folder: 'functions/core/', may: [/^functions\/core\//, /^crds\//, /^zod$/, /^(lru-cache|p-limit)$/] },
   ...['admission', 'reconcile', 'gateway'].map((name) => ({
     folder: `functions/${name}/`,
     may: [new RegExp(`^functions/${name}/`), /^functions\/core\//, /^crds\//, /^zod$/],
@@ -20,7 +20,7 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
     folder: 'infra/adapters/',
     may: [
       /^infra\/adapters\//,
-      /^functions\/core\/(ports\/|failure\/error-text\.ts$|json\/(bytes|text)\.ts$)/,
+      /^functions\/core\/(ports\/|failure\/error-text\.ts$|json\/(bytes|text)\.ts$|concurrency\/)/,
       /^crds\//,
       NODE,
       LIBRARY,

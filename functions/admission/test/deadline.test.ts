@@ -1,6 +1,7 @@
 // How long may a review take?
 import { expect, test } from 'vitest';
-import { createDeadline, inTime, toMillis } from '../deadline.ts';
+import { untilAborted } from '#core/concurrency/timeout.ts';
+import { createDeadline, toMillis } from '../deadline.ts';
 
 test.each([
   ['5s', 4500],
@@ -24,8 +25,8 @@ test('what is not there in time is not waited for', async () => {
     ring = callback;
     return () => {};
   }, '5s');
-  expect(await inTime(signal, Promise.resolve('there'))).toBe('there');
-  const late = inTime(signal, new Promise(() => {}));
+  expect(await untilAborted(signal, Promise.resolve('there'))).toBe('there');
+  const late = untilAborted(signal, new Promise(() => {}));
   ring();
   await expect(late).rejects.toThrow('the review could not be answered in time');
 });

@@ -1,6 +1,7 @@
 // Reads of counters: absent counters get their PostgreSQL sums, since absent is not zero; and the spend of scopes
 // (LEDGER 6).
 
+import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
 import { spendWindow } from '../money/window.ts';
@@ -11,7 +12,7 @@ import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { pendingSpend } from './counters.ts';
 import { createRepeated } from './failures.ts';
-import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE, withTimeout } from './timeout.ts';
+import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE } from './timeout.ts';
 
 /**
  * Reads these sums in PostgreSQL and sets the counters that are absent. Throws if the store or the database does not

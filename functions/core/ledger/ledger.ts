@@ -1,6 +1,7 @@
 // The ledger of a gateway: money is reserved before a request and charged after it, in an account of its process
 // (LEDGER).
 
+import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
@@ -19,7 +20,7 @@ import { createMove } from './rates.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
 import { createSettlements } from './settlement.ts';
-import { TIMEOUT, withTimeout } from './timeout.ts';
+import { TIMEOUT } from './timeout.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */

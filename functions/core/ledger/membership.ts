@@ -1,6 +1,7 @@
 // Membership of a process in an epoch: its start, its way into an epoch and an account, and its heartbeat (LEDGER 3,
 // 6).
 
+import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonOf } from '../failure/error-text.ts';
 import { MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
@@ -21,7 +22,7 @@ import {
   forgetPreviousAccounts,
   recordStoreEpoch,
 } from './previous-accounts.ts';
-import { pause, TIMEOUT, withTimeout } from './timeout.ts';
+import { pause, TIMEOUT } from './timeout.ts';
 
 /** The time for which an epoch waits for processes that have not joined. */
 const JOIN_TIMEOUT: Millis = 1000;

@@ -1,4 +1,4 @@
-// Timeouts of promises, and pauses.
+// Timeouts of the ledger, and pauses between its attempts.
 import type { Millis } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 
@@ -11,24 +11,6 @@ export const REQUEST_DEADLINE: Millis = 900;
 export const MIN_WAIT: Millis = 500;
 /** The timeout of the store and of PostgreSQL while no request waits. */
 export const TIMEOUT: Millis = 2000;
-
-/**
- * The time after a timer fires in which replies that have already arrived are read: a process that was paused handles
- * its timers first.
- */
-const TIMER_SKEW: Millis = 50;
-
-/**
- * The promise's outcome, or an error that names `whom`. The promise itself continues; a late failure of it is ignored.
- */
-export function withTimeout<T>(timer: Timer, millis: Millis, whom: string, promise: Promise<T>): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    let cancel = timer(millis - TIMER_SKEW, () => {
-      cancel = timer(TIMER_SKEW, () => reject(new Error(`${whom} did not answer in ${millis} ms`)));
-    });
-    promise.then(resolve, reject).finally(() => cancel());
-  });
-}
 
 /** Pauses between attempts: each is twice the previous one. */
 export const FIRST_PAUSE: Millis = 50;

@@ -1,9 +1,10 @@
 // Key policies by hash, as PostgreSQL had them at most five seconds ago: a cache that is correct when empty (DESIGN 7).
 
 import { createLru } from '#core/caches/lru.ts';
+import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { REQUEST_DEADLINE, withTimeout } from '#core/ledger/timeout.ts';
+import { REQUEST_DEADLINE } from '#core/ledger/timeout.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -102,7 +103,7 @@ type Query = (hashes: ReadonlyArray<string>) => Promise<AnswerOf>;
 
 /**
  * Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for
- * very many delays nobody else.
+ * very many delays nobody else. No `Limiter` does this: it would give each question a query of its own.
  */
 function createLane(queries: number, query: Query) {
   let waiting = new Map<string, Question>();

@@ -1,4 +1,5 @@
 // Writes of objects: finalizers, statuses, events, snapshots, a user's key, and what runs a gateway.
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { eventName } from '#core/keys/object-names.ts';
 import { type KubeObject, RESOURCES, toFieldSelector, type WriteResult } from '#core/ports/cluster.ts';
@@ -13,7 +14,6 @@ import {
 } from '#crds/names/group.ts';
 import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
-import { mapConcurrent } from '../concurrent.ts';
 import { displayOf } from '../key/secret-shape.ts';
 import { statedIn } from '../workload/live-part.ts';
 import { PARTS } from '../workload/object-parts.ts';

@@ -1,5 +1,6 @@
 // The database of an instance: whether it answers in our schema, and what it holds of the instance.
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonAndCausesOf, reasonOf } from '#core/failure/error-text.ts';
 import {
   type DatabaseConnection,
@@ -11,7 +12,6 @@ import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
-import { mapConcurrent } from '../concurrent.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import type { Link } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';

@@ -1,5 +1,6 @@
 // An instance as it is: its Secrets, its database and store, its snapshot, and what runs its gateway.
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Result } from '#core/failure/result.ts';
 import { cutText } from '#core/json/text.ts';
@@ -27,7 +28,6 @@ import {
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
 import { isOwnedBy } from '#crds/names/object-meta.ts';
-import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { Link } from '../memory.ts';
 import { type LivePart, toLivePart } from '../workload/live-part.ts';

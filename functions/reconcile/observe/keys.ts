@@ -1,5 +1,6 @@
 // Keys with their Secrets. A run reads the Secrets that may have changed, and a share of the published ones (DESIGN 6).
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { rowOf } from '#core/conditions/reasons.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { bytesOf, decode } from '#core/json/base64.ts';
@@ -7,7 +8,6 @@ import { ownMember } from '#core/json/json.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { mapConcurrent } from '../concurrent.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { fingerprintOf } from '../key/secret-fingerprint.ts';

@@ -1,12 +1,12 @@
 // Rows whose objects are gone. Nothing counts as gone before a GET by name has said so: a list may be older than a row.
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
 import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
-import { mapConcurrent } from '../concurrent.ts';
 import { clusterOf, type Link } from '../memory.ts';
 import {
   aliasOf,

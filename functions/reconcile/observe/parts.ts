@@ -1,6 +1,6 @@
 // The parts of a run, which never wait for one another: instances with their members.
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { createQueue } from '../concurrent.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { type Collection, emptyCollection, type Referred } from './objects.ts';
@@ -33,7 +33,7 @@ export async function eachPart<T>(
   visit: (part: Part) => Promise<T>,
 ): Promise<{ readonly ends: ReadonlyArray<T>; readonly left: number }> {
   const parts = takeTurn(partition(all), limits.parts, Math.floor(now / MINUTE));
-  const [quick, others] = [createQueue(PLACES), createQueue(PLACES)];
+  const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
   const began = clock.now();
   const visits = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
   const lastOf = ({ path }: Part) => memory.visits.get(path) ?? { at: 0, took: QUICK };

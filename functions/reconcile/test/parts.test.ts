@@ -112,6 +112,7 @@ test('an instance that hangs for ever ends with its time, and is told as one tha
   await until(INSTANCES - 1);
   expect(late).toHaveLength(1);
   late[0]?.();
+  late[1]?.();
   expect((await resync).failed).toEqual({ Observe: 1 });
 });
 

@@ -1,4 +1,5 @@
 // Backends of one process: the databases and stores that instances name, each database opened once.
+import { createLimiter, type Limiter } from '#core/concurrency/limiter.ts';
 import type {
   Backends,
   DatabaseConnection,
@@ -10,7 +11,6 @@ import type {
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Database, DatabaseWithin } from '../postgres/database.ts';
-import { createLine } from '../process/line.ts';
 import { createMemoryBudget, type MemoryBudget, type MemoryShare } from './reply-memory.ts';
 
 /** Concurrent flushes to one database: half of its connections, so that no query waits for the stores of others. */
@@ -55,7 +55,7 @@ interface BackendsDependencies {
 
 interface Pool {
   readonly database: Database;
-  readonly inLine: ReturnType<typeof createLine>;
+  readonly limitFlushes: Limiter;
   readonly askedAt: Millis;
 }
 
@@ -81,8 +81,8 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
       probeStore: async (connection, instanceUid) =>
         connection.type === 'memory' ? { ok: true } : deps.probeShared(connection, instanceUid),
       flush: (instance, store, connection) => {
-        const { database, inLine } = pools.opened(connection);
-        return inLine(() =>
+        const { database, limitFlushes } = pools.opened(connection);
+        return limitFlushes(() =>
           withOwnShare(budget.share(entitled), share.signal, (own) =>
             deps.flush(instance, store, database.within(own), own),
           ),
@@ -128,8 +128,8 @@ function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock'
       const { host, port, username, password, dbname, sslmode, sslrootcert } = connection;
       const id = JSON.stringify([host, port, username, password, dbname, sslmode, sslrootcert]);
       const askedAt = clock.now();
-      const { database = openDatabase(connection), inLine = createLine(FLUSHES) } = open.get(id) ?? {};
-      const pool = { database, inLine, askedAt };
+      const { database = openDatabase(connection), limitFlushes = createLimiter(FLUSHES) } = open.get(id) ?? {};
+      const pool = { database, limitFlushes, askedAt };
       open.delete(id);
       open.set(id, pool);
       closeUnused(askedAt);

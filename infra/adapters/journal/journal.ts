@@ -1,6 +1,7 @@
 // The journal on disk: append-only files, one write a tick, fsync every second; finished records are compacted away
 // (LEDGER 6).
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
+import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
@@ -38,7 +39,6 @@ const SLACK = 4 * 1024 * 1024;
 const MAX_SEGMENTS = 8;
 /** The time after which a reply or a step of a stop no longer waits for the disk. */
 const ANSWERS_WITHIN = 2000;
-const TIMER_SKEW = 50;
 
 export function createJournal({
   folder,
@@ -57,6 +57,7 @@ export function createJournal({
   const segments = new Map<number, number>();
   /** Bytes of all segments. */
   let size = 0;
+  const inTime = <T>(work: Promise<T>) => withTimeout(timer, ANSWERS_WITHIN, `the disk of ${folder}`, work);
   const earlier = listSegments(folder);
   // The first append or the recovery reports it.
   earlier.catch(() => undefined);
@@ -84,9 +85,9 @@ export function createJournal({
   const activeSegment = async (): Promise<OpenSegment> => {
     assertOurs();
     if (active !== undefined) return active;
-    nextNumber ??= ((await within(timer, folder, earlier)).at(-1) ?? 0) + 1;
+    nextNumber ??= ((await inTime(earlier)).at(-1) ?? 0) + 1;
     const opening = open(segmentPath(folder, nextNumber));
-    const file = await within(timer, folder, opening).catch((error) => {
+    const file = await inTime(opening).catch((error) => {
       opening.then((late) => late.close()).catch(() => undefined);
       throw error;
     });
@@ -234,8 +235,8 @@ export function createJournal({
       steps.defer(async () => {
         if (recovered && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
       });
-      steps.defer(() => within(timer, folder, files.close()));
-      steps.defer(() => within(timer, folder, Promise.all([draining, compacting]).then(files.sync)));
+      steps.defer(() => inTime(files.close()));
+      steps.defer(() => inTime(Promise.all([draining, compacting]).then(files.sync)));
       await steps.disposeAsync();
     },
   };
@@ -245,18 +246,6 @@ const UNDELETED =
   'the discarded journal cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
 const DAMAGED =
   'the journal has damaged lines, which were skipped: a reservation without its settlement is charged at its size, a request without any line is not charged';
-
-/**
- * A process that was paused finds its timers first: answers that have arrived are read before the time counts as over.
- */
-function within<T>(timer: Timer, folder: string, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const refuse = (): void => late.reject(new Error(`the disk of ${folder} did not answer in time`));
-  let cancel = timer(ANSWERS_WITHIN, () => {
-    cancel = timer(TIMER_SKEW, refuse);
-  });
-  return Promise.race([work, late.promise]).finally(() => cancel());
-}
 
 const unrefTimer: Timer = (millis, callback) => {
   const timeout = setTimeout(callback, millis);

@@ -1,5 +1,6 @@
 // The Cluster port over HTTP, the same for Node and for Workers: only the transport differs.
 
+import { createLimiter } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import {
   type Cluster,
@@ -12,7 +13,6 @@ import {
 } from '#core/ports/cluster.ts';
 import { FIELD_MANAGER } from '#crds/names/group.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
-import { createLine } from '../process/line.ts';
 
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -76,10 +76,10 @@ const METADATA = METADATA_LIST.replace('List;', ';');
 /** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads = READS }: ClusterDeps): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
-  const inLine = createLine(maxReads);
+  const limitReads = createLimiter(maxReads);
   /** Reads and parses one after the other: the text of a response is kept no longer. */
   const read = <T>(draft: Omit<Draft, 'method'>, parse: (answer: Answer) => T): Promise<T> =>
-    inLine(async () => parse(await call({ method: 'GET', ...draft })));
+    limitReads(async () => parse(await call({ method: 'GET', ...draft })));
 
   async function write<T>(
     what: string,

@@ -4,7 +4,7 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import type { SharedStoreConnection, StoreHealth } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { createConnector } from './connector.ts';
-import { PROBE_TIMEOUT, probeUpstash, WRITE, withTimeout } from './probe-upstash.ts';
+import { inProbeTime, PROBE_TIMEOUT, probeUpstash, WRITE } from './probe-upstash.ts';
 import { MAX_REPLY } from './reply-guard.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
@@ -22,19 +22,20 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
   };
   const Connector = createConnector(AbstractConnector, { maxReply: MAX_REPLY, refuse });
   const redis = new Redis({ ...optionsOf(address), Connector, commandTimeout: PROBE_TIMEOUT, retryStrategy: null });
+  const probe = async (): Promise<StoreHealth> => {
+    await redis.connect();
+    await redis.ping();
+    const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));
+    if (policy !== undefined && policy !== 'noeviction') return evicts(store, policy);
+    await redis.eval(WRITE, 1, `{${instanceUid}}:probe`);
+    return { ok: true };
+  };
   let last: unknown;
   redis.on('error', (error) => {
     last = error;
   });
   try {
-    return await withTimeout(PROBE_TIMEOUT, async () => {
-      await redis.connect();
-      await redis.ping();
-      const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));
-      if (policy !== undefined && policy !== 'noeviction') return evicts(store, policy);
-      await redis.eval(WRITE, 1, `{${instanceUid}}:probe`);
-      return { ok: true };
-    });
+    return await inProbeTime(probe());
   } catch (error) {
     const said = refused ?? (last instanceof AnswerRefused ? last.message : undefined);
     const message = said === undefined ? `${store}: ${toAdvice(reasonOf(last ?? error))}` : `${store} ${said}`;

@@ -1,11 +1,12 @@
 // A run of the stack: options, state folder, start, sample, until the interrupt.
 import { rmSync } from 'node:fs';
+import { untilAborted } from '../../../functions/core/concurrency/timeout.ts';
 import { validateCluster } from './cluster/cluster.ts';
 import { HELP, readOptions } from './options.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
 import { runSample } from './sample/sample.ts';
 import { startStack } from './stack.ts';
-import { createProgress, type Start, unless } from './start.ts';
+import { createProgress, type Start } from './start.ts';
 import { openState, writeWhole } from './state/state.ts';
 
 /** Answers the exit code. */
@@ -37,13 +38,13 @@ async function serve(start: Start): Promise<never> {
   const stack = await startStack(start);
   const endpoints = state.path('endpoints.json');
   try {
-    const call = options.empty ? undefined : await unless(interrupted, runSample(stack, state, progress));
+    const call = options.empty ? undefined : await untilAborted(interrupted, runSample(stack, state, progress));
     // A call ends with a resync of its own.
-    if (call === undefined) await unless(interrupted, stack.resync());
+    if (call === undefined) await untilAborted(interrupted, stack.resync());
     writeWhole(endpoints, `${JSON.stringify(stack.endpoints, null, 2)}\n`);
     if (call !== undefined) progress.say(describeFirstCall(call));
     progress.say(describeReady(stack.endpoints, options));
-    return await unless(interrupted, new Promise<never>(() => undefined));
+    return await untilAborted(interrupted, new Promise<never>(() => undefined));
   } finally {
     rmSync(endpoints, { force: true });
     await stack.stop();

@@ -1,6 +1,7 @@
 // The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the
 // opposite one.
 import { appendFileSync } from 'node:fs';
+import { untilAborted } from '../../../functions/core/concurrency/timeout.ts';
 import { createCluster } from '../../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../../adapters/kubernetes/node.ts';
 import { createLog } from '../../adapters/telemetry/log.ts';
@@ -14,7 +15,7 @@ import { openDatabase } from './database/database.ts';
 import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
 import { createSampleUpstream } from './sample-upstream/server.ts';
-import { type Progress, type Start, type StartContext, unless } from './start.ts';
+import type { Progress, Start, StartContext } from './start.ts';
 import { gatewayPortOf, portOf } from './state/ports.ts';
 
 export type Stack = Awaited<ReturnType<typeof startStack>>;
@@ -36,7 +37,7 @@ export async function startStack({ options, state, progress, interrupted }: Star
   };
   const context: StartContext = { options, state, log, onStop };
   try {
-    return { ...(await unless(interrupted, start(context, { ...progress, step }))), stop };
+    return { ...(await untilAborted(interrupted, start(context, { ...progress, step }))), stop };
   } catch (error) {
     await stop();
     throw error;

@@ -17,22 +17,6 @@ export interface StartContext extends Pick<Start, 'options' | 'state'> {
   readonly onStop: (stop: () => Promise<unknown>) => void;
 }
 
-/**
- * The result, or a throw as soon as there is an interrupt: a step under way is left alone, its programs end with this
- * process.
- */
-export async function unless<T>(interrupted: AbortSignal, result: Promise<T>): Promise<T> {
-  interrupted.throwIfAborted();
-  const { promise, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(interrupted.reason);
-  interrupted.addEventListener('abort', onAbort, { once: true });
-  try {
-    return await Promise.race([result, promise]);
-  } finally {
-    interrupted.removeEventListener('abort', onAbort);
-  }
-}
-
 export type Progress = ReturnType<typeof createProgress>;
 
 /** One line per step, with the seconds since the start. */

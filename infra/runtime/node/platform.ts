@@ -2,8 +2,9 @@
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { createIds } from '#adapters/process/ids.ts';
+import { processTimer } from '#adapters/process/timer.ts';
 import type { Clock } from '#core/ports/clock.ts';
-import { type Hash, MAX_TIMER, type Mac, type ProcessMemory, type Random, type Timer } from '#core/ports/platform.ts';
+import type { Hash, Mac, ProcessMemory, Random } from '#core/ports/platform.ts';
 
 /** Bytes that a gateway takes while it does nothing: its code, Node's own and a full cache of policies. */
 const OWN = 128 * 1024 * 1024;
@@ -29,9 +30,5 @@ export function nodeDependencies() {
   const random: Random = (count) => crypto().randomBytes(count);
   const hash: Hash = (text) => crypto().hash('sha256', text, 'hex');
   const mac: Mac = (secret, text) => crypto().createHmac('sha256', secret).update(text).digest('hex');
-  const timer: Timer = (millis, callback) => {
-    const timeout = setTimeout(callback, Math.min(millis, MAX_TIMER));
-    return () => clearTimeout(timeout);
-  };
-  return { clock, random, ids: createIds({ clock, random }), hash, mac, timer };
+  return { clock, random, ids: createIds({ clock, random }), hash, mac, timer: processTimer };
 }

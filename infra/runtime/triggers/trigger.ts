@@ -1,7 +1,7 @@
 // Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while
 // something is under way.
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Trigger } from '../../../functions/admission/app.ts';
-import { createQueue } from '../../../functions/reconcile/concurrent.ts';
 
 /**
  * Milliseconds before each look. The API server stores the object only after our answer, and after that of other
@@ -37,7 +37,7 @@ interface PendingTrigger {
  * object that has one already begins that one anew.
  */
 export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
-  const queue = createQueue(MAX_SENT);
+  const queue = createFairLimiter(MAX_SENT);
   const ask = (trigger: Trigger, { namespace, traceparent }: PendingTrigger) =>
     queue.run(namespace, async () => {
       const answer = await deps.send(toEvent(deps, trigger, traceparent));

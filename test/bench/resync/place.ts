@@ -3,7 +3,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
-import { mapConcurrent } from '../../../functions/reconcile/concurrent.ts';
+import { mapConcurrent } from '../../../functions/core/concurrency/limiter.ts';
 import { customResourceDefinitions, resourceOf } from '../../../infra/packaging/manifests/apply.ts';
 import { startControlPlane } from '../../support/control-plane.ts';
 import { putInEtcd } from '../admission/etcd-keys.ts';

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { settleDown } from '../../../../test/gateway/time.ts';
 import type { Database } from '../../postgres/database.ts';
 import { createBackends } from '../backends.ts';
 
@@ -42,9 +43,11 @@ test('four instances of one database are flushed at a time, the others in order;
   const { backends, begun, ends } = underTest();
   const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(instance(uid), SHARED, at('one')));
   const other = backends.flush(instance('7'), SHARED, at('other'));
+  await settleDown();
   expect(begun).toEqual(['1', '2', '3', '4', '7']);
   ends.get('3')?.(new Error('the store is away'));
   await expect(flushes[2]).rejects.toThrow('the store is away');
+  await settleDown();
   expect(begun).toEqual(['1', '2', '3', '4', '7', '5']);
   for (const uid of ['1', '2', '4', '5', '7']) ends.get(uid)?.();
   await Promise.all([other, ...[0, 1, 3, 4].map((place) => flushes[place])]);

@@ -254,7 +254,7 @@ test('a disk that does not answer when a file is opened refuses the record: no r
   const refused = journal.append(reservationRecord('a')).catch(reasonAndCausesOf);
   await asked.promise;
   await advance(3 * SECOND);
-  expect(await refused).toContain('did not answer in time');
+  expect(await refused).toContain('did not answer in 2000 ms');
   // What is opened too late is closed.
   answered.resolve();
   await vi.waitFor(() => expect(disk.steps).toEqual(['open', 'close']));

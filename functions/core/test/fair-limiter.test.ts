@@ -1,9 +1,9 @@
-// A queue passes its places on, whatever becomes of the work, and no owner keeps the others waiting.
+// A fair limiter passes its places on, whatever becomes of the work, and no owner keeps the others waiting.
 import { expect, test } from 'vitest';
-import { createQueue } from '../concurrent.ts';
+import { createFairLimiter } from '../concurrency/fair-limiter.ts';
 
 test('a work that fails gives its place to the next, and its failure to who asked', async () => {
-  const { run } = createQueue(1);
+  const { run } = createFairLimiter(1);
   const failed = run('a', () => Promise.reject(new Error('no')));
   const next = run('a', async () => 'done');
   await expect(failed).rejects.toThrow('no');
@@ -12,7 +12,7 @@ test('a work that fails gives its place to the next, and its failure to who aske
 });
 
 test('an owner has a quarter of the places and of those that wait, however much it asks; free places go round', async () => {
-  const { run, isFull } = createQueue(8, 16);
+  const { run, isFull } = createFairLimiter(8, 16);
   const begun: string[] = [];
   const ends: Array<() => void> = [];
   const ask = (owner: string) =>

@@ -1,21 +1,5 @@
-// Work on many things at the same time, and the longest time that something may take.
-import type { Millis } from '#core/ports/money.ts';
-import type { Timer } from '#core/ports/platform.ts';
-
-/** Maps in order with at most `width` calls under way. Rejects with the first rejection. */
-export async function mapConcurrent<T, R>(
-  items: Iterable<T>,
-  visit: (item: T) => Promise<R>,
-  width = 32,
-): Promise<ReadonlyArray<R>> {
-  const waiting = [...items].entries();
-  const results: R[] = [];
-  const worker = async () => {
-    for (const [index, item] of waiting) results[index] = await visit(item);
-  };
-  await Promise.all(Array.from({ length: width }, worker));
-  return results;
-}
+// A limiter by count whose owners get fair shares. `p-limit` has one queue, in which an owner with many works would
+// keep the others waiting.
 
 /** The part of the places, and of the waiting works, that one owner may have. */
 const SHARE = 1 / 4;
@@ -24,7 +8,7 @@ const SHARE = 1 / 4;
  * Does works for their owners, with at most `places` under way. A free place goes to the owner with the fewest, and by
  * turns. `isFull`: `maxWaiting` works wait, or a share of them for this owner.
  */
-export function createQueue(places: number, maxWaiting = Number.POSITIVE_INFINITY) {
+export function createFairLimiter(places: number, maxWaiting = Number.POSITIVE_INFINITY) {
   const underWay = new Map<string, number>();
   const waiting = new Map<string, Array<() => void>>();
   let [free, waits] = [places, 0];
@@ -70,16 +54,4 @@ export function createQueue(places: number, maxWaiting = Number.POSITIVE_INFINIT
     }
   };
   return { isFull, run };
-}
-
-/** The answer of `work`, or an error when the time is over. */
-export async function withTimeout<T>(timer: Timer, limit: Millis, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const cancel = timer(limit, () => reject(new Error(`no answer within ${limit / 1000} s`)));
-  work.catch(() => undefined);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    cancel();
-  }
 }
