@@ -2,6 +2,7 @@
 
 import { untilAborted } from '#core/concurrency/timeout.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { fromUtf8 } from '#core/json/bytes.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json/json-limits.ts';
 
 /**
@@ -21,8 +22,6 @@ const MAX_SMALL_BYTES = 8 * 1024 * 1024;
 const HEAD = 1024;
 /** Room for a body that does not say how long it is. */
 const FIRST_PIECES = 64 * 1024;
-const UTF_8 = new TextDecoder();
-
 export type Body = Result<Uint8Array, NotAReview>;
 
 /** An HTTP status, and what is wrong with the envelope. */
@@ -69,7 +68,7 @@ async function bodyOf(request: Request, size: number, signal: AbortSignal): Prom
 
 /** Whether the first bytes are those of a map that names `AdmissionReview`. */
 function isLikeReview(bytes: Uint8Array): boolean {
-  const head = UTF_8.decode(bytes.subarray(0, HEAD));
+  const head = fromUtf8(bytes.subarray(0, HEAD));
   return /^\s*\{/.test(head) && head.includes('"AdmissionReview"');
 }
 

@@ -1,6 +1,7 @@
 // Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that
 // asks the cluster.
 
+import { listOf } from '#core/json/json.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
 import {
@@ -310,4 +311,3 @@ const isOf = (object: KubeObject, instance: InstanceName): boolean => {
 };
 const connectionOf = ({ spec }: KubeObject): InstanceName | undefined =>
   ConnectionRef.safeParse(isMap(spec) ? spec.connectionRef : undefined).data?.instanceRef;
-const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : []);

@@ -1,7 +1,7 @@
 // Bodies of requests to reconcile: short texts that arrive soon, or no more of them is read.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { Pieces } from '#core/json/bytes.ts';
+import { fromUtf8, Pieces } from '#core/json/bytes.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
 /** Bytes. An event names one object, in less than a kilobyte. */
@@ -18,8 +18,6 @@ export interface BodyFailure {
 const TOO_LARGE = err<BodyFailure>({ status: 413, error: `the body is larger than ${MAX_BODY} bytes` });
 const TOO_SLOW = err<BodyFailure>({ status: 408, error: `the body did not arrive within ${MAX_TIME / 1000} s` });
 const BROKEN = err<BodyFailure>({ status: 400, error: 'the body ended before it was complete' });
-const UTF_8 = new TextDecoder();
-
 export async function readText({ body }: Request, timer: Timer): Promise<Result<string, BodyFailure>> {
   const reader = body?.getReader();
   if (reader === undefined) return ok('');
@@ -38,7 +36,7 @@ export async function readText({ body }: Request, timer: Timer): Promise<Result<
       }
       pieces.add(piece.value);
     }
-    return isLate ? TOO_SLOW : ok(UTF_8.decode(pieces.take()));
+    return isLate ? TOO_SLOW : ok(fromUtf8(pieces.take()));
   } catch {
     return BROKEN;
   } finally {

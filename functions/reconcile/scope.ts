@@ -1,6 +1,7 @@
 // Where a request tells reconcile to look. An event says only "look here"; nothing else in it is believed.
 import * as z from 'zod';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { parseJson } from '#core/json/json.ts';
 import { instanceOfWorkload } from '#core/keys/object-names.ts';
 import { type KindName, kinds } from '#crds/kinds/kinds.ts';
 
@@ -33,7 +34,7 @@ export function toScope({ header, body }: CloudEventRequest): Result<Scope, stri
   const version = header('ce-specversion');
   if (version !== '1.0') return err(`ce-specversion: Invalid value: ${JSON.stringify(version ?? null)}: must be "1.0"`);
   if (type === PING) return ok({ look: 'everywhere' });
-  if (type === TRIGGER || API_SERVER.test(type)) return toReferred(parse(body));
+  if (type === TRIGGER || API_SERVER.test(type)) return toReferred(parseJson(body));
   const known = `${PING}, dev.knative.apiserver.ref.* or ${TRIGGER}`;
   return err(`ce-type: Invalid value: ${JSON.stringify(type)}: must be ${known}`);
 }
@@ -50,12 +51,4 @@ function toReferred(data: unknown): Result<Scope, string> {
   if (own === undefined && (served === undefined || !namespace)) return ok({ look: 'nowhere' });
   if (!namespace) return err(`the data of the CloudEvent names a ${kind} without a namespace`);
   return ok({ look: 'at', kind: own ?? 'GatewayInstance', namespace, name: served ?? name });
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@
 // check` runs it.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { listOf } from '#core/json/json.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { readDocuments } from '../packaging/manifests/apply.ts';
 import { fileOf, lastRelease } from './last-release.ts';
@@ -58,7 +59,6 @@ function compare(path: string, before: Schema, after: Schema): ReadonlyArray<str
 }
 
 const mapOf = (value: unknown): Schema => (isMap(value) ? value : {});
-const listOf = (value: unknown): ReadonlyArray<unknown> => (Array.isArray(value) ? value : []);
 
 /** A field without a list of values took any. */
 const goneOf = (before: unknown, values: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>

@@ -1,6 +1,7 @@
 // Base64 of UTF-8 text, as the data of Secrets has it.
+import { fromUtf8, toUtf8 } from './bytes.ts';
 
-export const decode = (base64: string): string => new TextDecoder().decode(bytesOf(base64));
+export const decode = (base64: string): string => fromUtf8(bytesOf(base64));
 
 export function bytesOf(base64: string): Uint8Array {
   const characters = atob(base64);
@@ -11,7 +12,7 @@ export function bytesOf(base64: string): Uint8Array {
 }
 
 export function encode(text: string): string {
-  const bytes = new TextEncoder().encode(text);
+  const bytes = toUtf8(text);
   let characters = '';
   // In pieces: a function takes so many arguments, and no more than some 100,000.
   for (let at = 0; at < bytes.length; at += PIECE) characters += String.fromCharCode(...bytes.subarray(at, at + PIECE));

@@ -1,4 +1,12 @@
-// Pieces of bytes, joined by what every platform has.
+// Bytes: texts in UTF-8, and pieces joined, by what every platform has.
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
+
+/** Without a byte order mark at its beginning, and with U+FFFD in place of bytes that are no UTF-8. */
+export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes);
 
 /** The pieces joined; a single one is not copied. */
 export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {

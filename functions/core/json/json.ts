@@ -21,7 +21,8 @@ export function member(of: unknown, name: string): unknown {
   return isObject(of) ? of[name] : undefined;
 }
 
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+/** A list, too. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 

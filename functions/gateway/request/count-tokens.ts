@@ -1,6 +1,7 @@
 // Counts of a prompt's tokens before it is sent: asked of the provider, else estimated. Free: no reservation, no rate.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { fromUtf8 } from '#core/json/bytes.ts';
 import { countIn, parseJson } from '#core/json/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -124,14 +125,12 @@ export function createCountTokens(deps: GatewayDeps, shared: AdmitShared, api: A
   }
 }
 
-const decoder = new TextDecoder();
-
 /** Replies of counts: any object with a number of input tokens. */
 function countingCodec({ streams: _, ...codec }: Codec): Codec {
   return {
     ...codec,
     readReply: (bytes) => {
-      const isCount = countIn(parseJson(decoder.decode(bytes)), 'input_tokens') !== undefined;
+      const isCount = countIn(parseJson(fromUtf8(bytes)), 'input_tokens') !== undefined;
       return isCount ? { body: bytes, usage: undefined, size: () => ({ outputBytes: 0, media: 0 }) } : undefined;
     },
   };

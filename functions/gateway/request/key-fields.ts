@@ -1,10 +1,9 @@
 // Fields of a key in its log lines: names, tags and metadata that people gave it and its user, to group lines by.
+import { toUtf8 } from '#core/json/bytes.ts';
 import type { KeyPolicy, KeyRecord } from '#core/ports/policy.ts';
 
 /** Bytes of a key's tags and metadata in a line, which every request has, also one that is refused. */
 const MAX_LABELS = 4 * 1024;
-
-const encoder = new TextEncoder();
 
 /** Made once for each record, and kept as long as that. */
 export function createKeyFields(): (record: KeyRecord) => Readonly<Record<string, unknown>> {
@@ -31,7 +30,7 @@ function toFields({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>>
 function labelsOf({ tags, metadata }: KeyPolicy): object {
   let left = MAX_LABELS;
   const fits = (texts: string | readonly string[]): boolean => {
-    left -= encoder.encode(JSON.stringify(texts)).length;
+    left -= toUtf8(JSON.stringify(texts)).length;
     return left >= 0;
   };
   const shown = {

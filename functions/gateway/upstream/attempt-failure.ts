@@ -3,6 +3,7 @@
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
+import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
@@ -90,11 +91,9 @@ function systemCodeOf({ cause }: UpstreamBroke): string | undefined {
   return typeof code === 'string' ? code.slice(0, 64) : undefined;
 }
 
-const decoder = new TextDecoder();
-
 /** A 2xx that carries no reply: one that ends too early, an error, or the page of a proxy, which took no request. */
 export function invalidReply(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
-  const text = decoder.decode(bytes).trim();
+  const text = fromUtf8(bytes).trim();
   const isCut = text === '' || (text.startsWith('{') && parseJson(text) === undefined);
   if (isCut) return { ...BROKEN, outputBytes: bytes.length, status };
   return { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'unclear', ...reported(status, error) };
@@ -113,7 +112,7 @@ export const unreadable = (code: 'overloaded' | 'upstream_error', outputBytes: n
 
 /** Whether these are the words of a provider, not of a proxy before it. */
 export function isOwnError(bytes: Uint8Array): boolean {
-  const error = member(parseJson(decoder.decode(bytes)), 'error');
+  const error = member(parseJson(fromUtf8(bytes)), 'error');
   return error !== undefined && error !== null;
 }
 

@@ -4,6 +4,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { parseJson } from '#core/json/json.ts';
 import { hasTooManyValues, LONG_TEXT } from '#core/json/json-limits.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
 import { type EncodedText, type Member, membersOf, type ObjectText } from './json/json-splice.ts';
 import { asksForHour, type HigherRates } from './prompt/higher-rates.ts';
 import type { Measure } from './prompt/prompt.ts';
@@ -115,7 +116,7 @@ export function readBody(bytes: Uint8Array): Result<Body, Failure> {
   if (hasTooManyValues(bytes)) return invalid(`The request body holds more than half a million values. Send fewer.`);
   const text = textIn(bytes);
   const members = parseJson(text);
-  if (!isRecord(members)) return invalid('The request body must be one JSON object in UTF-8.');
+  if (!isMap(members)) return invalid('The request body must be one JSON object in UTF-8.');
   const { model } = members;
   if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
   return ok({ sent: new SentBody(bytes, text), model, members, hourInCache: asksForHour(text) });
@@ -143,10 +144,6 @@ export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => 
     for (const { name } of members) if (!own.has(name) && folded.has(foldName(name))) lookalikes.add(name);
     return lookalikes;
   };
-}
-
-export function isRecord(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function isCount(value: unknown): value is number {

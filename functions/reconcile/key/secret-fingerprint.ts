@@ -1,4 +1,5 @@
 // The fingerprint of a Secret's data: whether it is as it should be, without keeping it.
+import { toUtf8 } from '#core/json/bytes.ts';
 
 /**
  * The same for the same keys and values, in any order: their number, and the sum of a 32-bit hash (FNV-1a) of each. The
@@ -9,14 +10,10 @@ export function fingerprintOf(data: Readonly<Record<string, string>>, toBytes: (
   let [count, sum] = [0, 0];
   for (const name in data) {
     count += 1;
-    sum = (sum + hashOf(toBytes(data[name] ?? ''), hashOf(utf8(`${name}\n`)))) >>> 0;
+    sum = (sum + hashOf(toBytes(data[name] ?? ''), hashOf(toUtf8(`${name}\n`)))) >>> 0;
   }
   return `${count} ${sum}`;
 }
-
-const encoder = new TextEncoder();
-
-export const utf8 = (text: string): Uint8Array => encoder.encode(text);
 
 function hashOf(bytes: Uint8Array, before = 0x811c9dc5): number {
   let hash = before;

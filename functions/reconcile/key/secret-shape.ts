@@ -1,5 +1,6 @@
 // The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
 import * as z from 'zod';
+import { toUtf8 } from '#core/json/bytes.ts';
 import { ownMember } from '#core/json/json.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
@@ -9,7 +10,7 @@ import { controllerOf, type OwnerReference } from '#crds/names/object-meta.ts';
 import type { SecretShape } from '../action.ts';
 import { sameJson } from '../json.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';
-import { fingerprintOf, utf8 } from './secret-fingerprint.ts';
+import { fingerprintOf } from './secret-fingerprint.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
 const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
@@ -168,7 +169,7 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
     labels: lacks(secret.labels, labels),
     annotations: lacks(secret.annotations, annotations),
     owners: !sameJson(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)),
-    data: fingerprintOf(wanted, utf8) !== secret.fingerprint,
+    data: fingerprintOf(wanted, toUtf8) !== secret.fingerprint,
   };
   return Object.entries(differs)
     .flatMap(([part, differ]) => (differ ? [part] : []))

@@ -3,6 +3,7 @@
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Result } from '#core/failure/result.ts';
+import { toUtf8 } from '#core/json/bytes.ts';
 import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
 import { compile } from '#core/models/compile-snapshot.ts';
@@ -242,7 +243,7 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
     .sort((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
     .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
   const isPushed = spec.workload.type !== 'External' || (await isInStore(deps, pathOf(metadata), text));
-  return { hash, name, text, bytes: new TextEncoder().encode(text).length, isPublished, isPushed, older };
+  return { hash, name, text, bytes: toUtf8(text).length, isPublished, isPushed, older };
 }
 
 /** A store that does not answer is written to: the failure of that is told. */

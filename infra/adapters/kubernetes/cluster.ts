@@ -2,6 +2,7 @@
 
 import { createLimiter } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
+import { textOf } from '#core/json/json.ts';
 import {
   type Cluster,
   ClusterError,
@@ -293,7 +294,6 @@ function readStatus(text: string) {
   try {
     const { kind, message, reason, details } = readMap(text);
     const causes = isMap(details) && Array.isArray(details.causes) ? details.causes.filter(isMap) : [];
-    const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined);
     return kind === 'Status' ? { message: textOf(message), reason: textOf(reason), causes } : undefined;
   } catch {
     return undefined;

@@ -1,8 +1,6 @@
 // An API server reached by its address and a bearer token, with nothing but fetch: what a Worker has.
-import { readBytes } from '#core/json/bytes.ts';
+import { fromUtf8, readBytes } from '#core/json/bytes.ts';
 import { type KubeTransport, MAX_RESPONSE, ResponseTooLarge, USER_AGENT } from './cluster.ts';
-
-const UTF_8 = new TextDecoder();
 
 export interface FetchTransportDeps {
   /** Address of the API server, `https://…`; its certificate must be one that the platform trusts. */
@@ -35,5 +33,5 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
 async function readText({ body }: Response): Promise<string> {
   const bytes = await readBytes(body, MAX_RESPONSE);
   if (bytes === undefined) throw new ResponseTooLarge();
-  return UTF_8.decode(bytes);
+  return fromUtf8(bytes);
 }

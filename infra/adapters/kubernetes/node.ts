@@ -2,7 +2,7 @@
 // undici takes as long to load as all the rest of a cold start.
 import { readFile } from 'node:fs/promises';
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
-import { Pieces } from '#core/json/bytes.ts';
+import { fromUtf8, Pieces } from '#core/json/bytes.ts';
 import {
   type KubeRequest,
   type KubeResponse,
@@ -30,8 +30,6 @@ const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** Milliseconds after which an idle connection is asked whether it is still there. */
 const PROBE_AFTER = 30_000;
 const MAX_CONNECTIONS = 32;
-const UTF_8 = new TextDecoder();
-
 /**
  * With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is
  * refused. `more`: headers of every request, to act as another user where the kubeconfig may (`kubectl --as`).
@@ -162,7 +160,7 @@ async function read(response: IncomingMessage): Promise<KubeResponse> {
     if (pieces.length > MAX_RESPONSE) throw new ResponseTooLarge();
   }
   const { statusCode = 0, headers } = response;
-  return { status: statusCode, retryAfter: headers['retry-after'], text: UTF_8.decode(pieces.take()) };
+  return { status: statusCode, retryAfter: headers['retry-after'], text: fromUtf8(pieces.take()) };
 }
 
 /** Lets what is open end, and keeps nothing after that. */

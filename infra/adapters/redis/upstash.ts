@@ -1,5 +1,6 @@
 // Upstash over HTTPS: one request per call, no open connection between calls (upstash.com/docs/redis/features/restapi).
-import { readBytes } from '#core/json/bytes.ts';
+import { fromUtf8, readBytes } from '#core/json/bytes.ts';
+import { isObject, member, parseJson } from '#core/json/json.ts';
 import { cutText } from '#core/json/text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
@@ -9,8 +10,6 @@ import type { RedisConnection, StoreDependencies } from './tcp.ts';
 
 /** Bytes that the values of a reply may take once they are parsed, beside its text: it is one text, or an error. */
 const MAX_VALUES = 4096;
-const UTF_8 = new TextDecoder();
-
 /** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
 
@@ -46,7 +45,7 @@ export function openUpstash(
 /** The body as text, as long as it is no longer than that; the rest is not received. */
 async function readText({ body }: Response, maxBytes: number): Promise<string> {
   const bytes = await readBytes(body, maxBytes);
-  if (bytes !== undefined) return UTF_8.decode(bytes);
+  if (bytes !== undefined) return fromUtf8(bytes);
   throw new AnswerRefused(
     `answers with more than ${maxBytes / 1024} KiB: check that the Secret names the right server`,
   );
@@ -56,17 +55,9 @@ async function readText({ body }: Response, maxBytes: number): Promise<string> {
 function resultOf(status: number, text: string): unknown {
   if (jsonBytes(text) > MAX_VALUES)
     throw new AnswerRefused('answers with what is no reply of Upstash: check that the Secret names the right server');
-  const body = parse(text);
-  if (body?.error !== undefined) throw new Error(cutText(String(body.error)));
-  if (status !== 200 || body === undefined) throw new Error(`unexpected answer with status ${status}`);
+  const body = parseJson(text);
+  const error = member(body, 'error');
+  if (error !== undefined) throw new Error(cutText(String(error)));
+  if (status !== 200 || !isObject(body)) throw new Error(`unexpected answer with status ${status}`);
   return body.result;
-}
-
-function parse(text: string): { readonly result?: unknown; readonly error?: unknown } | undefined {
-  try {
-    const body: unknown = JSON.parse(text);
-    return typeof body === 'object' && body !== null ? body : undefined;
-  } catch {
-    return undefined;
-  }
 }

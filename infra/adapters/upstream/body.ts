@@ -1,4 +1,5 @@
 // The body of a request to an upstream: a short one joined, a long one piece by piece.
+import { concat, toUtf8 } from '#core/json/bytes.ts';
 import type { UpstreamRequest } from '#core/ports/serving.ts';
 
 type Parts = UpstreamRequest['body'];
@@ -49,16 +50,8 @@ export function* piecesOf(parts: Parts): Generator<Uint8Array> {
   if (length > 0) yield Buffer.concat(short, length);
 }
 
-const encoder = new TextEncoder();
-
 /** The parts joined by what every platform has: workerd has Node's buffers only where it is told to. */
 export function toBytes(parts: Parts): Uint8Array<ArrayBuffer> {
-  const pieces = parts.map((part) => (typeof part === 'string' ? encoder.encode(part) : part));
-  const body = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    body.set(piece, at);
-    at += piece.length;
-  }
-  return body;
+  // Bytes of a request or an encoder are never in shared memory.
+  return concat(parts.map((part) => (typeof part === 'string' ? toUtf8(part) : part))) as Uint8Array<ArrayBuffer>;
 }

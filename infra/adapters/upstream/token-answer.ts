@@ -1,13 +1,11 @@
 // Answers of token services, which are short.
-import { readBytes } from '#core/json/bytes.ts';
+import { fromUtf8, readBytes } from '#core/json/bytes.ts';
 
 /** Bytes. A token has 2 KiB at most. */
 const MAX_ANSWER = 64 * 1024;
-const UTF_8 = new TextDecoder();
-
 /** The text of the answer. Rejects where it is longer than 64 KiB: the rest is not received. */
 export async function readAnswer({ body }: Response): Promise<string> {
   const bytes = await readBytes(body, MAX_ANSWER);
   if (bytes === undefined) throw new Error(`the answer of the token service is longer than ${MAX_ANSWER} bytes`);
-  return UTF_8.decode(bytes);
+  return fromUtf8(bytes);
 }

@@ -1,4 +1,5 @@
 // Bindings of the Workers, as docs/operations.md lists them.
+import { parseJson } from '#core/json/json.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { count, domains, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';
 import {
@@ -6,7 +7,6 @@ import {
   boundIfThere,
   matching,
   optional,
-  parsed,
   refuse,
   required,
   text,
@@ -78,7 +78,7 @@ const areCredentials = (json: unknown): json is Credentials =>
   isMap(json) &&
   Object.values(json).every((one) => isMap(one) && Object.values(one).every((value) => typeof value === 'string'));
 const toCredentials = (text: string): Credentials => {
-  const json: unknown = parsed(text) ?? refuse('is not JSON');
+  const json: unknown = parseJson(text) ?? refuse('is not JSON');
   return areCredentials(json) ? json : refuse('is not an object of Secrets with entries');
 };
 

@@ -1,8 +1,9 @@
 // Readers of the environment's texts, and the variables that functions read alike wherever they run.
+import { parseJson } from '#core/json/json.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { RELEASE_IMAGE } from './release.ts';
-import { converted, matching, oneOf, parsed, withDefault } from './variable.ts';
+import { converted, matching, oneOf, withDefault } from './variable.ts';
 
 export const port = converted(
   (text) => (/^[0-9]{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined),
@@ -59,7 +60,7 @@ export const months = converted(
 
 /** A JSON array of Kubernetes objects. */
 export const objects = converted((text) => {
-  const json: unknown = parsed(text);
+  const json: unknown = parseJson(text);
   return Array.isArray(json) && json.every(isObject) ? json : undefined;
 }, 'is not a JSON array of Kubernetes objects');
 const isObject = (json: unknown): json is KubeObject =>

@@ -50,15 +50,6 @@ export const converted =
   (given) =>
     convert(given) ?? refuse(problem);
 
-/** Undefined where the text is not JSON. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 export const matching = (pattern: RegExp, problem: string): Reader<string> =>
   converted((given) => (pattern.test(given) ? given : undefined), problem);
 

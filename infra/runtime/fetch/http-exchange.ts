@@ -1,5 +1,5 @@
 // An HTTP exchange of a fetch handler: the reply becomes a `Response`, whole or as a stream that is written to.
-import { concat, Pieces } from '#core/json/bytes.ts';
+import { concat, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -103,7 +103,7 @@ class WebExchange implements HttpExchange {
       return;
     }
     if (this.#hasLeft) return;
-    const bytes = typeof body === 'string' ? new TextEncoder().encode(body) : whole(body);
+    const bytes = typeof body === 'string' ? toUtf8(body) : whole(body);
     if (bytes.length > 0) this.#client.enqueue(bytes);
     this.#client.close();
   }

@@ -2,6 +2,7 @@
 // out.
 import type { Failure } from '#core/failure/failure.ts';
 import { ok, type Result } from '#core/failure/result.ts';
+import { fromUtf8 } from '#core/json/bytes.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { Codec } from '../codec.ts';
 import { membersFor } from '../dialects/anthropic-clouds.ts';
@@ -23,12 +24,10 @@ export const anthropic: Codec = {
     const kept = Object.entries(body.value).filter(([name]) => !cloud.drop.has(name));
     return toTranslatedCall(chat, to, ok({ ...cloud.set, ...Object.fromEntries(kept) }));
   },
-  readReply: (bytes, { created }) => toCompletion(parseJson(decoder.decode(bytes)), created),
-  readError: (bytes) => anthropicError(parseJson(decoder.decode(bytes))),
+  readReply: (bytes, { created }) => toCompletion(parseJson(fromUtf8(bytes)), created),
+  readError: (bytes) => anthropicError(parseJson(fromUtf8(bytes))),
   streams: { createReader, createEnd },
 };
-
-const decoder = new TextDecoder();
 
 /** Members that the gateway decides, whatever the client wrote. */
 interface GatewayMembers {

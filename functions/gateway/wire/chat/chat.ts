@@ -1,13 +1,14 @@
 // The chat completions API: the members of a request that are ours to know, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
 import type { Api } from '../api.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
 import { hasSound } from '../prompt/higher-rates.ts';
 import { type Measure, measure } from '../prompt/prompt.ts';
 import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { invalid, isAbsent, isCount, isRecord, type ModelRequest, readBody } from '../request.ts';
+import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, openai } from './openai.ts';
 
@@ -36,7 +37,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
-  if (!isAbsent(options) && !isRecord(options)) return invalid('"stream_options" must be an object.', 'stream_options');
+  if (!isAbsent(options) && !isMap(options)) return invalid('"stream_options" must be an object.', 'stream_options');
   if (!isAbsent(n) && !(isCount(n) && n <= MAX_ANSWERS)) {
     return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
   }
@@ -51,8 +52,8 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   return ok({
     ...sentBody,
     stream: stream === true,
-    streamOptions: isRecord(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
-    includeUsage: isRecord(options) && options.include_usage === true,
+    streamOptions: isMap(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
+    includeUsage: isMap(options) && options.include_usage === true,
     n: isCount(n) ? n : 1,
     limits: { max_completion_tokens: newer, max_tokens: older },
     limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),

@@ -1,9 +1,8 @@
 // OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
+import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf, toJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from '../codec.ts';
-
-const decoder = new TextDecoder();
 
 /** `path`: the path of the API behind the provider's address. */
 export function routeToOpenai(address: Address, path: string): Route {
@@ -15,7 +14,7 @@ export function routeToOpenai(address: Address, path: string): Route {
 
 /** The parsed reply, and its body as it passes through: as a text where that is equal. */
 export function readJson(bytes: Uint8Array): { readonly body: Reply['body']; readonly reply: unknown } {
-  const text = decoder.decode(bytes);
+  const text = fromUtf8(bytes);
   // A long text would take room in the engine's own memory until the client has taken the reply.
   const isText = bytes.length <= LONG_TEXT && isSame(text, bytes);
   return { body: isText ? text : bytes, reply: parseJson(text) };
@@ -27,7 +26,7 @@ function isSame(text: string, bytes: Uint8Array): boolean {
 }
 
 export function readError(bytes: Uint8Array): WireError {
-  return readOpenaiError(parseJson(decoder.decode(bytes)));
+  return readOpenaiError(parseJson(fromUtf8(bytes)));
 }
 
 /** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */

@@ -2,11 +2,10 @@
 // silently.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { toUtf8 } from '#core/json/bytes.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { type Call, type Recipient, toCall } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
-
-const encoder = new TextEncoder();
 
 /** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
 export type Refuse = (param: string, message: string) => void;
@@ -42,7 +41,7 @@ export function toTranslatedCall(
   try {
     const text = JSON.stringify(body.value);
     // A long text would fill the engine's own memory for as long as the provider takes it.
-    return ok(toCall(own, to, [text.length > LONG_TEXT ? encoder.encode(text) : text]));
+    return ok(toCall(own, to, [text.length > LONG_TEXT ? toUtf8(text) : text]));
   } catch {
     return err(TOO_DEEP);
   }

@@ -1,11 +1,11 @@
 // Credentials in a provider's words, however JSON spells them: clients never see one.
+import { toUtf8 } from '#core/json/bytes.ts';
 import { member } from '#core/json/json.ts';
 import type { Address } from '../codec.ts';
 
 /** Shorter values may be words of any text. */
 const MIN_SECRET = 8;
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** A provider's words without our credentials. */
@@ -22,7 +22,7 @@ export function withoutSecretsIn(bytes: Uint8Array, response: unknown, redact: (
   if ((member(response, 'error') ?? undefined) === undefined) return bytes;
   const text = decoder.decode(bytes);
   const told = redact(text);
-  return told === text ? bytes : encoder.encode(told);
+  return told === text ? bytes : toUtf8(told);
 }
 
 /** The secret, each letter as it is or escaped, also in JSON that is a text in JSON: more backslashes. */

@@ -1,6 +1,7 @@
 // Messages for providers that speak them: bytes pass through; the model is changed on the way in, and a limit lowered.
 
 import { ok } from '#core/failure/result.ts';
+import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
 import { bytesOfJson } from '../chat/output-size.ts';
 import type { Codec, Recipient, Reply } from '../codec.ts';
@@ -62,11 +63,9 @@ function sizeOf(block: unknown): number {
   return bytesIn(texts.join('')) + (input === undefined ? 0 : bytesOfJson(input));
 }
 
-const decoder = new TextDecoder();
-
 /** Clients decide by the provider's own words whether they ask again, and how: the whole body is kept. */
 function readError(bytes: Uint8Array): ReturnType<Codec['readError']> {
-  const text = decoder.decode(bytes);
+  const text = fromUtf8(bytes);
   const body = parseJson(text);
   const isWhole = member(body, 'type') === 'error';
   return { ...anthropicError(body), ...(isWhole ? { body: text } : {}) };

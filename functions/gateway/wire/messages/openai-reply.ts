@@ -1,9 +1,9 @@
 // Chat completions as messages: whole ones, and what streams share with them, stop reasons and counts of tokens.
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import { toUsage, type Usage } from '#core/money/usage.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
 import { sizeOf } from '../chat/output-size.ts';
 import type { Reply } from '../codec.ts';
-import { isRecord } from '../request.ts';
 
 const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
   ['stop', 'end_turn'],
@@ -77,6 +77,6 @@ function toToolUse(call: unknown, index: number): object {
     type: 'tool_use',
     id: textOf(member(call, 'id')) ?? `call_${index}`,
     name: textOf(member(called, 'name')) ?? '',
-    input: isRecord(input) ? input : {},
+    input: isMap(input) ? input : {},
   };
 }

@@ -1,5 +1,5 @@
 // Tokens of a prompt, as a maximum and as an estimate, without a tokenizer (LEDGER 9).
-import { listOf, member, textOf } from '#core/json/json.ts';
+import { isObject, listOf, member, textOf } from '#core/json/json.ts';
 import { addMedium, fileIn, isPicture, type Media, type Medium, NO_MEDIA, PICTURE, USUAL_MEDIA } from './media.ts';
 import { refersToFile } from './stored-state.ts';
 
@@ -109,8 +109,6 @@ function toPart(part: unknown): Part {
   const medium = isText ? undefined : fileIn(encoded);
   return { medium, bytes, inner, isStoredFile };
 }
-
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
 /** The growth from `1e20` to the 21 digits that JavaScript writes in its place. */
 const MAX_GROWTH = 18;

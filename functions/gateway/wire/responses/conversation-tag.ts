@@ -1,6 +1,7 @@
 // Marks on what only the account that made it can read: ids of responses and items, and encrypted reasoning. Clients
 // send both back.
 
+import { toUtf8 } from '#core/json/bytes.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { ReplyMarks } from '../codec.ts';
 import { elementsOf, type Member, membersOf, type ObjectText } from '../json/json-splice.ts';
@@ -17,7 +18,6 @@ const BOUND_LENGTH = LENGTH + 32;
 /** A body without these has no mark, however its letters are escaped. */
 const MAYBE_MARKED = /\.gw|\\u/;
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
@@ -29,7 +29,7 @@ export function mark(bytes: Uint8Array, event: unknown, { by, markId }: Pick<Rep
   const text = decoder.decode(bytes);
   const sealed = by === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${by}"`);
   const marked = markId === undefined ? sealed : withIds(sealed, idsIn(event), markId);
-  return marked === text ? bytes : encoder.encode(marked);
+  return marked === text ? bytes : toUtf8(marked);
 }
 
 function withIds(text: string, ids: ReadonlySet<string>, markId: (id: string) => string): string {
@@ -75,9 +75,7 @@ export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): Unt
     unmarked += text.slice(from, valueStart) + JSON.stringify(id);
     from = end;
   }
-  return by === undefined
-    ? undefined
-    : { bytes: encoder.encode(unmarked + text.slice(from)), by, ids: [...ids.values()] };
+  return by === undefined ? undefined : { bytes: toUtf8(unmarked + text.slice(from)), by, ids: [...ids.values()] };
 }
 
 /** The members of a request that may carry a mark, in the order of the text: others are the client's own. */

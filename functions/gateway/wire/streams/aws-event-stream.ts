@@ -1,5 +1,6 @@
 // AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
-import { concat, Pieces } from '#core/json/bytes.ts';
+import { bytesOf } from '#core/json/base64.ts';
+import { concat, fromUtf8, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import { toNamedEvent } from './sse.ts';
@@ -29,9 +30,6 @@ const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
   ['modelTimeoutException', 'timeout_error'],
   ['serviceUnavailableException', 'overloaded_error'],
 ]);
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 /** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
 export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -72,18 +70,16 @@ function toEvent(message: Uint8Array): Uint8Array {
     throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
   const payload = PRELUDE + view.getUint32(4);
   const headers = headersIn(message.subarray(PRELUDE, payload));
-  const body = parseJson(decoder.decode(message.subarray(payload, end)));
+  const body = parseJson(fromUtf8(message.subarray(payload, end)));
   const failed = headers.get(':exception-type') ?? headers.get(':error-code');
   if (failed !== undefined) {
     const why = textOf(member(body, 'message')) ?? headers.get(':error-message') ?? failed;
     return toNamedEvent('error', { error: { type: ERROR_TYPES.get(failed) ?? 'api_error', message: why } });
   }
-  const data = decoder.decode(fromBase64(textOf(member(body, 'bytes')) ?? ''));
+  const data = fromUtf8(bytesOf(textOf(member(body, 'bytes')) ?? ''));
   const type = textOf(member(parseJson(data), 'type'));
   // Messages without an event keep the connection alive.
-  return encoder.encode(
-    type === undefined ? ': \n\n' : `event: ${type}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`,
-  );
+  return toUtf8(type === undefined ? ': \n\n' : `event: ${type}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`);
 }
 
 /** Headers with a text, by name. */
@@ -97,7 +93,7 @@ function headersIn(bytes: Uint8Array): ReadonlyMap<string, string> {
     const start = fixed === undefined ? nameEnd + 3 : nameEnd + 1;
     const end = start + (fixed ?? view.getUint16(nameEnd + 1));
     if (fixed === undefined)
-      headers.set(decoder.decode(bytes.subarray(at + 1, nameEnd)), decoder.decode(bytes.subarray(start, end)));
+      headers.set(fromUtf8(bytes.subarray(at + 1, nameEnd)), fromUtf8(bytes.subarray(start, end)));
     at = end;
   }
   return headers;
@@ -105,10 +101,6 @@ function headersIn(bytes: Uint8Array): ReadonlyMap<string, string> {
 
 function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-}
-
-function fromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
 /** CRC-32 as in ISO 3309, by a table of the 256 bytes. */

@@ -1,5 +1,5 @@
 // Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
-import { concat, Pieces } from '#core/json/bytes.ts';
+import { concat, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import { parseJson } from '#core/json/json.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
@@ -13,7 +13,6 @@ const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))
 /** No end of an event, with what must stand before it, is longer by more than one character. */
 const MAX_TAIL = 4;
 
-const encoder = new TextEncoder();
 /** A byte order mark stays, so that an event reads the same wherever the packet that it came in began. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** A character for each byte: the engine searches text natively, and offsets in it are offsets in the bytes. */
@@ -21,17 +20,17 @@ export const latin1 = new TextDecoder('latin1');
 
 /** One event in bytes. */
 export function toEvent(data: string): Uint8Array {
-  return encoder.encode(`data: ${data}\n\n`);
+  return toUtf8(`data: ${data}\n\n`);
 }
 
 /** One event with its name, which is in its data as well. */
 export function toNamedEvent(type: string, more: object): Uint8Array {
-  return encoder.encode(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
+  return toUtf8(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
 }
 
 /** A comment: clients ignore the line, and the connection stays alive. */
 export function toComment(text: string): Uint8Array {
-  return encoder.encode(`: ${text}\n\n`);
+  return toUtf8(`: ${text}\n\n`);
 }
 
 /** The `data` lines of an event joined; undefined for a comment or an event without data. */

@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
 import { constants, createGzip } from 'node:zlib';
 import * as z from 'zod';
+import { parseJson } from '../../../../functions/core/json/json.ts';
 import { listen } from '../../../runtime/node/listen.ts';
 import { BEHAVIOURS } from './behaviours.ts';
 import { type Completion, type CompletionRequest, complete } from './completion.ts';
@@ -194,12 +195,4 @@ function sendJson(response: ServerResponse, status: number, body: object): void 
   const json = JSON.stringify(body);
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(json) });
   response.end(json);
-}
-
-function parseJson(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }
