@@ -20,7 +20,7 @@ const rules: ReadonlyArray<{ folder: string; may: ReadonlyArray<RegExp> }> = [
     folder: 'infra/adapters/',
     may: [
       /^infra\/adapters\//,
-      /^functions\/core\/(ports\/|failure\/error-text\.ts$|(json|concurrency)\/)/,
+      /^functions\/core\/(ports\/|failure\/error-text\.ts$|(caches|concurrency|json)\/)/,
       /^crds\//,
       NODE,
       LIBRARY,

@@ -43,7 +43,7 @@ type PolicyResult = Result<Answer, string>;
 
 /** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
 export const createPolicyMemory = () => ({
-  known: createLru<Answer>(MAX_KEPT, SIZES),
+  known: createLru<Answer>(MAX_KEPT, { sizes: SIZES }),
   unknown: createLru<Answer>(MAX_KEPT),
 });
 

@@ -1,5 +1,6 @@
 // Signed requests to providers: SigV4 of AWS, and access tokens of Google for a service account (RFC 7523).
 import { createHash } from 'node:crypto';
+import { createLru, type Lru } from '#core/caches/lru.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import {
   type Signing,
@@ -13,6 +14,8 @@ import { readAnswer } from './token-answer.ts';
 
 /** Milliseconds: a token is renewed so long before its end. */
 const MARGIN = 60_000;
+/** Tokens that are kept, and keys: edited credentials leave theirs behind. */
+const MAX_KNOWN = 1_024;
 
 interface Deps {
   readonly fetch: typeof globalThis.fetch;
@@ -44,8 +47,8 @@ type SigningOf<By extends Signing['by']> = Extract<Signing, { by: By }>;
 /** The upstream with signed requests. One that cannot be signed is not sent: it breaks as `unsigned`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
   /** Values only: on Workers a request may not wait for another's call. */
-  const tokens = new Map<string, Expiring<string>>();
-  const keys = new Map<string, Expiring<Keys>>();
+  const tokens = createLru<Expiring<string>>(MAX_KNOWN);
+  const keys = createLru<Expiring<Keys>>(MAX_KNOWN);
 
   return (request) => (request.signing === undefined ? upstream(request) : sign(request, request.signing));
 
@@ -77,7 +80,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     return response;
   }
 
-  async function lasting<T>(known: Map<string, Expiring<T>>, id: string, ask: () => Promise<Expiring<T>>): Promise<T> {
+  async function lasting<T>(known: Lru<Expiring<T>>, id: string, ask: () => Promise<Expiring<T>>): Promise<T> {
     const before = known.get(id);
     if (before !== undefined && now() < before.until - MARGIN) return before.value;
     const asked = await orBroken(ask());

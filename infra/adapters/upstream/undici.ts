@@ -1,6 +1,6 @@
 // The upstream of a Node process: undici, one connection pool per origin.
-import { LRUCache } from 'lru-cache';
 import { Pool } from 'undici';
+import { createLru } from '#core/caches/lru.ts';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { createTurn } from '../process/event-loop-batch.ts';
 import { type PodIdentity, withSigning } from './signed.ts';
@@ -30,9 +30,9 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
   const turn = createTurn();
   /** Pools that take no new calls, until their last one has ended. */
   const closing = new Set<Pool>();
-  const pools = new LRUCache<string, Pool>({ max: maxPools, dispose: (pool) => void retire(pool) });
+  const pools = createLru<Pool>(maxPools, { onEvict: (pool) => void retire(pool) });
   /** Routes by address: a look-up costs less than parsing it. Nothing that a client chooses is in an address. */
-  const routes = new LRUCache<string, KnownRoute>({ max: MAX_ROUTES });
+  const routes = createLru<KnownRoute>(MAX_ROUTES);
 
   const send: Upstream = (request) => {
     try {
@@ -72,9 +72,10 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
   return Object.assign(withSigning(send, { fetch, now, pod }), {
     /** Closes every connection and breaks running calls. */
     close: async () => {
+      const open = [...pools.values(), ...closing];
       pools.clear();
       routes.clear();
-      await Promise.all([...closing].map((pool) => pool.destroy()));
+      await Promise.all(open.map((pool) => pool.destroy()));
     },
   });
 }

@@ -1,6 +1,7 @@
 // Attributes of a request's span: the status of the reply, and the fields of the log line at the request's end.
 import type { ServerResponse } from 'node:http';
 import { type Attributes, type Span, SpanStatusCode } from '@opentelemetry/api';
+import { createLru } from '#core/caches/lru.ts';
 
 /**
  * Ends the span after the reply's last byte or when the client has left, and, where the reply has an id, with the line
@@ -41,7 +42,7 @@ const MAX_WAITING = 2_000;
  * written where its upstream's bytes arrive, in the asynchronous context of the request that opened that connection.
  */
 export function createMeeting() {
-  const waiting = new Map<string, Half>();
+  const waiting = createLru<Half>(MAX_WAITING, { onEvict: ({ span }) => span?.end() });
   return {
     meet: (id: string, half: Half): void => {
       const { span, fields } = { ...waiting.get(id), ...half };
@@ -51,10 +52,7 @@ export function createMeeting() {
         span.end();
         return;
       }
-      const [[oldest, first] = []] = waiting.set(id, half);
-      if (oldest === undefined || waiting.size <= MAX_WAITING) return;
-      waiting.delete(oldest);
-      first?.span?.end();
+      waiting.set(id, half);
     },
     /** Ends the spans whose lines have not come. */
     end: (): void => {
