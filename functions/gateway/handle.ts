@@ -12,6 +12,7 @@ import { createRequestLogs, type RequestLog } from './request/request-log.ts';
 import { createReserve, type ReservedGrant } from './spend/reserve.ts';
 import { createSettle } from './spend/settle.ts';
 import { createChooseTargets } from './targets/targets.ts';
+import { noAttempts } from './upstream/attempts.ts';
 import { type ClientContext, createCallUpstream } from './upstream/upstream.ts';
 import type { Api } from './wire/api.ts';
 
@@ -29,17 +30,12 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const share = shared.room.open();
     const log = openRequestLog(context);
-    let reservation: ReservedGrant | undefined;
     try {
       const reserved = await reserveFor(client, log, share);
-      if (reserved.ok) reservation = reserved.value;
       const replied = reserved.ok ? await spend(reserved.value, { client, log, share }) : reserved;
       if (replied.ok) return;
       await budgetLeft.learn(context, replied.failure);
       log.refused(replied.failure, refuse(client, replied.failure, context));
-    } catch (error) {
-      if (reservation !== undefined) await settle.afterError(reservation);
-      throw error;
     } finally {
       share.leave();
     }
@@ -57,10 +53,16 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
 
   /** Targets, the upstream's answer, and its settlement. */
   async function spend(reservation: ReservedGrant, asking: ClientContext): Promise<Result<void, Failure>> {
-    const targets = chooseTargets(reservation, asking.log);
-    const exchange = targets.ok ? await callUpstream(targets.value, asking) : targets;
-    if (exchange.ok) return reply(exchange.value, asking);
-    await settle.unanswered(reservation, asking.log);
-    return exchange;
+    const attempts = noAttempts(reservation);
+    try {
+      const targets = chooseTargets(reservation, asking.log);
+      const exchange = targets.ok ? await callUpstream(targets.value, attempts, asking) : targets;
+      if (exchange.ok) return await reply(exchange.value, asking);
+      await settle.unanswered(attempts, asking.log);
+      return exchange;
+    } catch (error) {
+      await settle.afterError(attempts);
+      throw error;
+    }
   }
 }

@@ -56,8 +56,8 @@ export function createReply(
     exchange.type === 'stream' ? stream(exchange, asking) : plain(exchange, asking);
 
   async function plain(exchange: PlainExchange, { client, log }: ClientContext): Promise<Result<void, Failure>> {
-    const { reservation, target, reply } = exchange;
-    const settlement = settlementOfReply(reservation, target, reply);
+    const { reservation, reply } = exchange;
+    const settlement = settlementOfReply(exchange, reply);
     if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
     log.answered(200, 'complete');
     budgetLeft.look(log.context);
@@ -85,7 +85,7 @@ export function createReply(
 
   function open(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
     const { reservation, target, deadline, format } = exchange;
-    const meter = new Meter(reservation, target, format.createEnd(reservation.grant.request));
+    const meter = new Meter(exchange, format.createEnd(reservation.grant.request));
     const idle = { unread: 0, wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
     const running: RunningStream = {
       exchange,

@@ -12,6 +12,13 @@ import type { Option, ReservedGrant } from './reserve.ts';
 /** The entry that was called. */
 type CalledEntry = Option & Pick<Recipient, 'limit'>;
 
+/** A call of a provider, and the charge of earlier ones that failed. */
+export interface PaidCall {
+  readonly reservation: ReservedGrant;
+  readonly target: CalledEntry;
+  readonly failedCharge: Settlement | undefined;
+}
+
 /**
  * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A
  * ledger asks for the cost every second, so more would seldom be kept.
@@ -25,8 +32,7 @@ const MIN_DELTA_BYTES = 24;
 
 /** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
 export class Meter {
-  readonly #reservation: ReservedGrant;
-  readonly #target: CalledEntry;
+  readonly #call: PaidCall;
   readonly #end: StreamEnd;
   /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
   #unread = NO_BYTES;
@@ -43,15 +49,14 @@ export class Meter {
   /** Content has come since the last count. */
   #isBehind = false;
 
-  constructor(reservation: ReservedGrant, target: CalledEntry, end: StreamEnd) {
-    this.#reservation = reservation;
-    this.#target = target;
+  constructor(call: PaidCall, end: StreamEnd) {
+    this.#call = call;
     this.#end = end;
   }
 
   /** Whether the reservation may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
   exceeds(piece: Piece): boolean {
-    const { cutAt } = this.#target.limit;
+    const { cutAt } = this.#call.target.limit;
     if (cutAt === undefined) return false;
     const isUnread = piece.events !== undefined;
     const unread = (this.#unreadBytes + (isUnread ? piece.bytes.length : 0)) / MIN_DELTA_BYTES;
@@ -109,18 +114,18 @@ export class Meter {
 
   /** The charge if nothing more comes. */
   settlement(): Settlement {
-    return withLost(this.#reservation, this.#streamed());
+    return withFailed(this.#call, this.#streamed());
   }
 
   #streamed(): Settlement {
     const prompt = this.#prompt;
-    const usage = this.#usage && countOf(this.#usage, this.#target, () => this.#outputSize());
+    const usage = this.#usage && countOf(this.#usage, this.#call.target, () => this.#outputSize());
     if (usage !== undefined && this.#countsAll(usage)) {
-      return settlementOf(this.#reservation, this.#target, usage, {});
+      return settlementOf(this.#call, usage, {});
     }
     const output = estimateOf(this.#outputSize(), this.#deltas);
-    if (usage !== undefined) return settlementAbove(this.#reservation, this.#target, usage, output);
-    return settlementOf(this.#reservation, this.#target, undefined, { ...prompt, ...output });
+    if (usage !== undefined) return settlementAbove(this.#call, usage, output);
+    return settlementOf(this.#call, undefined, { ...prompt, ...output });
   }
 
   #outputSize(): OutputSize {
@@ -175,30 +180,26 @@ export class Meter {
 }
 
 /** The charge of a whole reply. */
-export function settlementOfReply(reservation: ReservedGrant, target: CalledEntry, reply: Reply): Settlement {
-  return withLost(reservation, settlementOfWhole(reservation, target, reply));
+export function settlementOfReply(call: PaidCall, reply: Reply): Settlement {
+  return withFailed(call, settlementOfWhole(call, reply));
 }
 
 /** A count of zero beside an answer is none. */
-function settlementOfWhole(reservation: ReservedGrant, target: CalledEntry, { usage, size }: Reply): Settlement {
+function settlementOfWhole(call: PaidCall, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
-    return settlementOf(reservation, target, countOf(usage, target, size), {});
+    return settlementOf(call, countOf(usage, call.target, size), {});
   }
   const { outputBytes, media } = size();
   const output = estimateOf({ outputBytes, media }, 1);
-  if (usage === undefined) return settlementOf(reservation, target, undefined, output);
-  if (outputBytes + media === 0) return settlementOf(reservation, target, usage, {});
-  return settlementAbove(reservation, target, usage, output);
+  if (usage === undefined) return settlementOf(call, undefined, output);
+  if (outputBytes + media === 0) return settlementOf(call, usage, {});
+  return settlementAbove(call, usage, output);
 }
 
 /** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
-export function settlementOfUnheard(
-  reservation: ReservedGrant,
-  target: CalledEntry,
-  heard: number | Usage,
-): Settlement {
+export function settlementOfFailed(call: PaidCall, heard: number | Usage): Settlement {
   const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
-  return withLost(reservation, settlementOf(reservation, target, counted, { output }));
+  return withFailed(call, settlementOf(call, counted, { output }));
 }
 
 /**
@@ -216,14 +217,14 @@ function estimateOf({ outputBytes, media }: OutputSize, min: number): Pick<Usage
   return outputMedia === 0 ? { output } : { output, outputMedia };
 }
 
-/** A charge together with that of earlier attempts that failed. An estimated charge is at most the rest of the reservation. */
-function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement: Settlement): Settlement {
-  if (failedAttemptsCost === undefined) return settlement;
-  const [tokens, more] = [settlement.tokens, failedAttemptsCost.tokens];
-  const rest = larger(reservation.amount - failedAttemptsCost.cost, 0n);
+/** A charge together with that of earlier calls that failed. An estimated charge is at most the rest of the reservation. */
+function withFailed({ reservation: { reservation }, failedCharge }: PaidCall, settlement: Settlement): Settlement {
+  if (failedCharge === undefined) return settlement;
+  const [tokens, more] = [settlement.tokens, failedCharge.tokens];
+  const rest = larger(reservation.amount - failedCharge.cost, 0n);
   return {
     ...settlement,
-    cost: failedAttemptsCost.cost + smaller(settlement.cost, settlement.estimated ? rest : MAX_COST),
+    cost: failedCharge.cost + smaller(settlement.cost, settlement.estimated ? rest : MAX_COST),
     tokens: {
       input: tokens.input + more.input,
       output: tokens.output + more.output,
@@ -238,24 +239,19 @@ function withLost({ reservation, failedAttemptsCost }: ReservedGrant, settlement
  * A count of the prompt, and an estimate of an answer that was not counted to its end: at most the reservation, unless the
  * count is more.
  */
-function settlementAbove(
-  reservation: ReservedGrant,
-  target: CalledEntry,
-  counted: Usage,
-  output: Partial<Usage>,
-): Settlement {
-  const least = settlementOf(reservation, target, counted, {});
-  const estimate = settlementOf(reservation, target, undefined, { ...counted, ...output });
+function settlementAbove(call: PaidCall, counted: Usage, output: Partial<Usage>): Settlement {
+  const least = settlementOf(call, counted, {});
+  const estimate = settlementOf(call, undefined, { ...counted, ...output });
   return estimate.cost >= least.cost ? estimate : least;
 }
 
 function settlementOf(
-  { grant, reservation }: ReservedGrant,
-  { entry, price, provider, limit, uncounted, codec }: CalledEntry,
+  { reservation, target }: PaidCall,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const { request } = grant;
+  const { entry, price, provider, limit, uncounted, codec } = target;
+  const { request } = reservation.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // No prompt has zero tokens: a count that says so is none.
   const asked = prompt > 0 ? { input: prompt } : uncounted;
@@ -269,7 +265,7 @@ function settlementOf(
   const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));
   const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
   return {
-    cost: smaller(cost, counted === undefined ? reservation.amount : MAX_COST),
+    cost: smaller(cost, counted === undefined ? reservation.reservation.amount : MAX_COST),
     tokens: toTokens(usage),
     model: request.model,
     identifier: entry.identifier,

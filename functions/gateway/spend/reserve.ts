@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { larger, smaller } from '#core/money/money.ts';
 import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/money/price.ts';
 import type { Usage } from '#core/money/usage.ts';
-import type { Reservation, ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
+import type { Reservation, ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
@@ -23,10 +23,6 @@ export interface ReservedGrant {
   readonly grant: Grant;
   readonly options: ReadonlyArray<Option>;
   readonly reservation: Reservation;
-  /** A provider was called: from then on the reservation is charged, even after an error. */
-  isCalled: boolean;
-  /** The cost of attempts that the provider took and that failed: charged with the end of the request. */
-  failedAttemptsCost: Settlement | undefined;
 }
 
 /** A candidate, with the bounds of this request at it. */
@@ -68,14 +64,7 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const held = await ledger.reserve({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
     if (held.ok) {
       context.rates = held.value.rates;
-      return ok({
-        [made]: true,
-        grant,
-        options,
-        reservation: held.value,
-        isCalled: false,
-        failedAttemptsCost: undefined,
-      });
+      return ok({ [made]: true, grant, options, reservation: held.value });
     }
     if ('rates' in held.failure) context.rates = held.failure.rates;
     const { furtherBudgets = [] } = caller.key;
@@ -83,11 +72,11 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
   };
 }
 
-/** The output that a target may produce within the rest of the reservation. */
-export function outputLimit({ grant, reservation, failedAttemptsCost }: ReservedGrant, option: Option): OutputLimit {
+/** The output that a target may produce within the reservation, of which so much is `spent`. */
+export function outputLimit({ grant, reservation }: ReservedGrant, option: Option, spent: Nano = 0n): OutputLimit {
   const { request } = grant;
   const { maxOutput, entry } = option;
-  const affordable = maxOutputFor(reservation.amount - (failedAttemptsCost?.cost ?? 0n), option.prompt, option.price);
+  const affordable = maxOutputFor(reservation.amount - spent, option.prompt, option.price);
   const isUnlimited = request.limit === undefined;
   // An answer that costs nothing needs no default: only a limit that the entry names.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);

@@ -12,42 +12,50 @@ import type { ReservedGrant } from './reserve.ts';
 /** The failure of a reply that cannot be settled: the client does not get it for free. */
 export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement could not be made durable' };
 
+/** A reservation, and the calls of providers that it has paid for. */
+interface PaidCalls {
+  readonly reservation: ReservedGrant;
+  /** A provider was called: from then on the reservation is charged, even after an error. */
+  readonly isCalled: boolean;
+  /** The charge of calls that providers took and that failed: charged with the end of the request. */
+  readonly failedCharge: Settlement | undefined;
+}
+
 export type Settle = ReturnType<typeof createSettle>;
 
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
   return { durably, unanswered, afterError };
 
   /** Settles, and returns whether that is durable. A hold that cannot be settled is charged when its lease ends. */
-  async function durably(reservation: ReservedGrant, settlement: Settlement, log: RequestLog): Promise<boolean> {
+  async function durably({ reservation }: ReservedGrant, settlement: Settlement, log: RequestLog): Promise<boolean> {
     try {
-      await ledger.settle(reservation.reservation, settlement);
+      await ledger.settle(reservation, settlement);
     } catch (error) {
       out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonAndCausesOf(error) });
       return false;
     }
-    log.settled(reservation.reservation, settlement);
+    log.settled(reservation, settlement);
     return true;
   }
 
   /** Ends a request without an answer: prompts that providers took are charged; else the reservation is released. */
-  async function unanswered(reservation: ReservedGrant, log: RequestLog): Promise<void> {
-    if (reservation.failedAttemptsCost === undefined) await release(reservation);
-    else await durably(reservation, reservation.failedAttemptsCost, log);
+  async function unanswered(calls: PaidCalls, log: RequestLog): Promise<void> {
+    if (calls.failedCharge === undefined) await release(calls);
+    else await durably(calls.reservation, calls.failedCharge, log);
   }
 
   /**
    * Ends a request after our own error: the whole reservation is charged if a provider was called, else released; an
    * earlier settlement stays.
    */
-  function afterError(reservation: ReservedGrant): Promise<void> {
-    return reservation.isCalled
-      ? ledger.settle(reservation.reservation, settlementOfReservation(reservation))
-      : release(reservation);
+  function afterError(calls: PaidCalls): Promise<void> {
+    const { reservation, isCalled } = calls;
+    return isCalled ? ledger.settle(reservation.reservation, settlementOfReservation(reservation)) : release(calls);
   }
 
   /** Releases a reservation of which nothing was consumed. */
-  function release({ reservation, isCalled }: ReservedGrant): Promise<void> {
-    return ledger.release(reservation, { called: isCalled });
+  function release({ reservation, isCalled }: PaidCalls): Promise<void> {
+    return ledger.release(reservation.reservation, { called: isCalled });
   }
 }
 

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 import { memory } from '../../../test/gateway/memory.ts';
 import { chunk } from '../../../test/gateway/upstream.ts';
-import { Meter } from '../spend/meter.ts';
-import type { ReservedGrant } from '../spend/reserve.ts';
-import type { Target } from '../targets/targets.ts';
+import { Meter, type PaidCall } from '../spend/meter.ts';
 import { openai } from '../wire/chat/openai.ts';
 
 /** One word as a provider sends it: a packet of some 250 bytes, in memory of its own. */
@@ -13,7 +11,7 @@ const WORD = new TextEncoder().encode(chunk({ content: ' word' }, { system_finge
 function streaming(words: number): Meter {
   const end = { note: () => {}, fail: () => WORD, pass: () => WORD, cut: () => [] };
   // The meter looks at them when it settles or cuts.
-  const meter = new Meter({} as ReservedGrant, { limit: {} } as Target, end);
+  const meter = new Meter({ target: { limit: {} } } as PaidCall, end);
   const reader = openai.streams?.createReader({ created: 0, redact: (text) => text });
   for (let at = 0; at < words; at += 1) for (const piece of reader?.push(WORD.slice()) ?? []) meter.count(piece);
   return meter;

@@ -6,6 +6,7 @@ import type { Caller } from '../caller/authenticate.ts';
 import type { createReply } from '../reply/reply.ts';
 import type { createReserve, ReservedGrant } from '../spend/reserve.ts';
 import type { createChooseTargets, Targets } from '../targets/targets.ts';
+import { noAttempts } from '../upstream/attempts.ts';
 import type { ClientContext, createCallUpstream, Exchange } from '../upstream/upstream.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
@@ -32,23 +33,18 @@ function skippingSteps(asking: ClientContext): void {
   reserve(caller, context);
   const grant = {} as Grant;
   reserve(grant, context);
-  const byHand = {
-    grant,
-    options: [],
-    reservation: { id: '1', amount: 1n, scopeWindows: [] },
-    isCalled: false,
-    failedAttemptsCost: undefined,
-  };
+  const byHand = { grant, options: [], reservation: { id: '1', amount: 1n, scopeWindows: [] } };
   // @ts-expect-error A grant without money has no targets.
   chooseTargets(grant, log);
   // @ts-expect-error Money cannot be made by hand.
   chooseTargets(byHand, log);
   const reservation = {} as ReservedGrant;
   chooseTargets(reservation, log);
+  const attempts = noAttempts(reservation);
   // @ts-expect-error Nobody is called without targets.
-  callUpstream(reservation, asking);
+  callUpstream(reservation, attempts, asking);
   const targets = {} as Targets;
-  callUpstream(targets, asking);
+  callUpstream(targets, attempts, asking);
   // @ts-expect-error Nothing is answered without an exchange.
   reply(targets, asking);
   const exchange = {} as Exchange;

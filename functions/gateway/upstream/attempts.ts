@@ -1,18 +1,19 @@
 // Attempts of a request so far: which entry is called next, what those that broke cost, and whether the reservation covers
 // another (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
-import type { ReservationRefusal } from '#core/ports/ledger.ts';
+import type { ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Deadline } from '../request/deadline.ts';
 import type { RequestLog } from '../request/request-log.ts';
-import { settlementOfUnheard } from '../spend/meter.ts';
+import { settlementOfFailed } from '../spend/meter.ts';
 import type { ReservedGrant } from '../spend/reserve.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target } from '../targets/targets.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 
 export interface Attempts {
+  readonly reservation: ReservedGrant;
   left: ReadonlyArray<Target>;
   /** Failures of each target. */
   readonly failures: Map<Target, number>;
@@ -21,22 +22,28 @@ export interface Attempts {
   full: ReservationRefusal | undefined;
   /** The charge of attempts that broke, by which the reservation has not grown yet. */
   uncovered: Nano;
+  /** A provider was called. */
+  isCalled: boolean;
+  /** The charge of attempts that providers took and that failed. */
+  failedCharge: Settlement | undefined;
   /** Ends the count of the latest attempt at its entry, unless it has ended. */
   leave(): void;
 }
 
-export const noAttempts = (order: ReadonlyArray<Target>): Attempts => ({
-  left: order,
+export const noAttempts = (reservation: ReservedGrant): Attempts => ({
+  reservation,
+  left: [],
   failures: new Map(),
   last: undefined,
   full: undefined,
   uncovered: 0n,
+  isCalled: false,
+  failedCharge: undefined,
   leave: () => {},
 });
 
 /** A failed attempt. */
 interface FailedAttempt {
-  readonly reservation: ReservedGrant;
   /** The target as it was called. */
   readonly target: Target;
   readonly deadline: Deadline;
@@ -49,8 +56,8 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   return { nextOf, note, covers };
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
-  function nextOf({ left, failures }: Attempts, { grant }: ReservedGrant): Target | undefined {
-    const key = grant.caller.key.scopeId;
+  function nextOf({ left, failures, reservation }: Attempts): Target | undefined {
+    const key = reservation.grant.caller.key.scopeId;
     const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint, key) === undefined);
     if (ready.length === 0) return cooldowns.soonest(left, key);
     const tried = (target: Target) => failures.get(target) ?? 0;
@@ -58,8 +65,9 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   }
 
   /** Records that the attempt at this one of `left` has failed. */
-  function note(attempts: Attempts, next: Target, { reservation, target, deadline, failed }: FailedAttempt): void {
+  function note(attempts: Attempts, next: Target, { target, deadline, failed }: FailedAttempt): void {
     const { failure, outputBytes, usage, again, retryAfter, fault } = failed;
+    const { reservation, failedCharge } = attempts;
     const { routing, caller } = reservation.grant;
     const failures = attempts.failures.get(next) ?? 0;
     attempts.last = failure;
@@ -74,24 +82,20 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
       cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, key, retryAfter, isRateLimited });
     }
     if (heard === undefined) return;
-    const before = reservation.failedAttemptsCost?.cost ?? 0n;
-    reservation.failedAttemptsCost = settlementOfUnheard(reservation, target, heard);
-    attempts.uncovered += reservation.failedAttemptsCost.cost - before;
+    attempts.failedCharge = settlementOfFailed({ reservation, target, failedCharge }, heard);
+    attempts.uncovered += attempts.failedCharge.cost - (failedCharge?.cost ?? 0n);
   }
 
   /**
    * Whether the reservation covers an attempt at this one of `left` beside those that were charged since: it grows by their
    * charge. Where a budget does not cover that, only targets are left that the reservation covers whole.
    */
-  async function covers(
-    attempts: Attempts,
-    { reservation, failedAttemptsCost }: ReservedGrant,
-    next: Target,
-  ): Promise<boolean> {
-    const { uncovered } = attempts;
+  async function covers(attempts: Attempts, next: Target): Promise<boolean> {
+    const { uncovered, failedCharge } = attempts;
+    const { reservation } = attempts.reservation;
     attempts.uncovered = 0n;
-    if (failedAttemptsCost === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
-    attempts.left = attempts.left.filter(({ maxCost }) => failedAttemptsCost.cost + maxCost <= reservation.amount);
+    if (failedCharge === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
+    attempts.left = attempts.left.filter(({ maxCost }) => failedCharge.cost + maxCost <= reservation.amount);
     return attempts.left.includes(next);
   }
 }

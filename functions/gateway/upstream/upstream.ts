@@ -8,6 +8,7 @@ import { Deadline } from '../request/deadline.ts';
 import type { Share } from '../request/memory-budget.ts';
 import type { RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
+import type { PaidCall } from '../spend/meter.ts';
 import { outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import { markOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
@@ -15,7 +16,7 @@ import type { Target, Targets } from '../targets/targets.ts';
 import type { Call, ReplyMarks } from '../wire/codec.ts';
 import type { SentBody } from '../wire/request.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
-import { type Attempts, createNextAttempt, lastFailure, noAttempts, passOver } from './attempts.ts';
+import { type Attempts, createNextAttempt, lastFailure, passOver } from './attempts.ts';
 import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 
 const made: unique symbol = Symbol('Exchange');
@@ -23,9 +24,8 @@ const made: unique symbol = Symbol('Exchange');
 /** An upstream that answers. Only `callUpstream` makes one. */
 export type Exchange = PlainExchange | StreamExchange;
 
-interface AnsweredCall {
+interface AnsweredCall extends PaidCall {
   readonly [made]: true;
-  readonly reservation: ReservedGrant;
   readonly target: Target;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -50,7 +50,7 @@ const UNLIMITED = ok(undefined);
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
 interface Attempt {
-  readonly reservation: ReservedGrant;
+  readonly attempts: Attempts;
   readonly target: Target;
   readonly deadline: Deadline;
   readonly share: Share;
@@ -70,8 +70,10 @@ export function createCallUpstream(
 ) {
   const { nextOf, note, covers } = createNextAttempt(deps, cooldowns);
 
+  /** `attempts`: none yet. */
   return async function callUpstream(
     { reservation, order }: Targets,
+    attempts: Attempts,
     asking: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
     const { client } = asking;
@@ -79,9 +81,9 @@ export function createCallUpstream(
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
     const leaving = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
-    const attempts = noAttempts(order);
+    attempts.left = order;
     try {
-      return await callInTurn({ reservation, deadline }, attempts, asking);
+      return await callInTurn(attempts, deadline, asking);
     } catch (error) {
       attempts.leave();
       deadline.close();
@@ -90,33 +92,32 @@ export function createCallUpstream(
   };
 
   async function callInTurn(
-    { reservation, deadline }: Pick<Attempt, 'reservation' | 'deadline'>,
     attempts: Attempts,
+    deadline: Deadline,
     { client, log, share }: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
-    const { request, routing } = reservation.grant;
+    const { grant, reservation } = attempts.reservation;
+    const { request, routing, isLimited } = grant;
     for (let tries = 0; tries <= routing.retries; ) {
-      const next = nextOf(attempts, reservation);
+      const next = nextOf(attempts);
       if (next === undefined) break;
       const failed = attempts.failures.get(next) ?? 0;
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
-      if (attempts.uncovered > 0n && !(await covers(attempts, reservation, next))) continue;
+      if (attempts.uncovered > 0n && !(await covers(attempts, next))) continue;
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(next.entry.identifier);
       attempts.leave = leave;
-      const moved = reservation.grant.isLimited
-        ? await deps.ledger.move(reservation.reservation, next.rate)
-        : UNLIMITED;
+      const moved = isLimited ? await deps.ledger.move(reservation, next.rate) : UNLIMITED;
       if (!moved.ok) {
         leave();
         passOver(attempts, next, moved.failure, log);
         continue;
       }
       tries += 1;
-      const result = await attemptAt(next, { reservation, deadline, share, leave }, log);
+      const result = await attemptAt(next, { attempts, deadline, share, leave }, log);
       if (result.ok) return result;
-      note(attempts, next, { ...result.failure, reservation, deadline });
+      note(attempts, next, { ...result.failure, deadline });
       if (deadline.ended !== undefined || result.failure.failed.again === 'never') break;
     }
     deadline.close();
@@ -129,9 +130,10 @@ export function createCallUpstream(
     of: Omit<Attempt, 'target'>,
     log: RequestLog,
   ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
-    const { reservation, leave } = of;
-    const { isCalled, failedAttemptsCost } = reservation;
-    const target = failedAttemptsCost === undefined ? next : { ...next, limit: outputLimit(reservation, next) };
+    const { attempts, leave } = of;
+    const { reservation, isCalled, failedCharge } = attempts;
+    const spent = failedCharge?.cost;
+    const target = spent === undefined ? next : { ...next, limit: outputLimit(reservation, next, spent) };
     const { identifier } = next.entry;
     const result = await exchange({ ...of, target });
     log.attempt(identifier, result.ok ? undefined : result.failure);
@@ -140,7 +142,7 @@ export function createCallUpstream(
       return result;
     }
     leave();
-    if (result.failure.unsent === true) reservation.isCalled = isCalled;
+    if (result.failure.unsent === true) attempts.isCalled = isCalled;
     return err({ target, failed: result.failure });
   }
 
@@ -151,7 +153,8 @@ export function createCallUpstream(
   }
 
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
-    const { reservation, target, deadline, share } = attempt;
+    const { attempts, target, deadline, share } = attempt;
+    const { reservation, failedCharge } = attempts;
     const { request, routing } = reservation.grant;
     const { endpoint } = target;
     const call = endpoint.codec.toCall(request, target);
@@ -161,7 +164,7 @@ export function createCallUpstream(
     const copied = copiedIn(call.value, request.sent);
     if (!share.take(copied, 'all')) return err(NO_ROOM);
     const before = share.bytes;
-    reservation.isCalled = true;
+    attempts.isCalled = true;
     const controller = new AbortController();
     const stop = () => controller.abort();
     const { timeout } = target.entry;
@@ -185,15 +188,15 @@ export function createCallUpstream(
       isOpen = true;
       request.sent.drop();
       share.give(before);
-      const { headers } = response;
+      const answered = { [made]: true as const, reservation, target, failedCharge, headers: response.headers };
       if (opened.value.type === 'stream') {
         const ends = { deadline, stop, over: (hasFailed: boolean) => over(hasFailed, attempt) };
-        return ok({ [made]: true, reservation, target, headers, ...opened.value, ...ends });
+        return ok({ ...answered, ...opened.value, ...ends });
       }
       deadline.close();
       attempt.leave();
       const { type, reply } = opened.value;
-      return ok({ [made]: true, reservation, target, headers, type, reply });
+      return ok({ ...answered, type, reply });
     } catch (error) {
       return err(failureOf(error, controller.signal));
     } finally {
@@ -207,9 +210,9 @@ export function createCallUpstream(
     }
   }
 
-  function over(hasFailed: boolean, { reservation, target, leave }: Attempt): void {
+  function over(hasFailed: boolean, { attempts, target, leave }: Attempt): void {
     leave();
-    const { caller, routing } = reservation.grant;
+    const { caller, routing } = attempts.reservation.grant;
     if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, key: caller.key.scopeId });
   }
 }
