@@ -6,7 +6,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
 import { type Caller, createAuthenticate } from './caller/authenticate.ts';
-import { createBudgetLeft } from './caller/budget-left.ts';
+import { chargedScopesOf, createBudgetLeft, isCapped } from './caller/budget-left.ts';
 import { createModels } from './caller/models.ts';
 import { createOwnKey } from './caller/own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
@@ -113,7 +113,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
     ['/models', { method: 'GET', answer: report((caller, client) => models(caller, client)) }],
     [ONE_MODEL, { method: 'GET', answer: report((caller, client, path) => models(caller, client, modelIn(path))) }],
     ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
-    ['/api/oauth/usage', { method: 'GET', answer: report(async (...[, , , context]) => usage(context)) }],
+    ['/api/oauth/usage', { method: 'GET', answer: report(usage) }],
   ];
   return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
 
@@ -130,11 +130,11 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   }
 
   /** Spend, as Claude Code asks for it. */
-  async function usage(context: RequestContext): Promise<Result<unknown, Failure>> {
-    await budgetLeft.learn(context);
-    const isCapped = context.chargedScopes?.some(({ budget }) => budget !== undefined) === true;
-    if (isCapped && context.budget === undefined) return err({ code: 'ledger_unavailable', why: 'spend is not known' });
-    return ok(toUsageReport(context.budget));
+  async function usage(caller: Caller): Promise<Result<unknown, Failure>> {
+    const chargedScopes = chargedScopesOf(caller);
+    const { budget } = await budgetLeft.learn({ chargedScopes });
+    const isKnown = budget !== undefined || !isCapped(chargedScopes);
+    return isKnown ? ok(toUsageReport(budget)) : err({ code: 'ledger_unavailable', why: 'spend is not known' });
   }
 
   /** A report keeps its room until the client has taken it. */
@@ -151,23 +151,20 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   }
 
   async function sendReport(read: ReadReport, { client, context, path, share }: ReportRequest): Promise<void> {
-    const caller = await authenticate(client, context);
+    const caller = await authenticate(client);
     if (caller.ok && !share.enter(caller.value.key)) return void refuse(client, OVERLOADED, context);
-    const answer = caller.ok ? await read(caller.value, client, path, context) : caller;
-    await budgetLeft.learn(context, answer.ok ? undefined : answer.failure);
-    if (!answer.ok) return void refuse(client, answer.failure, context);
+    const answer = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
+    const limits = caller.ok ? { chargedScopes: chargedScopesOf(caller.value) } : caller.failure;
+    const failure = answer.ok ? undefined : answer.failure;
+    const known = { ...context, ...(await budgetLeft.learn({ ...limits, failure })) };
+    if (!answer.ok) return void refuse(client, answer.failure, known);
     const json = JSON.stringify(answer.value);
-    if (share.take(bytesIn(json))) sendJson(client, context, json);
-    else refuse(client, OVERLOADED, context);
+    if (share.take(bytesIn(json))) sendJson(client, known, json);
+    else refuse(client, OVERLOADED, known);
   }
 }
 
-type ReadReport = (
-  caller: Caller,
-  client: HttpExchange,
-  path: string,
-  context: RequestContext,
-) => Promise<Result<unknown, Failure>>;
+type ReadReport = (caller: Caller, client: HttpExchange, path: string) => Promise<Result<unknown, Failure>>;
 
 interface ReportRequest {
   readonly client: HttpExchange;

@@ -1,19 +1,17 @@
 // A request that spends on its way through the gateway: each step demands what only the step before it can make.
-import type { Failure } from '#core/failure/failure.ts';
-import type { Result } from '#core/failure/result.ts';
+import { err, type Result } from '#core/failure/result.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import { createBudgetLeft } from './caller/budget-left.ts';
+import { createBudgetLeft, type RequestFailure } from './caller/budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply/reply.ts';
 import { type RequestContext, refuse } from './reply/respond.ts';
 import { type AdmitShared, createAdmit } from './request/admit.ts';
-import type { Share } from './request/memory-budget.ts';
-import { createRequestLogs, type RequestLog } from './request/request-log.ts';
-import { createReserve, type ReservedGrant } from './spend/reserve.ts';
+import { type ClientContext, createRequestLogs } from './request/request-log.ts';
+import { createReserve, limitsOf, type ReservedGrant } from './spend/reserve.ts';
 import { createSettle } from './spend/settle.ts';
 import { createChooseTargets } from './targets/targets.ts';
 import { noAttempts } from './upstream/attempts.ts';
-import { type ClientContext, createCallUpstream } from './upstream/upstream.ts';
+import { createCallUpstream } from './upstream/upstream.ts';
 import type { Api } from './wire/api.ts';
 
 /** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
@@ -30,36 +28,28 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const share = shared.room.open();
     const log = openRequestLog(context);
+    const asking = { client, log, share };
     try {
-      const reserved = await reserveFor(client, log, share);
-      const replied = reserved.ok ? await spend(reserved.value, { client, log, share }) : reserved;
+      const grant = await admit(asking);
+      const reserved = grant.ok ? await reserve(grant.value, context.requestId) : grant;
+      const replied = reserved.ok ? await spend(reserved.value, asking) : reserved;
       if (replied.ok) return;
-      await budgetLeft.learn(context, replied.failure);
-      log.refused(replied.failure, refuse(client, replied.failure, context));
+      const { failure } = replied.failure;
+      log.refused(failure, refuse(client, failure, { ...context, ...(await budgetLeft.learn(replied.failure)) }));
     } finally {
       share.leave();
     }
   };
 
-  /** The grant, and money for it. */
-  async function reserveFor(
-    client: HttpExchange,
-    log: RequestLog,
-    share: Share,
-  ): Promise<Result<ReservedGrant, Failure>> {
-    const grant = await admit(client, log, share);
-    return grant.ok ? reserve(grant.value, log.context) : grant;
-  }
-
   /** Targets, the upstream's answer, and its settlement. */
-  async function spend(reservation: ReservedGrant, asking: ClientContext): Promise<Result<void, Failure>> {
+  async function spend(reservation: ReservedGrant, asking: ClientContext): Promise<Result<void, RequestFailure>> {
     const attempts = noAttempts(reservation);
     try {
       const targets = chooseTargets(reservation, asking.log);
       const exchange = targets.ok ? await callUpstream(targets.value, attempts, asking) : targets;
-      if (exchange.ok) return await reply(exchange.value, asking);
-      await settle.unanswered(attempts, asking.log);
-      return exchange;
+      if (!exchange.ok) await settle.unanswered(attempts, asking.log);
+      const replied = exchange.ok ? await reply(exchange.value, asking) : exchange;
+      return replied.ok ? replied : err({ failure: replied.failure, ...limitsOf(reservation) });
     } catch (error) {
       await settle.afterError(attempts);
       throw error;

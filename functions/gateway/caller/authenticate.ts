@@ -7,7 +7,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import { type BudgetContext, chargedScopesOf } from './budget-left.ts';
+import { chargedScopesOf, type RequestFailure } from './budget-left.ts';
 
 const made: unique symbol = Symbol('Caller');
 
@@ -35,28 +35,25 @@ interface AuthenticateOptions {
   readonly known?: (record: KeyRecord) => void;
 }
 
+const INVALID: RequestFailure = { failure: { code: 'invalid_api_key' } };
+
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
-  /**
-   * The context learns who pays, and `known` whose key it is, also for keys that are refused. `before`: the time that
-   * the database has taken already.
-   */
+  /** `known` learns whose key it is, also for keys that are refused. `before`: the time that the database has taken already. */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
-    context: Pick<BudgetContext, 'chargedScopes'>,
     { before = 0, known }: AuthenticateOptions = {},
-  ): Promise<Result<Caller, Failure>> {
+  ): Promise<Result<Caller, RequestFailure>> {
     const key = keyIn(client);
-    if (key === undefined) return err({ code: 'invalid_api_key' });
+    if (key === undefined) return err(INVALID);
     const asked = deps.clock.now();
     const found = await findPolicy(deps.hash(key));
     const now = deps.clock.now();
-    if (!found.ok) return err({ code: 'ledger_unavailable', why: found.failure });
+    if (!found.ok) return err({ failure: { code: 'ledger_unavailable', why: found.failure } });
     const { record, freshUntil } = found.value;
-    if (record === undefined) return err({ code: 'invalid_api_key' });
-    context.chargedScopes = chargedScopesOf(record);
+    if (record === undefined) return err(INVALID);
     known?.(record);
-    const refused = refusalOf(record, now);
-    if (refused !== undefined) return err(refused);
+    const failure = refusalOf(record, now);
+    if (failure !== undefined) return err({ failure, chargedScopes: chargedScopesOf(record) });
     const { key: policy, scopes, secret } = record;
     const until = Math.min(freshUntil, policy.expiresAt ?? freshUntil);
     return ok({ [made]: true, key: policy, scopes, secret, freshUntil: until, waited: before + now - asked });

@@ -1,7 +1,6 @@
-// The rest of the budgets that pay for a request, for the headers of its reply: of the budget that has least (DESIGN
-// 7).
+// Limits of a request, and what is left of them, for the headers of its reply: of the budget that has least (DESIGN 7).
 import type { Failure } from '#core/failure/failure.ts';
-import type { Ledger } from '#core/ports/ledger.ts';
+import type { Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 
@@ -14,38 +13,50 @@ export interface BudgetLeft {
   readonly resetAt: Millis;
 }
 
-/** The part of a request's context that tells its budget. */
-export interface BudgetContext {
-  /** The scopes that pay, once the key is known. */
-  chargedScopes: ReadonlyArray<ScopePolicy> | undefined;
-  /** The budget that has least, once that is known. */
-  budget: BudgetLeft | undefined;
+/** The limits of a request: the scopes that it is charged to, known with its key, and the key's rates, known later. */
+export interface RequestLimits {
+  readonly chargedScopes?: ReadonlyArray<ScopePolicy>;
+  readonly rates?: RateView | undefined;
 }
+
+/** The end of a request before its reply, and the limits that were known by then. */
+export interface RequestFailure extends RequestLimits {
+  readonly failure: Failure;
+}
+
+/** The rest of a request's limits: the key's rates, and the budget that has least. */
+export interface RemainingLimits {
+  readonly rates: RateView | undefined;
+  readonly budget: BudgetLeft | undefined;
+}
+
+const NO_SCOPES: ReadonlyArray<ScopePolicy> = [];
 
 export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'knownSpend' | 'spend'> }) {
   return { look, learn };
 
-  /**
-   * From memory, which knows the budgets of every request that holds money. Returns whether nothing is left to learn.
-   */
-  function look(context: BudgetContext): boolean {
-    const { chargedScopes = [] } = context;
-    if (!chargedScopes.some(({ budget }) => budget !== undefined)) return true;
-    const spends = ledger.knownSpend(chargedScopes);
-    context.budget = leastOf(chargedScopes, spends);
-    return chargedScopes.every(({ budget }, index) => budget === undefined || spends[index] !== undefined);
+  /** From memory, which knows the budgets of every request that holds money. */
+  function look({ chargedScopes = NO_SCOPES, rates }: RequestLimits): RemainingLimits {
+    const spends = isCapped(chargedScopes) ? ledger.knownSpend(chargedScopes) : [];
+    return { rates, budget: leastOf(chargedScopes, spends) };
   }
 
   /**
    * For replies without a reservation: the store is asked where memory does not know. A reply that already waited for the
    * store in vain goes without.
    */
-  async function learn(context: BudgetContext, refused?: Failure): Promise<void> {
-    if (look(context) || refused?.code === 'ledger_unavailable' || refused?.code === 'client_left') return;
-    const { chargedScopes = [] } = context;
-    const spends = await ledger.spend(chargedScopes);
-    if (spends.ok) context.budget = leastOf(chargedScopes, spends.value);
+  async function learn(limits: RequestLimits & { readonly failure?: Failure | undefined }): Promise<RemainingLimits> {
+    const { chargedScopes = NO_SCOPES, rates, failure } = limits;
+    const known = ledger.knownSpend(chargedScopes);
+    const isWhole = chargedScopes.every(({ budget }, index) => budget === undefined || known[index] !== undefined);
+    const isVain = failure?.code === 'ledger_unavailable' || failure?.code === 'client_left';
+    const asked = isWhole || isVain ? undefined : await ledger.spend(chargedScopes);
+    return { rates, budget: leastOf(chargedScopes, asked?.ok ? asked.value : known) };
   }
+}
+
+export function isCapped(scopes: ReadonlyArray<ScopePolicy>): boolean {
+  return scopes.some(({ budget }) => budget !== undefined);
 }
 
 /** All that pays for requests of this key, whatever the model. */

@@ -10,10 +10,11 @@ import { UpstreamBroke } from '#core/ports/serving.ts';
 import type { createBudgetLeft } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Share } from '../request/memory-budget.ts';
-import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
+import type { ClientContext, ReplyEnd, RequestLog } from '../request/request-log.ts';
 import { Meter, settlementOfReply } from '../spend/meter.ts';
+import { limitsOf } from '../spend/reserve.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
-import type { ClientContext, Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
+import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
 import { type FailedPiece, NOTHING, type Piece, type WireError } from '../wire/codec.ts';
 import { isOfRequest } from '../wire/streams/provider-error.ts';
 import { answerHeaders } from './respond.ts';
@@ -60,7 +61,6 @@ export function createReply(
     const settlement = settlementOfReply(exchange, reply);
     if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
     log.answered(200, 'complete');
-    budgetLeft.look(log.context);
     client.begin(200, headersOf(exchange, log));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its room until its client has taken it.
@@ -72,7 +72,6 @@ export function createReply(
     const { client, log } = asking;
     const running = open(exchange, asking);
     try {
-      budgetLeft.look(log.context);
       client.begin(200, { ...headersOf(exchange, log), 'cache-control': 'no-cache' });
       const last = await pass(running, deps.clock);
       await finish(running, last, log);
@@ -81,6 +80,15 @@ export function createReply(
       await abandon(running);
       throw error;
     }
+  }
+
+  function headersOf({ headers, target, reservation }: Exchange, { context }: RequestLog): Record<string, string> {
+    const { clamped, send } = target.limit;
+    return answerHeaders(
+      headers,
+      { ...context, ...budgetLeft.look(limitsOf(reservation)) },
+      clamped ? send : undefined,
+    );
   }
 
   function open(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
@@ -303,11 +311,6 @@ function failuresAt(end: ReplyEnd): ReadonlyArray<Failure> {
 
 function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {
   for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
-}
-
-function headersOf({ headers, target }: Exchange, { context }: RequestLog): Record<string, string> {
-  const { clamped, send } = target.limit;
-  return answerHeaders(headers, context, clamped ? send : undefined);
 }
 
 function stop({ exchange }: RunningStream): void {

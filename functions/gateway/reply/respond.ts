@@ -6,21 +6,22 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { WINDOWED_RATES } from '#core/ports/rates.ts';
-import type { BudgetContext } from '../caller/budget-left.ts';
+import type { RemainingLimits } from '../caller/budget-left.ts';
 import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
 /** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
-export interface RequestContext extends BudgetContext {
+export interface RequestContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
   /** `spec.blockedMessage` of the instance. */
   readonly blockedMessage: string | undefined;
   readonly errors: ErrorFormat;
-  /** The remaining rates of the key, once they are known. */
-  rates: RateView | undefined;
 }
+
+/** A request, and what its reply tells of its limits where they are known. */
+export interface ReplyContext extends RequestContext, Partial<RemainingLimits> {}
 
 /** `errors`: absent where no API is asked for. */
 interface ContextOptions {
@@ -42,14 +43,11 @@ export function contextOf(
     clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
     blockedMessage,
     errors,
-    rates: undefined,
-    chargedScopes: undefined,
-    budget: undefined,
   };
 }
 
 /** Sends the refusal and returns it, for the log. */
-export function refuse(client: HttpExchange, failure: Failure, context: RequestContext): FailureReply {
+export function refuse(client: HttpExchange, failure: Failure, context: ReplyContext): FailureReply {
   const reply = toReply(failure);
   const { errors } = context;
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };
@@ -78,7 +76,7 @@ function withBlockedMessage(message: string, { code }: Failure, { blockedMessage
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 
-export function sendJson(client: HttpExchange, context: RequestContext, json: string): void {
+export function sendJson(client: HttpExchange, context: ReplyContext, json: string): void {
   client.begin(200, { ...JSON_TYPE, ...ownHeaders(context) });
   client.end(json);
 }
@@ -94,7 +92,7 @@ export function sendText(client: HttpExchange, status: number, text: string): vo
  */
 export function answerHeaders(
   upstream: HeaderRecord,
-  context: RequestContext,
+  context: ReplyContext,
   clampedTo: number | undefined,
 ): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
@@ -111,7 +109,7 @@ export function answerHeaders(
 }
 
 /** Headers of every reply: names of the request, and what is left of the key's rates and budgets. */
-function ownHeaders({ requestId, clientRequestId, rates, budget }: RequestContext): HeaderRecord {
+function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext): HeaderRecord {
   const headers: Record<string, string> = { 'x-request-id': requestId };
   if (clientRequestId !== undefined) headers['x-client-request-id'] = clientRequestId;
   if (rates !== undefined) Object.assign(headers, rateHeaders(rates));

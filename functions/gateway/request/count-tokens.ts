@@ -6,7 +6,7 @@ import { countIn, parseJson } from '#core/json/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Grant } from '../caller/access.ts';
-import { createBudgetLeft } from '../caller/budget-left.ts';
+import { createBudgetLeft, type RequestFailure, type RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { answerHeaders, type RequestContext, refuse } from '../reply/respond.ts';
 import { markOf } from '../targets/affinity.ts';
@@ -18,8 +18,7 @@ import type { Api } from '../wire/api.ts';
 import type { Codec, Endpoint, Recipient } from '../wire/codec.ts';
 import { usualTokens } from '../wire/prompt/prompt.ts';
 import { type AdmitShared, createAdmit } from './admit.ts';
-import type { Share } from './memory-budget.ts';
-import { createRequestLogs, type RequestLog } from './request-log.ts';
+import { type ClientContext, createRequestLogs } from './request-log.ts';
 
 interface Count {
   /** As the provider sent them; undefined: no provider made the count. */
@@ -48,12 +47,12 @@ export function createCountTokens(deps: GatewayDeps, shared: AdmitShared, api: A
     const share = shared.room.open();
     const log = openRequestLog(context);
     try {
-      const counted = await count(client, log, share);
-      await budgetLeft.learn(context, counted.ok ? undefined : counted.failure);
-      if (!counted.ok) return log.refused(counted.failure, refuse(client, counted.failure, context));
+      const counted = await count({ client, log, share });
+      const known = { ...context, ...(await budgetLeft.learn(counted.ok ? counted.value : counted.failure)) };
+      if (!counted.ok) return log.refused(counted.failure.failure, refuse(client, counted.failure.failure, known));
       log.answered(200, 'complete');
       const { headers, body: reply } = counted.value;
-      const own = answerHeaders(headers ?? {}, context, undefined);
+      const own = answerHeaders(headers ?? {}, known, undefined);
       client.begin(200, headers === undefined ? { ...own, ...ESTIMATED } : own);
       client.end(typeof reply === 'string' ? reply : [reply]);
     } finally {
@@ -61,14 +60,16 @@ export function createCountTokens(deps: GatewayDeps, shared: AdmitShared, api: A
     }
   };
 
-  async function count(client: HttpExchange, log: RequestLog, share: Share): Promise<Result<Count, Failure>> {
-    const grant = await admit(client, log, share);
+  async function count(asking: ClientContext): Promise<Result<Count & RequestLimits, RequestFailure>> {
+    const grant = await admit(asking);
     if (!grant.ok) return grant;
+    const { chargedScopes, request } = grant.value;
     const endpoint = chooseEndpoint(grant.value);
-    const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, { log, share });
-    if (counted !== undefined) return counted;
-    const estimate = api.counting.toReply(usualTokens(grant.value.request.input));
-    return ok({ headers: undefined, body: JSON.stringify(estimate) });
+    const counted = endpoint === undefined ? undefined : await ask(grant.value, endpoint, asking);
+    if (counted?.ok === false) return err({ failure: counted.failure, chargedScopes });
+    if (counted !== undefined) return ok({ ...counted.value, chargedScopes });
+    const estimate = api.counting.toReply(usualTokens(request.input));
+    return ok({ headers: undefined, body: JSON.stringify(estimate), chargedScopes });
   }
 
   function chooseEndpoint({ caller, request, candidates, routing }: Grant): Endpoint | undefined {
@@ -88,7 +89,7 @@ export function createCountTokens(deps: GatewayDeps, shared: AdmitShared, api: A
   async function ask(
     { request, routing }: Grant,
     endpoint: Endpoint,
-    { log, share }: { readonly log: RequestLog; readonly share: Share },
+    { log, share }: ClientContext,
   ): Promise<Result<Count, Failure> | undefined> {
     const to: Recipient = { endpoint, limit: { max: 0, clamped: false } };
     const call = endpoint.codec.toCall(request, to);

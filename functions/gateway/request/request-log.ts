@@ -1,6 +1,7 @@
 // The log line and the metrics of a request, written once, at its end; no prompt, no key, no provider's message.
 import type { Failure, FailureReply } from '#core/failure/failure.ts';
 import { formatMoney } from '#core/money/money.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Reservation, Settlement } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
@@ -9,6 +10,7 @@ import type { RequestContext } from '../reply/respond.ts';
 import type { AttemptFailure } from '../upstream/attempt-failure.ts';
 import type { WireError } from '../wire/codec.ts';
 import { createKeyFields } from './key-fields.ts';
+import type { Share } from './memory-budget.ts';
 
 /** The end of a reply. `failed`: the provider has ended its stream by an error. */
 export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
@@ -57,6 +59,13 @@ function kept<T>(make: (word: string) => T): (word: string) => T {
     known.set(word, value);
     return value;
   };
+}
+
+/** The client that asks, the log line of its request, and its room. */
+export interface ClientContext {
+  readonly client: HttpExchange;
+  readonly log: RequestLog;
+  readonly share: Share;
 }
 
 /** Facts about one request, collected on its way. A class, because one is made for each request: methods are shared. */

@@ -8,8 +8,8 @@ import type { Reservation, ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
+import type { RequestFailure, RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { RequestContext } from '../reply/respond.ts';
 import type { OutputLimit } from '../wire/codec.ts';
 import { LARGEST_WINDOW, mediaTokens } from '../wire/prompt/media.ts';
 import { growthOf, usualTokens } from '../wire/prompt/prompt.ts';
@@ -45,7 +45,7 @@ const USUAL_OUTPUT = 1024;
 const NO_ENTRY_YET = [undefined];
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
-  return async function reserve(grant: Grant, context: RequestContext): Promise<Result<ReservedGrant, Failure>> {
+  return async function reserve(grant: Grant, id: string): Promise<Result<ReservedGrant, RequestFailure>> {
     const { request, chargedScopes, caller, isLimited } = grant;
     const options = optionsOf(grant);
     request.sent.rest();
@@ -61,15 +61,18 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
       identifier: costliest.entry.identifier,
     };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const held = await ledger.reserve({ id: context.requestId, ...money, tokens, waited: caller.waited, ...entries });
-    if (held.ok) {
-      context.rates = held.value.rates;
-      return ok({ [made]: true, grant, options, reservation: held.value });
-    }
-    if ('rates' in held.failure) context.rates = held.failure.rates;
+    const held = await ledger.reserve({ id, ...money, tokens, waited: caller.waited, ...entries });
+    if (held.ok) return ok({ [made]: true, grant, options, reservation: held.value });
     const { furtherBudgets = [] } = caller.key;
-    return err(toFailure(held.failure, request.model, { money: minAmount, tokens, now: clock.now(), furtherBudgets }));
+    const needs = { money: minAmount, tokens, now: clock.now(), furtherBudgets };
+    const rates = 'rates' in held.failure ? held.failure.rates : undefined;
+    return err({ failure: toFailure(held.failure, request.model, needs), chargedScopes, rates });
   };
+}
+
+/** The limits that a reserved request is known to have. */
+export function limitsOf({ grant, reservation }: ReservedGrant): RequestLimits {
+  return { chargedScopes: grant.chargedScopes, rates: reservation.rates };
 }
 
 /** The output that a target may produce within the reservation, of which so much is `spent`. */

@@ -17,8 +17,8 @@ const chat = { model: 'gpt' } as ModelRequest;
 async function callerOf(record: KeyRecord) {
   const deps = { hash: (text: string) => text, clock: { now: () => NOW } };
   const authenticate = createAuthenticate(deps, async () => ok({ record, freshUntil: NOW }));
-  const caller = await authenticate({ header: () => `Bearer ${KEY}` }, { chargedScopes: undefined });
-  if (!caller.ok) throw new Error(caller.failure.code);
+  const caller = await authenticate({ header: () => `Bearer ${KEY}` });
+  if (!caller.ok) throw new Error(caller.failure.failure.code);
   return caller.value;
 }
 

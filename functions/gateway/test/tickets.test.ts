@@ -4,10 +4,11 @@ import { keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import type { createAuthorize, Grant } from '../caller/access.ts';
 import type { Caller } from '../caller/authenticate.ts';
 import type { createReply } from '../reply/reply.ts';
+import type { ClientContext } from '../request/request-log.ts';
 import type { createReserve, ReservedGrant } from '../spend/reserve.ts';
 import type { createChooseTargets, Targets } from '../targets/targets.ts';
 import { noAttempts } from '../upstream/attempts.ts';
-import type { ClientContext, createCallUpstream, Exchange } from '../upstream/upstream.ts';
+import type { createCallUpstream, Exchange } from '../upstream/upstream.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
 declare const request: ModelRequest;
@@ -24,15 +25,14 @@ declare const reply: ReturnType<typeof createReply>;
 function skippingSteps(asking: ClientContext): void {
   const snapshot = snapshotOf([]);
   const { log } = asking;
-  const { context } = log;
   // @ts-expect-error A record that was only looked up is no caller.
   authorize(keyRecord(), request, snapshot);
   const caller = {} as Caller;
   authorize(caller, request, snapshot);
   // @ts-expect-error A caller has not been granted anything.
-  reserve(caller, context);
+  reserve(caller, 'id');
   const grant = {} as Grant;
-  reserve(grant, context);
+  reserve(grant, 'id');
   const byHand = { grant, options: [], reservation: { id: '1', amount: 1n, scopeWindows: [] } };
   // @ts-expect-error A grant without money has no targets.
   chooseTargets(grant, log);

@@ -2,11 +2,10 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_REQUEST } from '#core/ledger/settlement.ts';
-import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { Deadline } from '../request/deadline.ts';
 import type { Share } from '../request/memory-budget.ts';
-import type { RequestLog } from '../request/request-log.ts';
+import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
 import type { PaidCall } from '../spend/meter.ts';
 import { outputLimit, type ReservedGrant } from '../spend/reserve.ts';
@@ -55,13 +54,6 @@ interface Attempt {
   readonly deadline: Deadline;
   readonly share: Share;
   leave(): void;
-}
-
-/** The client that asks, and its room. */
-export interface ClientContext {
-  readonly client: HttpExchange;
-  readonly log: RequestLog;
-  readonly share: Share;
 }
 
 export function createCallUpstream(
