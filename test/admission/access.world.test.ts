@@ -91,8 +91,8 @@ describeUnless(skip, 'the service account of admission', () => {
     expect(await walk()).toEqual([]);
   });
 
-  test.each(rightsOf(RULES))('needs $verb of $resource: without it a review is not judged', async (gone) => {
-    await grant(rulesWithout(RULES, gone));
+  test.each(rightsOf(RULES))('needs $verb of $resource: without it a review is not judged', async (removed) => {
+    await grant(rulesWithout(RULES, removed));
     // The authorizer hears of a role a moment after it is written.
     const undecided = async () => (await walk()).filter((failure) => failure.endsWith(': 500'));
     expect(await eventually(undecided, (failed) => failed.length > 0)).not.toEqual([]);

@@ -27,9 +27,9 @@ describe('what one object proves wrong by itself is said by reconcile as admissi
     const harness = createHarness();
     await harness.cluster.create(kindOf(one.kind), object);
     expect(await harness.resync()).toMatchObject({ failed: {} });
-    const said = conditionOf(await harness.status(kindOf(one.kind), object.metadata.name), 'SpecValid');
-    expect(said).toMatchObject({ status: 'False', reason: one.findings[0]?.[0] });
-    expect(sentencesOf(said?.message ?? '')).toEqual(sentencesOf(answer.status?.message ?? 'it was let in'));
+    const condition = conditionOf(await harness.status(kindOf(one.kind), object.metadata.name), 'SpecValid');
+    expect(condition).toMatchObject({ status: 'False', reason: one.findings[0]?.[0] });
+    expect(sentencesOf(condition?.message ?? '')).toEqual(sentencesOf(answer.status?.message ?? 'it was let in'));
   });
 });
 
@@ -44,8 +44,8 @@ test.each([
   const harness = createHarness();
   await harness.cluster.create(kindOf(kind), object);
   await harness.resync();
-  const said = conditionOf(await harness.status(kindOf(kind), object.metadata.name), 'SpecValid');
-  expect(said).toMatchObject({ status: 'False', reason: 'InvalidAnnotation', message: answer.status?.message });
+  const condition = conditionOf(await harness.status(kindOf(kind), object.metadata.name), 'SpecValid');
+  expect(condition).toMatchObject({ status: 'False', reason: 'InvalidAnnotation', message: answer.status?.message });
 });
 
 test('several mistakes stand below each other in a condition, and in one line in an event', async () => {
@@ -53,8 +53,10 @@ test('several mistakes stand below each other in a condition, and in one line in
   const spec = { ...GOOD.VirtualKey, keyAlias: ' ', maxBudget: 'ten' };
   await harness.cluster.create(virtualKeys, objectOf('VirtualKey', spec, { namespace: 'default' }));
   await harness.resync();
-  const said = conditionOf(await harness.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
-  expect(said).toMatch(/^- spec\.keyAlias: Invalid value: " ": .+\n- spec\.maxBudget: Invalid value: "ten": [^\n]+$/);
+  const condition = conditionOf(await harness.status(virtualKeys, 'billing'), 'Ready')?.message ?? '';
+  expect(condition).toMatch(
+    /^- spec\.keyAlias: Invalid value: " ": .+\n- spec\.maxBudget: Invalid value: "ten": [^\n]+$/,
+  );
   const [event] = harness.cluster.objects(RESOURCES.events);
   expect(event?.message).toMatch(
     /^\(1\) spec\.keyAlias: Invalid value: " ": [^\n]+ \(2\) spec\.maxBudget: Invalid value: "ten": [^\n]+$/,
@@ -72,22 +74,22 @@ test('what can be read continues working, and says so until it is repaired; what
   const key = { ...GOOD.VirtualKey, connectionRef: instance };
   await harness.cluster.create(virtualKeys, objectOf('VirtualKey', { ...key, softBudget: '11' }, from));
   await harness.resync();
-  const said = async (kind: Kind, name: string, type: string) => {
+  const conditionTextOf = async (kind: Kind, name: string, type: string) => {
     const { status, reason } = conditionOf(await harness.status(kind, name), type) ?? {};
     return status === undefined ? undefined : `${status} ${reason}`;
   };
-  expect(await said(users, 'alice', 'SpecValid')).toBe('False AutoCreateKeyNeedsField');
-  expect(await said(users, 'alice', 'Ready')).toBe('False InstanceNotFound');
-  expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False SoftBudgetAboveMaxBudget');
-  expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InstanceNotFound');
+  expect(await conditionTextOf(users, 'alice', 'SpecValid')).toBe('False AutoCreateKeyNeedsField');
+  expect(await conditionTextOf(users, 'alice', 'Ready')).toBe('False InstanceNotFound');
+  expect(await conditionTextOf(virtualKeys, 'billing', 'SpecValid')).toBe('False SoftBudgetAboveMaxBudget');
+  expect(await conditionTextOf(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InstanceNotFound');
 
   await harness.edit(virtualKeys, 'billing', { spec: { softBudget: '10' } });
   await harness.resync();
-  expect(await said(virtualKeys, 'billing', 'SpecValid')).toBeUndefined();
+  expect(await conditionTextOf(virtualKeys, 'billing', 'SpecValid')).toBeUndefined();
 
   await harness.edit(virtualKeys, 'billing', { spec: { maxBudget: 'ten', softBudget: null } });
   await harness.resync();
-  expect(await said(virtualKeys, 'billing', 'SpecValid')).toBe('False Malformed');
-  expect(await said(virtualKeys, 'billing', 'Ready')).toBe('False InvalidSpec');
-  expect(await said(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InvalidSpec');
+  expect(await conditionTextOf(virtualKeys, 'billing', 'SpecValid')).toBe('False Malformed');
+  expect(await conditionTextOf(virtualKeys, 'billing', 'Ready')).toBe('False InvalidSpec');
+  expect(await conditionTextOf(virtualKeys, 'billing', 'ModelsReady')).toBe('Unknown InvalidSpec');
 });

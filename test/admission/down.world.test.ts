@@ -152,9 +152,9 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
       const [, refused] = refusals.get(one.what)?.split(' denied the request: ') ?? [];
       const found = await harness.cluster.get(resourceOf(one.object.kind), namespace, named);
       const { conditions = [] } = (found?.status ?? {}) as { readonly conditions?: ReadonlyArray<Condition> };
-      const said = conditions.find(({ type }) => type === one.condition);
-      expect(said, JSON.stringify(conditions)).toMatchObject({ status: 'False', reason: one.rule });
-      expect(sentencesOf(said?.message ?? '')).toEqual(sentencesOf(refused ?? 'it was let in'));
+      const condition = conditions.find(({ type }) => type === one.condition);
+      expect(condition, JSON.stringify(conditions)).toMatchObject({ status: 'False', reason: one.rule });
+      expect(sentencesOf(condition?.message ?? '')).toEqual(sentencesOf(refused ?? 'it was let in'));
     });
 
     test('what of that keeps nothing from working leaves Ready alone', async () => {
@@ -208,8 +208,8 @@ describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
     const set = async (policy: string) => {
       for (const kind of ['mutatingwebhookconfiguration', 'validatingwebhookconfiguration']) {
         const patch = JSON.stringify([{ op: 'replace', path: '/webhooks/0/failurePolicy', value: policy }]);
-        const said = await harness.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch]);
-        expect(said).toMatchObject({ code: 0 });
+        const refusal = await harness.kubectl(['patch', kind, 'gateway-operator', '--type=json', '-p', patch]);
+        expect(refusal).toMatchObject({ code: 0 });
       }
       // In force a moment after it was stored.
       const wanted = policy === 'Ignore' ? 0 : 1;

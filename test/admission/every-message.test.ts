@@ -16,10 +16,14 @@ import { LEAVING } from './around.ts';
 import { BYPASSED } from './bypassed.ts';
 import { ADA, createWorld, depsOf, GOOD, modelEntry, objectOf, requestOf, secretOf, type World } from './fixtures.ts';
 
-type Said = Pick<Finding, 'rule' | 'path' | 'value' | 'message'>;
+type FindingText = Pick<Finding, 'rule' | 'path' | 'value' | 'message'>;
 
 /** Of an object in the world, everything that any check says of it, warnings too. */
-async function saidOf(world: World, object: KubeObject, more: Record<string, unknown> = {}): Promise<readonly Said[]> {
+async function findingsOf(
+  world: World,
+  object: KubeObject,
+  more: Record<string, unknown> = {},
+): Promise<readonly FindingText[]> {
   const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestOf(object, more) };
   const read = readReview(new TextEncoder().encode(JSON.stringify(review)));
   if (!read.ok) throw new Error(read.failure.problem);
@@ -72,7 +76,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   [objectOf('Team', { ...GOOD.Team, maxBudget: '0', members: [{ name: 'nobody' }, { name: 'elsewhere' }] })],
 ];
 
-async function everything(): Promise<readonly Said[]> {
+async function everything(): Promise<readonly FindingText[]> {
   const world = await createWorld();
   const elsewhere = { connectionRef: { instanceRef: { name: 'other', namespace: 'platform' } } };
   await world.put(virtualKeys, objectOf('VirtualKey', { ...GOOD.VirtualKey, models: ['claude'] }, { name: 'there' }));
@@ -92,9 +96,9 @@ async function everything(): Promise<readonly Said[]> {
   }
   await world.put(RESOURCES.secrets, secretOf('odd', { host: 'postgres://x', user: 'u', password: '', name: 'n' }));
   await world.put(RESOURCES.secrets, secretOf('theirs', { key: 'x' }, 'team-a'));
-  const inWorld: Said[] = [];
-  for (const { object } of BYPASSED) inWorld.push(...(await saidOf(world, object)));
-  for (const [object, more] of MORE) inWorld.push(...(await saidOf(world, object, more)));
+  const inWorld: FindingText[] = [];
+  for (const { object } of BYPASSED) inWorld.push(...(await findingsOf(world, object)));
+  for (const [object, more] of MORE) inWorld.push(...(await findingsOf(world, object, more)));
   const alone = cases.flatMap((one) => {
     const { object, old } = objectsOf(one);
     return validate(kindOf[one.kind], object, old).violations;

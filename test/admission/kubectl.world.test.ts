@@ -88,10 +88,10 @@ for (const { runtime, deploy, why } of RUNTIMES) {
       const errors = stderr.split(/^(?=Error from server)/m).filter((text) => text.startsWith('Error'));
       expect(errors).toHaveLength(BAD_ONES.length);
       const unexpected = BAD_ONES.flatMap(([object, ...expected], index) => {
-        const said = errors[index] ?? '';
-        const missing = expected.filter((words) => !said.includes(words));
-        const byUs = /denied the request: /.test(said);
-        return missing.length === 0 && byUs ? [] : [{ object: object.metadata.name, missing, said }];
+        const message = errors[index] ?? '';
+        const missing = expected.filter((words) => !message.includes(words));
+        const byUs = /denied the request: /.test(message);
+        return missing.length === 0 && byUs ? [] : [{ object: object.metadata.name, missing, message: message }];
       });
       expect(unexpected).toEqual([]);
     });
@@ -215,7 +215,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
           (await harness.kubectl(['create', '--as=mallory', '-f', '-'], JSON.stringify(at(nameRef)))).stderr;
         await eventually(
           () => ask('database'),
-          (said) => said.includes('denied the request'),
+          (message) => message.includes('denied the request'),
         );
         expect((await ask('database')).replaceAll('database"', 'nowhere"')).toBe(await ask('nowhere'));
       });

@@ -10,11 +10,11 @@ export function createReviews(world: () => World, deps: Partial<AdmissionDeps> =
   const validate = (object: KubeObject, more = {}) =>
     ask(depsOf(world().cluster, deps), '/validate', requestOf(object, more));
   /** `refused` line by line; empty where it is let in. */
-  const told = async (kind: KindName, change: object, metadata = {}, more = {}) => {
+  const review = async (kind: KindName, change: object, metadata = {}, more = {}) => {
     const { status, warnings = [] } = await validate(objectOf(kind, { ...GOOD[kind], ...change }, metadata), more);
     return { refused: status?.message.split('\n') ?? [], warnings };
   };
-  return { validate, told };
+  return { validate, review };
 }
 
 /** Another object than the one that is judged. */

@@ -99,11 +99,11 @@ describeUnless(install(), 'the real programs', () => {
     { timeout: MINUTES },
     async ({ program, fault, asksAgain }) => {
       upstream.fail(fault);
-      const said = await run(program, through(), 'stream');
+      const output = await run(program, through(), 'stream');
       upstream.fail();
-      if (asksAgain || fault === '429' || fault === '503') expect(said).toMatch(ANSWERS.stream);
+      if (asksAgain || fault === '429' || fault === '503') expect(output).toMatch(ANSWERS.stream);
       else
-        expect(said).toMatch(
+        expect(output).toMatch(
           /The provider (failed to answer|did not answer in time)|terminated|network error|closed|Failed to process/i,
         );
       await expect.poll(() => gateway.ledger.held()).toBe(0);
@@ -115,8 +115,8 @@ describeUnless(install(), 'the real programs', () => {
     { timeout: MINUTES },
     async (program) => {
       const [asked, reached] = [gateway.asked.length, upstream.asked.length];
-      const said = await run(program, { url: gateway.url, key: SPENT_KEY }, program.scenarios.at(0) ?? 'text');
-      expect(said.replaceAll('\\', '')).toMatch(program.spent.says);
+      const output = await run(program, { url: gateway.url, key: SPENT_KEY }, program.scenarios.at(0) ?? 'text');
+      expect(output.replaceAll('\\', '')).toMatch(program.spent.says);
       expect(gateway.asked.slice(asked).length).toBeLessThanOrEqual(program.spent.requests);
       expect(upstream.asked.length).toBe(reached);
     },

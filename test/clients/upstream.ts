@@ -237,15 +237,15 @@ function chat({ stream, stream_options }: Body, { words, call, usage }: ClientRe
     type: 'function',
     function: { name: call.name, arguments: JSON.stringify(call.args) },
   };
-  const said = tool === undefined ? { content: words } : { content: null, tool_calls: [tool] };
+  const reply = tool === undefined ? { content: words } : { content: null, tool_calls: [tool] };
   if (stream !== true) {
-    const message = { role: 'assistant', ...said, refusal: null };
+    const message = { role: 'assistant', ...reply, refusal: null };
     const choices = [{ index: 0, message, logprobs: null, finish_reason }];
     return { ...head, object: 'chat.completion', choices, usage: counts };
   }
   const chunk = (delta: object, finish: string | null) =>
     data({ ...head, object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }] });
-  const delta = tool === undefined ? said : { tool_calls: [{ index: 0, ...tool }] };
+  const delta = tool === undefined ? reply : { tool_calls: [{ index: 0, ...tool }] };
   const count = data({ ...head, object: 'chat.completion.chunk', choices: [], usage: counts });
   return [
     chunk({ role: 'assistant', content: '' }, null),

@@ -52,7 +52,7 @@ export function describeDeletion(stack: () => TestStack): void {
       (answer) => answer.startsWith('401'),
       8_000,
     );
-  const gone = (...words: string[]) =>
+  const isDeleted = (...words: string[]) =>
     eventually(
       () => stack().kubectl(['get', ...words]),
       ({ stderr }) => stderr.includes('NotFound'),
@@ -64,7 +64,7 @@ export function describeDeletion(stack: () => TestStack): void {
     const value = await workingValue('byhand');
     await ok('patch', 'vk', 'byhand', '--type=merge', '-p', '{"metadata":{"finalizers":[]}}');
     await ok('delete', 'vk', 'byhand', '--wait=false');
-    await gone('vk', 'byhand');
+    await isDeleted('vk', 'byhand');
     await refused(value);
   });
 
@@ -72,7 +72,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'going' } }, key('inside', 'going'));
     const value = await workingValue('inside', 'going');
     await ok('delete', 'namespace', 'going', '--wait=false');
-    await gone('namespace', 'going');
+    await isDeleted('namespace', 'going');
     await refused(value);
   });
 
@@ -81,7 +81,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await workingValue('orphan');
     await ok('delete', 'secret', 'orphan-key');
     await ok('delete', 'vk', 'orphan', '--wait=false');
-    await gone('vk', 'orphan');
+    await isDeleted('vk', 'orphan');
   });
 
   test('a foreground deletion of a key deletes its Secret first, then the key; the key stops working', async () => {
@@ -89,8 +89,8 @@ export function describeDeletion(stack: () => TestStack): void {
     const value = await workingValue('foreground');
     expect(await call(value)).toBe('200');
     await ok('delete', 'vk', 'foreground', '--cascade=foreground', '--wait=false');
-    await gone('vk', 'foreground');
-    await gone('secret', 'foreground-key');
+    await isDeleted('vk', 'foreground');
+    await isDeleted('secret', 'foreground-key');
     await refused(value);
   });
 
@@ -98,7 +98,7 @@ export function describeDeletion(stack: () => TestStack): void {
     await apply(key('kept', 'default', { deletionPolicy: 'Retain' }));
     const value = await workingValue('kept');
     await ok('delete', 'vk', 'kept', '--cascade=foreground', '--wait=false');
-    await gone('vk', 'kept');
+    await isDeleted('vk', 'kept');
     expect(await ok('get', 'secret', 'kept-key', '-o', 'name')).toContain('kept-key');
     expect(await call(value)).toBe('200');
     await ok('delete', 'secret', 'kept-key');
@@ -130,7 +130,7 @@ export function describeDeletion(stack: () => TestStack): void {
         (stats) => stats.includes('"slow":{"requests":3,'),
       );
       await ok('delete', 'gwi', 'sample', '--cascade=foreground', '--wait=false');
-      await gone('gwi', 'sample');
+      await isDeleted('gwi', 'sample');
       expect(await short).toBe('200');
       // Cut, where the cluster deletes quickly.
       await Promise.all([long, streamed]);
@@ -150,7 +150,7 @@ export function describeDeletion(stack: () => TestStack): void {
       );
       expect(condition).toBe('false InstanceNotFound');
       await ok('delete', 'vk', 'left', '--wait=false');
-      await gone('vk', 'left');
+      await isDeleted('vk', 'left');
     },
     COLLECTED,
   );

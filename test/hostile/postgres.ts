@@ -125,7 +125,7 @@ export const KINDS = {
     socket.write(Buffer.concat([parsed, columns(['values', JSONB])]));
     drip(socket, row('[]'));
   },
-  silence: () => undefined,
+  noReply: () => undefined,
 } as const;
 
 /** The same while the client still says who it is. */

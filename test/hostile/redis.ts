@@ -30,7 +30,7 @@ export const REDIS_HARMS = {
     socket.write('$1000\r\n');
     drip(socket, text('x'));
   },
-  silence: () => undefined,
+  noReply: () => undefined,
 } as const;
 
 export type RedisHarm = keyof typeof REDIS_HARMS;
@@ -97,7 +97,7 @@ export const UPSTASH_HARMS = {
   'what is no JSON': (response: ServerResponse) => {
     response.end('<html>');
   },
-  silence: () => undefined,
+  noReply: () => undefined,
 } as const;
 
 export type UpstashHarm = keyof typeof UPSTASH_HARMS;

@@ -29,17 +29,17 @@ export function startClients({ ask, url, host, trusted }: ServedCertificate) {
 
   /** The API server keeps its connections: it asks, and asks again. */
   const apiServer = async (serial: number) => {
-    const said = await ask(`chat-${serial}`);
+    const reply = await ask(`chat-${serial}`);
     count.calls += 1;
-    if (!said.includes('denied the request')) failures.push(said);
+    if (!reply.includes('denied the request')) failures.push(reply);
   };
   /** An API server that has just started trusts what the configurations say, and shakes hands anew. */
   const newcomer = async () => {
-    const said = await Promise.all(
+    const reply = await Promise.all(
       (await trusted()).map((ca) => get(new Agent({ ca, servername: host, keepAlive: false }))),
     );
-    count.handshakes += said.length;
-    for (const { certificate } of said) certificates.add(certificate);
+    count.handshakes += reply.length;
+    for (const { certificate } of reply) certificates.add(certificate);
   };
   const keeper = async () => {
     const { socket } = await get(kept);

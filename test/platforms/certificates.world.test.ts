@@ -163,7 +163,7 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     for (const hook of hooksAt(port)) await apply(hook);
     expect(await trusted()).toEqual([1, 1]);
     const refused = () => run('kubectl', ['apply', '-f', '-'], { KUBECONFIG: server.kubeconfig }, JSON.stringify(key));
-    const { stderr } = await eventually(refused, (said) => !said.stderr.includes('failed calling webhook'));
+    const { stderr } = await eventually(refused, (output) => !output.stderr.includes('failed calling webhook'));
     expect(stderr).toContain('admission webhook "validate.gateway-operator.dev" denied the request');
     expect(stderr).toContain('nowhere');
   });
@@ -221,7 +221,7 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     await eventually(
       // Until admission has read its file again it is not trusted.
       () => ask('chat').catch(String),
-      (said) => said.includes('denied the request'),
+      (output) => output.includes('denied the request'),
     );
   });
 

@@ -36,8 +36,8 @@ const template = (...args: string[]) =>
 
 describeUnless(whyNoHelm, 'the chart, rendered', () => {
   test('the linter finds nothing', () => {
-    const said = helm(['lint', '--strict', CHART, KUBE_VERSION, IMAGE, '--set=quickstart.enabled=true']);
-    expect(said).toContain('1 chart(s) linted, 0 chart(s) failed');
+    const output = helm(['lint', '--strict', CHART, KUBE_VERSION, IMAGE, '--set=quickstart.enabled=true']);
+    expect(output).toContain('1 chart(s) linted, 0 chart(s) failed');
   });
 
   test.each([
@@ -226,8 +226,8 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
       // The dry run of a Pod looks for its account, which the dry run before it did not make.
       .filter(({ kind, metadata }) => kind !== 'Pod' && metadata.name !== 'default');
     const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
-    const said = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], list);
-    expect(said.match(/ created \(server dry run\)$/gm)).toHaveLength(objects.length);
+    const output = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], list);
+    expect(output.match(/ created \(server dry run\)$/gm)).toHaveLength(objects.length);
   });
 
   const secretOf = async () =>
@@ -276,9 +276,9 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     });
     const jobs = runJobs({ server, cluster, folder, environment: { RECONCILE_URL: reconcile.url } });
     closing.unshift(jobs.stop);
-    const said = await install;
-    expect(said).toContain('The quickstart has an instance and a key in the namespace gateway-quickstart');
-    const removal = [...said.matchAll(/^ {2}(kubectl delete|helm uninstall) \S+/gm)].map(([line]) => line.trim());
+    const output = await install;
+    expect(output).toContain('The quickstart has an instance and a key in the namespace gateway-quickstart');
+    const removal = [...output.matchAll(/^ {2}(kubectl delete|helm uninstall) \S+/gm)].map(([line]) => line.trim());
     expect(removal).toEqual([
       'kubectl delete llm-gateway',
       'helm uninstall gateway-operator',
@@ -303,7 +303,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
 
   test('an upgrade changes neither the secrets, nor the path and the CA in the webhooks', async () => {
     const before = [await secretOf(), await hooksOf()];
-    const said = await helmThere(
+    const output = await helmThere(
       'upgrade',
       'gateway-operator',
       CHART,
@@ -311,7 +311,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
       '--reuse-values',
       '--set=admission.replicas=3',
     );
-    expect(said).toContain('STATUS: deployed');
+    expect(output).toContain('STATUS: deployed');
     expect([await secretOf(), await hooksOf()]).toEqual(before);
     const deployment = JSON.parse(await kubectl(['-n', NAMESPACE, 'get', 'deployment', 'admission', '-o', 'json']));
     expect(deployment.spec.replicas).toBe(3);

@@ -194,7 +194,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
             () => 'paid',
             ({ status }) => status,
           ),
-      (said) => said === 'paid',
+      (outcome) => outcome === 'paid',
     );
     const after = await eventually(booked, (now) => now.cost > cost);
     await eventually(ownKey, ({ currentSpend }) => nano(currentSpend) === after.cost);

@@ -50,9 +50,9 @@ describeUnless(why, 'a release of Helm, on real Pods', () => {
     async () => {
       const began = performance.now();
       const image = `--set=image.repository=${REPOSITORY}`;
-      const said = await helm('install', ...RELEASE, CHART, '--create-namespace', image, '--wait', '--timeout=120s');
+      const output = await helm('install', ...RELEASE, CHART, '--create-namespace', image, '--wait', '--timeout=120s');
       node.note(`${seconds(began)} s from helm install until it returns, with --wait`);
-      expect(said).toContain('STATUS: deployed');
+      expect(output).toContain('STATUS: deployed');
       const written = '{.webhooks[*].clientConfig.caBundle}';
       expect(
         await node.rig.kubectl(`get validatingwebhookconfiguration gateway-operator -o jsonpath=${written}`),

@@ -180,8 +180,8 @@ describeUnless(why, 'Knative on real Pods', () => {
         const going: Array<Promise<unknown>> = [];
         for (; !isOver; await pause(200)) {
           calls += 1;
-          const said = echo().then(({ status, text }) => status === 200 || faults.push(`${status} ${text}`));
-          going.push(said.catch((error) => faults.push(`${error}`)));
+          const reply = echo().then(({ status, text }) => status === 200 || faults.push(`${status} ${text}`));
+          going.push(reply.catch((error) => faults.push(`${error}`)));
         }
         await Promise.all(going);
       })();

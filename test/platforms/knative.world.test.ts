@@ -54,8 +54,8 @@ describeUnless(why, 'Knative', () => {
     };
 
   test('takes every document of our YAML, without a warning', async () => {
-    const said = await kubectl('apply', '--validate=strict', '-f', 'infra/platforms/knative/operator.yaml');
-    expect(said.match(/ created$/gm)).toHaveLength(documents.length);
+    const output = await kubectl('apply', '--validate=strict', '-f', 'infra/platforms/knative/operator.yaml');
+    expect(output.match(/ created$/gm)).toHaveLength(documents.length);
   });
 
   test("Serving's webhook has filled in its defaults: it has seen them", async () => {
@@ -230,8 +230,8 @@ describeUnless(why, 'Knative', () => {
     test('what the webhook refuses is told in its words, and is repaired by the next edit', async () => {
       await edit({ podAnnotations: { 'autoscaling.knative.dev/target': 'many' } });
       expect((await harness.resync()).failed).toEqual({ ApplyWorkload: 1 });
-      const said = await conditionOf('WorkloadReady');
-      expect(said?.message).toMatch(/autoscaling.knative.dev\/target|invalid value: many/);
+      const condition = await conditionOf('WorkloadReady');
+      expect(condition?.message).toMatch(/autoscaling.knative.dev\/target|invalid value: many/);
       await edit({ podAnnotations: null });
       expect(await resync()).not.toHaveProperty('failed');
     });

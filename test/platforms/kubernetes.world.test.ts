@@ -82,12 +82,12 @@ describeUnless(why, 'plain Kubernetes', () => {
 
   test('takes every document of our YAML, in the order of docs/kubernetes.md, word for word', async () => {
     const desk = deskIn(folder);
-    const said: string[] = [];
+    const output: string[] = [];
     for (const step of ['kinds', 'functions']) {
-      said.push(await type(documented('docs/kubernetes.md', step), desk, server.kubeconfig));
+      output.push(await type(documented('docs/kubernetes.md', step), desk, server.kubeconfig));
     }
     const documents = documentsOf(INSTALL).length;
-    expect(said.join('').match(/ created$/gm)?.length).toBe(documents + 5); // the CRDs, the Secret
+    expect(output.join('').match(/ created$/gm)?.length).toBe(documents + 5); // the CRDs, the Secret
     // Nothing in it is left to a default that an older server reads otherwise: applying it again changes nothing.
     const again = await kubectl(['apply', '-f', join(desk, INSTALL)]);
     // Of a disruption budget kubectl says "configured" each time: it replaces the selector by itself.
@@ -140,8 +140,8 @@ describeUnless(why, 'plain Kubernetes', () => {
       '<POD_CIDR>',
       '10.244.0.0/16',
     );
-    const said = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], file);
-    expect(said.match(/ created \(server dry run\)$/gm)).toHaveLength(2);
+    const output = await kubectl(['apply', '--dry-run=server', '--validate=strict', '-f', '-'], file);
+    expect(output.match(/ created \(server dry run\)$/gm)).toHaveLength(2);
   });
 
   test.each([
@@ -252,11 +252,11 @@ describeUnless(why, 'plain Kubernetes', () => {
     test('the first gateway of docs/deploy.md is admitted as it is there', async () => {
       const text = documented('docs/deploy.md', 'first gateway');
       const desk = join(folder, 'desk');
-      const said = await type(text, desk, server.kubeconfig);
-      expect(said.match(/ created$/gm)).toHaveLength(5);
+      const output = await type(text, desk, server.kubeconfig);
+      expect(output.match(/ created$/gm)).toHaveLength(5);
       // What reconcile has seen of them meanwhile goes with what follows.
-      const gone = await type(text.replace('kubectl apply', 'kubectl delete --wait=false'), desk, server.kubeconfig);
-      expect(gone.match(/ deleted$/gm)).toHaveLength(5);
+      const deleted = await type(text.replace('kubectl apply', 'kubectl delete --wait=false'), desk, server.kubeconfig);
+      expect(deleted.match(/ deleted$/gm)).toHaveLength(5);
     });
 
     test('the sample is admitted; one run of reconcile makes it ready and mints its keys, another writes nothing', async () => {
@@ -289,14 +289,14 @@ describeUnless(why, 'plain Kubernetes', () => {
       await kubectl(['apply', '-f', '-'], JSON.stringify(deployed));
       await eventually(
         () => conditionOf('deployed', 'WorkloadReady'),
-        (said) => said === 'False',
+        (output) => output === 'False',
       );
       const counts = { replicas: 1, updatedReplicas: 1, readyReplicas: 1, availableReplicas: 1 };
       const status = { observedGeneration: 1, ...counts, conditions: [{ type: 'Available', status: 'True' }] };
       await cluster.patch(PARTS.Deployment, 'default', 'deployed-gateway', { status }, 'status');
       await eventually(
         () => conditionOf('deployed', 'WorkloadReady'),
-        (said) => said === 'True',
+        (output) => output === 'True',
       );
     });
 

@@ -65,9 +65,9 @@ export async function startWorkers(
   host.stderr?.on('data', collect);
   const answer = async (): Promise<HostAnswer> => {
     const ended = once(host, 'exit').then(() => [{ error: `miniflare ended:\n${printed}` }]);
-    const [said] = await Promise.race([once(host, 'message'), ended]);
-    if ('error' in said) throw new Error(said.error);
-    return said;
+    const [message] = await Promise.race([once(host, 'message'), ended]);
+    if ('error' in message) throw new Error(message.error);
+    return message;
   };
   const first = await answer();
   if (!('url' in first)) throw new Error('miniflare did not say its address');
@@ -77,8 +77,8 @@ export async function startWorkers(
     printed: () => printed,
     scheduled: async (worker) => {
       host.send({ order: 'scheduled', worker } satisfies HostOrder);
-      const said = await answer();
-      return 'outcome' in said ? said.outcome : '';
+      const reply = await answer();
+      return 'outcome' in reply ? reply.outcome : '';
     },
     stop: async () => {
       const ended = once(host, 'exit');

@@ -143,7 +143,7 @@ describe('the Node bundles', () => {
           () => 'trusted',
           (error: Error) => error.message,
         );
-      await eventually(ask, (said) => said === 'trusted');
+      await eventually(ask, (output) => output === 'trusted');
     });
 
     test('SIGTERM ends it with 0', async () => {
@@ -208,9 +208,9 @@ describe('the Node bundles', () => {
           () => 'paid',
           ({ code }) => code,
         );
-      await eventually(tryIt, (said) => said === 'upstream_error');
+      await eventually(tryIt, (output) => output === 'upstream_error');
       writeFileSync(file, good);
-      await eventually(tryIt, (said) => said === 'paid');
+      await eventually(tryIt, (output) => output === 'paid');
     });
 
     test('after kill -9 the next process books what the journal holds, once, and serves on', async () => {
@@ -240,9 +240,9 @@ describe('the Node bundles', () => {
       const JOURNAL_DIR = join(world.folder, 'journal-away');
       mkdirSync(JOURNAL_DIR);
       const started = await startNode(bundle('gateway'), { ...mounts, JOURNAL_DIR, DATABASE_DIR: away });
-      const said = started.printed();
-      expect(said.indexOf('the ledger does not start yet')).toBeGreaterThan(-1);
-      expect(said.indexOf('the ledger does not start yet')).toBeLessThan(said.indexOf('"message":"listening"'));
+      const output = started.printed();
+      expect(output.indexOf('the ledger does not start yet')).toBeGreaterThan(-1);
+      expect(output.indexOf('the ledger does not start yet')).toBeLessThan(output.indexOf('"message":"listening"'));
       const lost = new OpenAI({ apiKey: value, baseURL: started.url, maxRetries: 0 });
       await expect(lost.chat.completions.create(ask)).rejects.toMatchObject({ status: 503 });
       await started.stop();

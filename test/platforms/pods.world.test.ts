@@ -144,13 +144,13 @@ describeUnless(why, 'real Pods', () => {
       metadata: { ...(instance?.metadata as object), name: 'unpulled' },
       spec,
     });
-    const told = await eventually(
+    const message = await eventually(
       () => workloadOf('unpulled'),
       (one) => one?.message?.includes('kubectl') === true,
     );
     node.note(`${seconds(began)} s until WorkloadReady names the command for an image that cannot be pulled`);
-    expect(told).toMatchObject({ status: 'False' });
-    const [command = ''] = /kubectl .*? get pods \S+ \S+/.exec(told?.message ?? '') ?? [];
+    expect(message).toMatchObject({ status: 'False' });
+    const [command = ''] = /kubectl .*? get pods \S+ \S+/.exec(message?.message ?? '') ?? [];
     await eventually(
       () => rig.type(command, node.desk),
       (printed) => /ErrImagePull|ImagePullBackOff/.test(printed),
@@ -204,7 +204,7 @@ describeUnless(why, 'real Pods', () => {
   test(
     'a roll of a gateway whose Pods are never two says nothing about its keys, which stay active',
     async () => {
-      const said = async () => {
+      const output = async () => {
         const { body } = await rig.call('GET', '/api/v1/namespaces/default/events');
         const { items } = body as { items: Array<{ type: string; involvedObject: { kind: string } }> };
         return items.filter(({ type, involvedObject: { kind } }) => type === 'Warning' && kind === 'VirtualKey').length;
@@ -212,7 +212,7 @@ describeUnless(why, 'real Pods', () => {
       const instance = async () => (await rig.call('GET', OURS('default', 'llm'))).body as Instance;
       // Only a resync counts.
       await eventually(instance, ({ status }) => status?.keys?.active === KEYS.length + 1, LONG);
-      const before = await said();
+      const before = await output();
       const rolled = { spec: { workload: { podAnnotations: { rolled: 'yes' } } } };
       await rig.kubectl(`patch gatewayinstance llm --type=merge -p ${JSON.stringify(rolled)}`);
       const active = new Set<number | undefined>();
@@ -224,7 +224,7 @@ describeUnless(why, 'real Pods', () => {
       };
       await eventually(isRolled, (is) => is, LONG);
       expect([...active]).toEqual([KEYS.length + 1]);
-      expect(await said()).toBe(before);
+      expect(await output()).toBe(before);
     },
     LONG,
   );
@@ -381,8 +381,12 @@ describeUnless(why, 'real Pods', () => {
       await rig.kubectl('-n team wait gatewayinstance/team virtualkey/team --for=condition=Ready --timeout=120s');
       await rig.kubectl('delete -f infra/platforms/kubernetes/install.yaml --timeout=120s');
       await rig.kubectl('delete namespace team --wait=false');
-      const told = () => rig.kubectl('get namespace team -o jsonpath={.status.conditions[*].message}');
-      await eventually(told, (said) => said.includes('finalizers remaining: gateway-operator.dev/cleanup'), LONG);
+      const message = () => rig.kubectl('get namespace team -o jsonpath={.status.conditions[*].message}');
+      await eventually(
+        message,
+        (output) => output.includes('finalizers remaining: gateway-operator.dev/cleanup'),
+        LONG,
+      );
       const began = performance.now();
       await rig.type(documented('docs/operations.md', 'free'), node.desk);
       await rig.kubectl('wait --for=delete namespace/team --timeout=30s');

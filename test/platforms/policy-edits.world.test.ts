@@ -154,33 +154,33 @@ describeUnless(missing, 'two gateway processes on one store', () => {
       ),
     );
     /** What each was told, one after the other, repeats left out. */
-    const told = asked.map((): string[] => []);
+    const replies = asked.map((): string[] => []);
     const round = () =>
       Promise.all(
         asked.map(async ({ gateway, value }, place) => {
-          const said = await ask(gateway, value);
-          if (told[place]?.at(-1) !== said) told[place]?.push(said);
-          return said;
+          const answers = await ask(gateway, value);
+          if (replies[place]?.at(-1) !== answers) replies[place]?.push(answers);
+          return answers;
         }),
       );
     const expected = (which: 0 | 1) => asked.map(({ edit }) => edit.answers[which]);
     // A crowd that meets a gateway on its first request may be told 503 on a busy machine.
     const greet = () => Promise.all(asked.map(({ gateway, value }) => ask(gateway, value)));
-    await eventually(greet, (said) => !said.includes('503 ledger_unavailable'));
+    await eventually(greet, (answers) => !answers.includes('503 ledger_unavailable'));
     expect(await round()).toEqual(expected(0));
 
     await Promise.all(EDITS.map(perform));
     // Asked up to the write, so that each process has an answer of just before it.
     await round();
     await resync();
-    const isAll = (said: readonly string[]) => said.join() === expected(1).join();
+    const isAll = (answers: readonly string[]) => answers.join() === expected(1).join();
     const inForce = eventually(round, isAll, IN_FORCE);
     const renewed = await currentValue('rotated');
     expect(await Promise.all(gateways.both.map((gateway) => ask(gateway, renewed)))).toEqual([PAYS, PAYS]);
     await inForce;
     await pause(1_000);
     await round();
-    expect(told).toEqual(asked.map(({ edit }) => [...new Set(edit.answers)]));
+    expect(replies).toEqual(asked.map(({ edit }) => [...new Set(edit.answers)]));
   });
 
   test('the window that was lengthened keeps its spend: both processes, the status and the entries say the same', async () => {
@@ -213,11 +213,11 @@ describeUnless(missing, 'two gateway processes on one store', () => {
     await world.cluster.patch(keys, 'default', 'lengthened', { spec: { budgetDuration: '30d' } });
     await resync();
     for (const gateway of gateways.both) {
-      const told = await eventually(
+      const replies = await eventually(
         () => toldBy(gateway, value),
         (one) => resetOf(one) < Date.now() / 1000 + 30.5 * 86_400,
       );
-      expect(spendOf(told)).toBeGreaterThanOrEqual(spendOf(before ?? {}));
+      expect(spendOf(replies)).toBeGreaterThanOrEqual(spendOf(before ?? {}));
     }
   });
 });

@@ -33,10 +33,10 @@ describeUnless(why, 'the quickstart', () => {
   test('by the page: installed, a paid call by the check, and one by hand', async () => {
     const began = performance.now();
     await rig.type(documentedWith(PAGE, 'helm install'), desk);
-    const said = await rig.type(documentedWith(PAGE, 'helm test'), desk);
+    const output = await rig.type(documentedWith(PAGE, 'helm test'), desk);
     process.stdout.write(`  seen: ${Math.round(performance.now() - began)} ms from helm install to a paid call\n`);
-    expect(said).toContain('admission answers: admission webhook "mutate.gateway-operator.dev" denied the request');
-    expect(said).toMatch(/^spend {3}\$0 before, \$0\.\d+ after this call$/m);
+    expect(output).toContain('admission answers: admission webhook "mutate.gateway-operator.dev" denied the request');
+    expect(output).toMatch(/^spend {3}\$0 before, \$0\.\d+ after this call$/m);
     const byHand = await rig.type(documentedWith(PAGE, 'port-forward'), desk);
     expect(byHand).toContain('You said: Hello');
     expect(byHand).toMatch(/"currentSpend":"0\.0000\d+"/);

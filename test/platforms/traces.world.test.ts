@@ -91,8 +91,8 @@ test('one trace goes from the review of a key to the look that makes it usable, 
   expect(collector.posts.every(({ headers }) => headers.authorization === 'Bearer of-the-collector')).toBe(true);
   const reviewed = { 'gateway_operator.kind': 'VirtualKey', 'gateway_operator.name': 'example-service' };
   const reviews = named('POST /validate').filter((span) => {
-    const said = attributesOf(span);
-    return Object.entries(reviewed).every(([name, value]) => said[name] === value);
+    const attributes = attributesOf(span);
+    return Object.entries(reviewed).every(([name, value]) => attributes[name] === value);
   });
   const runs = named('POST /').filter((span) => 'gateway_operator.actions.PutSecret' in attributesOf(span));
   const [review] = reviews.filter(({ spanId }) => runs.some(({ parentSpanId }) => parentSpanId === spanId));

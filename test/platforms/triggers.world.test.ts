@@ -209,7 +209,7 @@ describeUnless(why, 'triggers on Knative', () => {
     expect(await admission.stop()).toBe(0);
     await kubectl('-n', 'default', 'delete', 'vk', 'example-service', '--wait=false');
     expect(detector.values.size).toBeGreaterThanOrEqual(3);
-    const said = [...allPrinted(), await (await reconcile.ask({}, '?dry-run=true')).text()];
-    expect(await detector.search(said), 'keys and passwords that are shown').toEqual([]);
+    const output = [...allPrinted(), await (await reconcile.ask({}, '?dry-run=true')).text()];
+    expect(await detector.search(output), 'keys and passwords that are shown').toEqual([]);
   });
 });

@@ -89,18 +89,18 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
   test('in the documented order it cleans up behind everything first: keys stop working, their Secrets go', async () => {
     const reconcile = await install();
     expect((await names('virtualkeys')).split('\n').filter(Boolean)).toHaveLength(2);
-    const said: string[] = [];
+    const output: string[] = [];
     let isOver = false;
     const schedule = (async () => {
       for (; !isOver; await pause(500)) await reconcile.ask();
     })();
     const cluster = await open(await accountOf('uninstall'));
-    await removeOperator({ cluster, print: (line) => said.push(line), now: Date.now, pause }, 'Delete');
+    await removeOperator({ cluster, print: (line) => output.push(line), now: Date.now, pause }, 'Delete');
     isOver = true;
     await schedule;
     expect(await reconcile.stop()).toBe(0);
-    expect(said.filter((line) => line.startsWith('released'))).toEqual([]);
-    expect(said.at(-1)).toContain('delete its manifests');
+    expect(output.filter((line) => line.startsWith('released'))).toEqual([]);
+    expect(output.at(-1)).toContain('delete its manifests');
     for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
     expect(await names('mutatingwebhookconfigurations')).toBe('');
     expect(await names('validatingwebhookconfigurations')).toBe('');
@@ -118,14 +118,14 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     await eventually(annotate, ({ stderr }) => stderr.includes('failed calling webhook'));
     await kubectl(['delete', '-f', 'crds/manifests', '--wait=false']);
     expect((await admin.list(virtualKeys)).length).toBe(2);
-    const said: string[] = [];
+    const output: string[] = [];
     let millis = 0;
     const waits = async () => {
       millis += 10_000;
     };
     const cluster = await open(await accountOf('uninstall'));
-    await removeOperator({ cluster, print: (line) => said.push(line), now: () => millis, pause: waits }, 'Delete');
-    expect(said.filter((line) => line.startsWith('released')).length).toBeGreaterThanOrEqual(3);
+    await removeOperator({ cluster, print: (line) => output.push(line), now: () => millis, pause: waits }, 'Delete');
+    expect(output.filter((line) => line.startsWith('released')).length).toBeGreaterThanOrEqual(3);
     expect(await names('validatingwebhookconfigurations')).toBe('');
     const ours = async () => (await kubectl(['get', 'crd', '-o', 'name'])).match(/gateway-operator\.dev/g) ?? [];
     expect(await eventually(ours, (left) => left.length === 0)).toEqual([]);
@@ -145,14 +145,14 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     const [image, value] = ['image', 'env[*].value'].map((field) => `{.spec.template.spec.containers[*].${field}}`);
     const job = ['-n', 'gateway-operator', 'get', 'job', 'uninstall', '-o', `jsonpath=${image} ${value}`];
     expect(await kubectl(job)).toBe(`${OWN_IMAGE} ${objects}`);
-    const said: string[] = [];
+    const output: string[] = [];
     let millis = 0;
     const waits = async () => {
       millis += 10_000;
     };
     const cluster = await open(await accountOf('uninstall'));
-    await removeOperator({ cluster, print: (line) => said.push(line), now: () => millis, pause: waits }, objects);
-    return said;
+    await removeOperator({ cluster, print: (line) => output.push(line), now: () => millis, pause: waits }, objects);
+    return output;
   };
   const noNamespace = () => kubectl(['delete', 'namespace', 'gateway-operator', '--ignore-not-found', '--timeout=60s']);
 
@@ -191,8 +191,8 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     const metadata = { name: 'theirs', namespace: 'team-a', finalizers };
     await kubectl(['create', '-f', '-'], JSON.stringify({ ...key, metadata, status: undefined }));
     await kubectl(['delete', 'namespace', 'team-a', '--wait=false']);
-    const told = () => kubectl(['get', 'namespace', 'team-a', '-o', 'jsonpath={.status.conditions[*].message}']);
-    await eventually(told, (said) => said.includes('finalizers remaining: gateway-operator.dev/cleanup'));
+    const messages = () => kubectl(['get', 'namespace', 'team-a', '-o', 'jsonpath={.status.conditions[*].message}']);
+    await eventually(messages, (output) => output.includes('finalizers remaining: gateway-operator.dev/cleanup'));
     await type(documented('docs/operations.md', 'free'), ROOT, server.kubeconfig);
     await kubectl(['wait', '--for=delete', 'namespace/team-a', '--timeout=30s']);
     for (const { metadata } of await admin.list(virtualKeys)) expect(metadata.finalizers).toBeUndefined();
@@ -204,9 +204,9 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     const reconcile = await install();
     expect(await reconcile.stop()).toBe(0);
     const before = await names('vk,gwuser,gwteam,gwi');
-    const said = await removes('Keep');
-    expect(said.filter((line) => line.startsWith('released')).length).toBeGreaterThanOrEqual(3);
-    expect(said.join()).not.toContain('nobody has cleaned up');
+    const output = await removes('Keep');
+    expect(output.filter((line) => line.startsWith('released')).length).toBeGreaterThanOrEqual(3);
+    expect(output.join()).not.toContain('nobody has cleaned up');
     expect(await names('vk,gwuser,gwteam,gwi')).toBe(before);
     for (const kind of kinds)
       for (const { metadata } of await admin.list(kind)) expect(metadata.finalizers).toBeUndefined();

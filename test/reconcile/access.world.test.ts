@@ -116,9 +116,11 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     expect((await plane.call('PUT', `${path}/${name}`, { ...role, rules })).code).toBe(200);
   };
 
-  test.each(rightsOf(RULES))('needs $verb of $resource: without it something fails', async (gone) => {
-    await grant(rulesWithout(RULES, gone));
-    const isWorkload = Object.values(PARTS).some((part) => part.group === gone.group && part.plural === gone.resource);
+  test.each(rightsOf(RULES))('needs $verb of $resource: without it something fails', async (removed) => {
+    await grant(rulesWithout(RULES, removed));
+    const isWorkload = Object.values(PARTS).some(
+      (part) => part.group === removed.group && part.plural === removed.resource,
+    );
     // The first failure tells.
     expect(await (isWorkload ? walks.workloads(1) : walks.keys(1))).not.toEqual([]);
     await clear();

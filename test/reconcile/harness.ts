@@ -189,8 +189,8 @@ export function createHarness({
   let app = makeApp();
 
   const answered: string[] = [];
-  const said = () => JSON.stringify([answered, log.lines]);
-  searchAfterTest({ values, said, objects: () => memory.objects(), lasts: clusters !== undefined });
+  const output = () => JSON.stringify([answered, log.lines]);
+  searchAfterTest({ values, output: output, objects: () => memory.objects(), lasts: clusters !== undefined });
   const post = async (init: RequestInit = {}, query = ''): Promise<unknown> => {
     const answer = await app.request(`/${query}`, { method: 'POST', ...init });
     if (answer.status !== 200) throw new Error(`reconcile answered ${answer.status}: ${await answer.text()}`);
@@ -316,7 +316,7 @@ export function createHarness({
         answered.push(await plan.text());
       }
       const objects = clusters === undefined ? memory.objects() : await openObjects(clusters.ours);
-      return findShown(values, `${said()}\n${metrics.render()}\n${toOpenText(objects)}`);
+      return findShown(values, `${output()}\n${metrics.render()}\n${toOpenText(objects)}`);
     },
     writes: () =>
       memory.calls.filter(({ verb, isNoOp }) => verb !== 'get' && verb !== 'list' && isNoOp !== true).length,

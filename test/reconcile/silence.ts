@@ -7,7 +7,7 @@ export interface RunOutput {
   /** Every key and password that ever was in a Secret. */
   readonly values: ReadonlySet<string>;
   /** Reports, plans, logs: whatever people get to see, as text. */
-  said(): string;
+  output(): string;
   objects(): ReadonlyArray<KubeObject>;
   /** It stands on a cluster that many tests share: what it says is searched after each. */
   readonly lasts: boolean;
@@ -74,5 +74,5 @@ export function findShown(values: ReadonlySet<string>, text: string): string[] {
   return [...values].filter(isShown);
 }
 
-const shownBy = ({ values, said, objects }: RunOutput): string[] =>
-  findShown(values, `${said()}\n${toOpenText(objects())}`);
+const shownBy = ({ values, output, objects }: RunOutput): string[] =>
+  findShown(values, `${output()}\n${toOpenText(objects())}`);

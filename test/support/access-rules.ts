@@ -33,11 +33,12 @@ export const rightsOf = (rules: ReadonlyArray<AccessRule>): ReadonlyArray<Right>
   );
 
 /** All rights but this one; the API server refuses rules without verbs. */
-export const rulesWithout = (rules: ReadonlyArray<AccessRule>, gone?: Right): ReadonlyArray<AccessRule> =>
+export const rulesWithout = (rules: ReadonlyArray<AccessRule>, removed?: Right): ReadonlyArray<AccessRule> =>
   rules
     .flatMap((rule) =>
       rule.resources.map((resource) => {
-        const isMeant = (verb: string) => rule === gone?.rule && resource === gone.resource && verb === gone.verb;
+        const isMeant = (verb: string) =>
+          rule === removed?.rule && resource === removed.resource && verb === removed.verb;
         return { ...rule, resources: [resource], verbs: rule.verbs.filter((verb) => !isMeant(verb)) };
       }),
     )

@@ -142,7 +142,7 @@ describe('our own fault', () => {
 });
 
 describe('a trigger to reconcile', () => {
-  const told = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
+  const logOf = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
     const triggers: Array<Trigger | undefined> = [];
     const record = async ({ trigger }: ReviewRecord) => void triggers.push(trigger);
     const reply = await post({ ...deps, record, ...more }, path, reviewOf(request));
@@ -151,28 +151,28 @@ describe('a trigger to reconcile', () => {
   };
 
   test('comes of what was let in', async () => {
-    expect(await told(requestOf(good))).toEqual([
+    expect(await logOf(requestOf(good))).toEqual([
       { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', namespace: 'team-a', name: 'billing' },
     ]);
   });
 
   test('does not come on dry run, from /mutate, nor for what was refused', async () => {
-    expect(await told(requestOf(good, { dryRun: true }))).toEqual([]);
-    expect(await told(requestOf(good), '/mutate')).toEqual([]);
-    expect(await told(requestOf(bad))).toEqual([]);
+    expect(await logOf(requestOf(good, { dryRun: true }))).toEqual([]);
+    expect(await logOf(requestOf(good), '/mutate')).toEqual([]);
+    expect(await logOf(requestOf(bad))).toEqual([]);
   });
 
   test('comes for a deletion, which is never judged: not on dry run, not for our own, not for a whole collection', async () => {
     const deletion = { operation: 'DELETE', object: null, oldObject: bad };
     const named = { kind: 'VirtualKey', namespace: 'team-a', name: 'billing' };
-    expect(await told(requestOf(good, deletion))).toEqual([expect.objectContaining(named)]);
-    expect(await told(requestOf(good, { ...deletion, dryRun: true }))).toEqual([]);
-    expect(await told(requestOf(good, { ...deletion, name: '' }))).toEqual([]);
-    expect(await told(requestOf(good, { ...deletion, subResource: 'status' }))).toEqual([]);
+    expect(await logOf(requestOf(good, deletion))).toEqual([expect.objectContaining(named)]);
+    expect(await logOf(requestOf(good, { ...deletion, dryRun: true }))).toEqual([]);
+    expect(await logOf(requestOf(good, { ...deletion, name: '' }))).toEqual([]);
+    expect(await logOf(requestOf(good, { ...deletion, subResource: 'status' }))).toEqual([]);
     const kind = { group: '', version: 'v1', kind: 'Pod' };
-    expect(await told(requestOf(good, { ...deletion, kind }))).toEqual([]);
+    expect(await logOf(requestOf(good, { ...deletion, kind }))).toEqual([]);
     const own = { own: ['ada'] };
-    expect(await told(requestOf(good, deletion), '/validate', own)).toEqual([]);
+    expect(await logOf(requestOf(good, deletion), '/validate', own)).toEqual([]);
   });
 });
 

@@ -17,7 +17,7 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told, validate } = createReviews(() => world);
+const { review, validate } = createReviews(() => world);
 
 test('everything of the good world is let in without a word', async () => {
   for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
@@ -28,10 +28,10 @@ test('everything of the good world is let in without a word', async () => {
 describe('a dry run', () => {
   test('of a file that would create what is missing warns instead of refusing', async () => {
     for (const name of ['database', 'store', 'creds-claude']) await world.drop(RESOURCES.secrets, 'platform', name);
-    const instance = await told('GatewayInstance', {}, {}, { dryRun: true });
+    const instance = await review('GatewayInstance', {}, {}, { dryRun: true });
     expect(instance.refused).toEqual([]);
     expect(instance.warnings).toHaveLength(3);
-    const key = await told(
+    const key = await review(
       'VirtualKey',
       {
         connectionRef: { instanceRef: { name: 'new', namespace: 'platform' } },
@@ -47,7 +47,7 @@ describe('a dry run', () => {
 
   test('still refuses what no other object of the file could make right', async () => {
     expect(
-      (await told('VirtualKey', { softBudget: '11', models: ['llama'] }, {}, { dryRun: true })).refused,
+      (await review('VirtualKey', { softBudget: '11', models: ['llama'] }, {}, { dryRun: true })).refused,
     ).toHaveLength(3);
   });
 });
@@ -62,7 +62,7 @@ describe('on update', () => {
       expect.stringContaining('spec.models[0]: Not found: "withdrawn"'),
       expect.stringContaining('spec.userRef.name: Not found: "gone"'),
     ]);
-    const blocked = await told(
+    const blocked = await review(
       'VirtualKey',
       { ...bad, blocked: true, models: ['gpt-4o', 'withdrawn'] },
       {},
@@ -73,11 +73,11 @@ describe('on update', () => {
 
   test('a new mistake beside an old one is refused, and so is an old value in a new place', async () => {
     const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, models: ['withdrawn'] });
-    expect((await told('VirtualKey', { models: ['withdrawn', 'llama'] }, {}, { oldObject })).refused).toEqual([
+    expect((await review('VirtualKey', { models: ['withdrawn', 'llama'] }, {}, { oldObject })).refused).toEqual([
       expect.stringContaining('spec.models[1]: Not found: "llama"'),
     ]);
     expect(
-      (await told('VirtualKey', { models: ['withdrawn'], userRef: { name: 'gone' } }, {}, { oldObject })).refused,
+      (await review('VirtualKey', { models: ['withdrawn'], userRef: { name: 'gone' } }, {}, { oldObject })).refused,
     ).toEqual([expect.stringContaining('spec.userRef.name: Not found: "gone"')]);
   });
 
@@ -85,20 +85,20 @@ describe('on update', () => {
     await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');
     const oldObject = objectOf('GatewayInstance');
     const reversed = { models: [modelEntry('claude'), modelEntry('gpt-4o')] };
-    const { refused, warnings } = await told('GatewayInstance', reversed, {}, { oldObject });
+    const { refused, warnings } = await review('GatewayInstance', reversed, {}, { oldObject });
     expect(refused).toEqual([]);
     expect(warnings).toEqual([
       expect.stringContaining('spec.models[0].modelCredentials.nameRef: Not found: "creds-claude"'),
     ]);
     const renamed = { models: [modelEntry('claude', { identifier: 'new' }), modelEntry('gpt-4o')] };
-    expect((await told('GatewayInstance', renamed, {}, { oldObject })).refused).toHaveLength(1);
+    expect((await review('GatewayInstance', renamed, {}, { oldObject })).refused).toHaveLength(1);
   });
 
   test('a mistake that the schema sees is a warning too where it stood before', async () => {
     const bad = { ...GOOD.VirtualKey, maxBudget: 'ten' };
     const oldObject = objectOf('VirtualKey', bad);
-    expect((await told('VirtualKey', { ...bad, blocked: true }, {}, { oldObject })).refused).toEqual([]);
-    expect((await told('VirtualKey', { ...bad, maxBudget: 'eleven' }, {}, { oldObject })).refused).toHaveLength(1);
+    expect((await review('VirtualKey', { ...bad, blocked: true }, {}, { oldObject })).refused).toEqual([]);
+    expect((await review('VirtualKey', { ...bad, maxBudget: 'eleven' }, {}, { oldObject })).refused).toHaveLength(1);
     const mutated = await ask(
       depsOf(world.cluster),
       '/mutate',

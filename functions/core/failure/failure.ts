@@ -227,21 +227,21 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : further;
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
-  const needs = `this request${said(`, for which at least ${formatMoney(failure.needs)} dollars must be held`)}`;
+  const needs = `this request${statusText(`, for which at least ${formatMoney(failure.needs)} dollars must be held`)}`;
   // A request can cost more than a budget that is hardly used: waiting does not help.
   if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Raise ${field}.`;
   if (isHopeless(failure))
-    return `${budget} is too small for ${needs}${said(`: it is ${limit}`)}. No wait changes that; send less, or raise ${field}.`;
+    return `${budget} is too small for ${needs}${statusText(`: it is ${limit}`)}. No wait changes that; send less, or raise ${field}.`;
   return failure.spent < failure.limit
-    ? `${budget} leaves too little for ${needs}${said(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or raise ${field}.`
-    : `${budget} is exceeded${said(`: ${limit}`)}. ${reset}; raise ${field} to continue before that.`;
+    ? `${budget} leaves too little for ${needs}${statusText(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or raise ${field}.`
+    : `${budget} is exceeded${statusText(`: ${limit}`)}. ${reset}; raise ${field} to continue before that.`;
 }
 
 /**
  * The part of a sentence; left out where agents would read a passing failure from it, and ask again: opencode looks for
  * these digits in every message, in sums too ("$500").
  */
-function said(part: string): string {
+function statusText(part: string): string {
   return RETRIED.test(part) ? '' : part;
 }
 
@@ -267,7 +267,7 @@ function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
 /** `key "billing"`, `model "gpt" of key "billing"`. */
 function whose({ kind, name, of }: ScopeName): string {
   const named = `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
-  return said(named) === '' ? `this ${kind}` : named;
+  return statusText(named) === '' ? `this ${kind}` : named;
 }
 
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {

@@ -6,12 +6,12 @@ import { toReply } from '../failure/failure.ts';
 import { EXAMPLES, NOW } from './failure.fixture.ts';
 
 test('what a client is told of each failure', async () => {
-  const told = Object.values(EXAMPLES).map((failure) => {
+  const replies = Object.values(EXAMPLES).map((failure) => {
     const { status, headers, level, error } = toReply(failure);
     const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`);
     return `${status} (logged as ${level})\n${extra.join('')}${JSON.stringify({ error })}\n`;
   });
-  await expect(told.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'failure.golden.txt'));
+  await expect(replies.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'failure.golden.txt'));
 });
 
 test('a request that is too dear for what is left is not told that the budget is spent', () => {
@@ -135,8 +135,8 @@ test('no refusal of a spent budget reads like a passing failure, whatever the su
     fc.property(failures, (failure) => {
       const { error } = toReply(failure);
       // The reset in Unix seconds is for programs: a number can only be written by its digits.
-      const { resets_at: _, ...told } = error;
-      const body = JSON.stringify({ error: told });
+      const { resets_at: _, ...fixedFields } = error;
+      const body = JSON.stringify({ error: fixedFields });
       for (const pattern of OF_OPENCODE) expect([error.message, body].filter((text) => pattern.test(text))).toEqual([]);
       expect(error.message).toMatch(/^The budget of (this )?(key|user|team|model)/);
     }),

@@ -57,7 +57,7 @@ export function createChooseTargets(
     const { affinity } = grant.request;
     if (affinity?.isBound === true) {
       const bound = boundTarget(reachable, grant, affinity);
-      return bound === undefined ? err(GONE) : ok({ [made]: true, reservation, order: [bound] });
+      return bound === undefined ? err(MODEL_REMOVED) : ok({ [made]: true, reservation, order: [bound] });
     }
     const left = ready.length > 0 ? ready : [soonest];
     const name = conversationOf(grant);
@@ -67,7 +67,7 @@ export function createChooseTargets(
   };
 }
 
-const GONE: Failure = {
+const MODEL_REMOVED: Failure = {
   code: 'invalid_request',
   message:
     'The provider that made the earlier responses of this conversation cannot be reached here any more. Begin a new conversation.',

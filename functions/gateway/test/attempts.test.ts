@@ -126,10 +126,10 @@ describe('attempts', () => {
   test.each([
     ['a plain reply comes in one piece, and has all the time there is', false, { firstByte: 5000, idle: 5000 }],
     ['a stream has its own', true, { firstByte: 1000, idle: 1000 }],
-  ])('wait for a first byte, and between two, as long as the reply allows: %s', async (_, isStream, told) => {
+  ])('wait for a first byte, and between two, as long as the reply allows: %s', async (_, isStream, timeouts) => {
     const { chat, fake } = stage({ script: () => (isStream ? { headers: SSE, body: streamed(['x']) } : ok) });
     await textOf(await chat({ ...CHAT, stream: isStream }));
-    expect(fake.requests[0]?.timeouts).toEqual({ connect: 100, ...told });
+    expect(fake.requests[0]?.timeouts).toEqual({ connect: 100, ...timeouts });
   });
 
   test('take an hour at most, whatever the instance allows: so long a reservation is renewed', async () => {

@@ -146,7 +146,7 @@ describe.each([
 });
 
 test('Codex is told our words by a header, where a header can carry them', async () => {
-  for (const [name, told] of [
+  for (const [name, expected] of [
     [
       'billing',
       expect.stringMatching(
@@ -159,6 +159,6 @@ test('Codex is told our words by a header, where a header can carry them', async
     const { chat, ledger } = stage({ snapshot, keys: { [KEY]: keyRecord({ name }) } });
     ledger.spendNow('key-scope', '1');
     const response = await chat({ model: 'gpt', input: 'Hello' }, { path: '/responses' });
-    expect([response.status, response.headers.get('x-codex-promo-message')]).toEqual([429, told]);
+    expect([response.status, response.headers.get('x-codex-promo-message')]).toEqual([429, expected]);
   }
 });

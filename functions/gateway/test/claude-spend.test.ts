@@ -22,7 +22,7 @@ function open(spent: string, record = keyRecord({ limit: '500' })) {
   return { ...made, ask: () => made.chat(ASK, { path: '/v1/messages' }) };
 }
 
-const told = ({ headers }: Response) =>
+const limitHeaders = ({ headers }: Response) =>
   Object.fromEntries(
     [...headers]
       .filter(([name]) => name.startsWith('anthropic-'))
@@ -42,7 +42,7 @@ test.each([
     const response = await open(spent).ask();
     const claim = { status, 'overage-status': status, 'representative-claim': 'overage' };
     expect(response.status).toBe(200);
-    expect(told(response)).toEqual({ ...shared, ...claim, 'overage-utilization': used, ...more });
+    expect(limitHeaders(response)).toEqual({ ...shared, ...claim, 'overage-utilization': used, ...more });
   },
 );
 
@@ -53,19 +53,22 @@ test('a refusal of the budget tells it as rejected, with its period', async () =
     'overage-surpassed-threshold': '0.95',
     'overage-disabled-reason': 'org_spend_cap_reached',
   };
-  expect(told(await open('500').ask())).toEqual({ ...shared, ...rejected, 'overage-period': 'monthly' });
+  expect(limitHeaders(await open('500').ask())).toEqual({ ...shared, ...rejected, 'overage-period': 'monthly' });
   const budget = { limit: '1000', duration: '1w', alignment: 'Rolling' as const };
   const shareds = open('0', keyRecord({ limit: '500' }, [scope('team', { budget })]));
   shareds.ledger.spendNow('team-scope', '1');
-  expect(told(await shareds.ask())).toMatchObject({ 'overage-period': 'weekly', 'overage-scope': 'group_pool' });
+  expect(limitHeaders(await shareds.ask())).toMatchObject({
+    'overage-period': 'weekly',
+    'overage-scope': 'group_pool',
+  });
 });
 
 test('other APIs, other refusals, and keys without a budget are told none of it', async () => {
   const { chat, ask } = open('1');
-  expect(told(await chat(ASK))).toEqual({});
-  expect(told(await chat({ ...ASK, model: 'none' }, { path: '/messages' }))).toEqual({});
-  expect(told(await ask())).not.toEqual({});
-  expect(told(await open('1', keyRecord({ limit: '' })).ask())).toEqual({});
+  expect(limitHeaders(await chat(ASK))).toEqual({});
+  expect(limitHeaders(await chat({ ...ASK, model: 'none' }, { path: '/messages' }))).toEqual({});
+  expect(limitHeaders(await ask())).not.toEqual({});
+  expect(limitHeaders(await open('1', keyRecord({ limit: '' })).ask())).toEqual({});
 });
 
 test("the question for usage is answered with the key's limit and spend, in cents", async () => {
@@ -105,7 +108,7 @@ test('the share and the cents are within one per cent of the ledger', async () =
         const dollars = (nano: bigint) =>
           `${nano / 1_000_000_000n}.${(nano % 1_000_000_000n).toString().padStart(9, '0')}`;
         const { ask, get } = open(dollars(spent), keyRecord({ limit: dollars(limit) }));
-        expect(Math.abs(Number(told(await ask())['overage-utilization']) - share / 100)).toBeLessThan(0.01);
+        expect(Math.abs(Number(limitHeaders(await ask())['overage-utilization']) - share / 100)).toBeLessThan(0.01);
         const { extra_usage: usage } = Object(await (await get('/api/oauth/usage')).json());
         expect(Math.abs(usage.utilization - share)).toBeLessThanOrEqual(1);
         expect(Math.abs(usage.used_credits - Number(spent / cent))).toBeLessThanOrEqual(1);

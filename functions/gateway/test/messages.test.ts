@@ -123,8 +123,10 @@ describe('a refusal', () => {
   test('of a proxy, which is no error of Anthropic, is ours, and our errors never name a credential', async () => {
     const page = open({ script: () => ({ status: 400, body: '<html>value-of-claude-secret-key' }) });
     expect(await errorOf(await page.ask(ASK))).toEqual([400, 'error', 'invalid_request_error', 'upstream_refused']);
-    const told = open({ script: () => ({ status: 400, body: errorBody('x', 'no value-of-claude-secret-key here') }) });
-    expect(await textOf(await told.ask(ASK))).not.toContain('value-of');
+    const gateway = open({
+      script: () => ({ status: 400, body: errorBody('x', 'no value-of-claude-secret-key here') }),
+    });
+    expect(await textOf(await gateway.ask(ASK))).not.toContain('value-of');
   });
 
   test.each(['/v1/messages', '/v1/messages/count_tokens'])(

@@ -89,8 +89,8 @@ test('a request spends from the key and its model at the same time, and is clamp
 test('GET key tells each, and that the key works as long as one of its models does', async () => {
   const { chat, get } = stageWith(['gpt', 'other'], modelScope('gpt', 100_000_000n), modelScope('other', 100_000_000n));
   await chat(ask('gpt'));
-  const told = await (await get('/key')).json();
-  expect(told).toMatchObject({
+  const keyReport = await (await get('/key')).json();
+  expect(keyReport).toMatchObject({
     isActive: true,
     scopes: [
       { kind: 'key', name: 'billing', currentSpend: '0.1' },

@@ -27,7 +27,7 @@ function world(storeResponses: boolean, models = [entry('gpt'), entry('claude', 
 }
 
 const ASK = { model: 'gpt', input: 'Say hello.' };
-const said = (...content: ReadonlyArray<object>) => ({ messages: [{ role: 'user', content }] });
+const messageOf = (...content: ReadonlyArray<object>) => ({ messages: [{ role: 'user', content }] });
 const item = (...input: ReadonlyArray<object>) => ({ input });
 const part = (...content: ReadonlyArray<object>) => item({ role: 'user', content });
 
@@ -54,13 +54,13 @@ const REFERENCES: Readonly<Record<string, ReadonlyArray<object>>> = {
     { tools: [{ type: 'code_interpreter', container: 'cntr_1' }] },
   ],
   '/chat/completions': [
-    said({ type: 'file', file: { file_id: 'file_1' } }),
-    said({ type: 'file', file_id: 'file_1' }),
-    said({ file: { file_id: 'file_1' } }),
-    said({ type: 'image_url', image_url: 'gs://bucket/picture.png' }),
-    said({ type: 'image_url', image_url: { url: ' MS://file_1' } }),
-    said({ type: 'image_url', image_url: null, uuid: 'picture-1' }),
-    said({ type: 'tool_result', content: [{ type: 'file', file: { file_id: 'file_1' } }] }),
+    messageOf({ type: 'file', file: { file_id: 'file_1' } }),
+    messageOf({ type: 'file', file_id: 'file_1' }),
+    messageOf({ file: { file_id: 'file_1' } }),
+    messageOf({ type: 'image_url', image_url: 'gs://bucket/picture.png' }),
+    messageOf({ type: 'image_url', image_url: { url: ' MS://file_1' } }),
+    messageOf({ type: 'image_url', image_url: null, uuid: 'picture-1' }),
+    messageOf({ type: 'tool_result', content: [{ type: 'file', file: { file_id: 'file_1' } }] }),
     { messages: [{ role: 'assistant', audio: { id: 'audio_1' } }] },
     { extra_body: { google: { cached_content: 'cachedContents/1' } } },
     { data_sources: [{ type: 'azure_search' }] },
@@ -68,10 +68,10 @@ const REFERENCES: Readonly<Record<string, ReadonlyArray<object>>> = {
   ],
   '/messages': [
     { container: 'container_1' },
-    said({ type: 'document', source: { type: 'file', file_id: 'file_1' } }),
-    said({ type: 'image', source: { type: 'file', file_id: 'file_1' } }),
-    said({ type: 'container_upload', file_id: 'file_1' }),
-    said({ type: 'tool_result', content: [{ type: 'image', source: { type: 'file', file_id: 'file_1' } }] }),
+    messageOf({ type: 'document', source: { type: 'file', file_id: 'file_1' } }),
+    messageOf({ type: 'image', source: { type: 'file', file_id: 'file_1' } }),
+    messageOf({ type: 'container_upload', file_id: 'file_1' }),
+    messageOf({ type: 'tool_result', content: [{ type: 'image', source: { type: 'file', file_id: 'file_1' } }] }),
     { system: [{ type: 'document', source: { type: 'file', file_id: 'file_1' } }] },
   ],
   '/embeddings': [{ images: [{ file_id: 'file_1' }] }],

@@ -148,11 +148,11 @@ describe('a provider with words of its own', () => {
     ['openai', '1', { max_tokens: 5 }, { max_tokens: 5, store: false }],
   ])(
     'is told the limit by the name that it knows, or it would know of none: %s, with a budget of %s, of %j',
-    async (provider, limit, asked, told) => {
+    async (provider, limit, asked, expected) => {
       const snapshot = snapshotOf([entry('gpt', { provider, apiBase: 'http://127.0.0.1:1/v1' })]);
       const { chat, fake } = stage({ snapshot, keys: { [KEY]: keyRecord({ limit }) } });
       expect((await chat({ model: 'gpt', messages: MESSAGES, ...asked })).status).toBe(200);
-      expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, ...told });
+      expect(fake.sent()).toEqual({ model: 'real-gpt', messages: MESSAGES, ...expected });
     },
   );
 
@@ -244,10 +244,10 @@ describe('a plain reply', () => {
     ['words of many bytes', [...new TextEncoder().encode('grüß 😀')]],
     ['a replacement character of its own', [0xef, 0xbf, 0xbd]],
     ['bytes that are no UTF-8', [0xff, 0xc3]],
-  ])('with %s in it reaches the client byte for byte', async (_, said) => {
+  ])('with %s in it reaches the client byte for byte', async (_, content) => {
     const [before = '', after = ''] = completion('|').split('|');
     const encoder = new TextEncoder();
-    const bytes = new Uint8Array([...encoder.encode(before), ...said, ...encoder.encode(after)]);
+    const bytes = new Uint8Array([...encoder.encode(before), ...content, ...encoder.encode(after)]);
     const { chat } = stage({
       script: () => ({
         body: (async function* () {

@@ -12,28 +12,28 @@ const CHAT = JSON.stringify({ model: 'gpt', messages: MESSAGES });
 function harness(millis: number) {
   const time = createTime();
   const later = (wait: number): Promise<void> => new Promise((resolve) => void time.timer(wait, resolve));
-  const told: Array<number | undefined> = [];
+  const waits: Array<number | undefined> = [];
   const refusal = { ok: false, failure: { reason: 'unavailable', why: 'test' } } as const;
   const ledger: Partial<Ledger> = {
     reserve: async ({ waited }: ReservationParams) => {
-      told.push(waited);
+      waits.push(waited);
       return refusal;
     },
     knownSpend: (scopes) => scopes.map(() => undefined),
     spend: async (_, waited) => {
-      told.push(waited);
+      waits.push(waited);
       return refusal;
     },
   };
   const policies = policiesOf(() => later(millis).then(() => keyRecord()));
   const { app } = stage({ deps: { clock: time, timer: time.timer, policies, ledger: ledger as Ledger } });
-  return { app, told, time };
+  return { app, waits: waits, time };
 }
 
 const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
 
 test('what the database took to say who it is counts for what the store may take, what the client took to send its body does not', async () => {
-  const { app, told, time } = harness(300);
+  const { app, waits, time } = harness(300);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const init = { method: 'POST', headers, body: readable, duplex: 'half' };
   const asked = app.request('/chat/completions', init as RequestInit);
@@ -46,24 +46,24 @@ test('what the database took to say who it is counts for what the store may take
   // It is asked again, because five seconds are long ago.
   await time.pass(300);
   expect((await asked).status).toBe(503);
-  expect(told).toEqual([600]);
+  expect(waits).toEqual([600]);
 });
 
 test('who asks for his own key is told as soon', async () => {
-  const { app, told, time } = harness(400);
+  const { app, waits, time } = harness(400);
   const asked = app.request('/key', { headers });
   await settleDown();
   await time.pass(400);
   expect((await asked).status).toBe(503);
-  expect(told).toEqual([400]);
+  expect(waits).toEqual([400]);
 });
 
 test('a database that is silent is told after 0.9 s, and the ledger is not asked at all', async () => {
-  const { app, told, time } = harness(60_000);
+  const { app, waits, time } = harness(60_000);
   const asked = app.request('/chat/completions', { method: 'POST', headers, body: CHAT });
   await settleDown();
   await time.pass(850);
   await time.pass(50);
   expect((await asked).status).toBe(503);
-  expect(told).toEqual([]);
+  expect(waits).toEqual([]);
 });

@@ -113,8 +113,8 @@ async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, con
   const where = view.database.message;
   const message = `${where} has nothing of this instance, which was open in its database before: its ledger begins empty, and every budget is whole again. If data was lost, restore a backup`;
   context.deps.log.warn('the ledger of an instance begins empty', { instance: pathOf({ namespace, name }), where });
-  const told = { type: 'Warning', reason: 'LedgerEmpty', message, once: `LedgerEmpty/${where}` } as const;
-  await recordEvent({ kind, namespace, name, ...told }, context);
+  const event = { type: 'Warning', reason: 'LedgerEmpty', message, once: `LedgerEmpty/${where}` } as const;
+  await recordEvent({ kind, namespace, name, ...event }, context);
 }
 
 /** The refusal of a ledger that is said to be lost, where its instance is in this cluster. */

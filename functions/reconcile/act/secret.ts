@@ -59,10 +59,10 @@ async function write(
   }
   // The world has little of it. The patch names what goes, and is refused where anything has changed since it was seen.
   const there = await deps.cluster.get(RESOURCES.secrets, namespace, name);
-  const gone = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
+  const surplus = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
   const owners = ownersAfter(there?.metadata.ownerReferences ?? [], shape);
   const ownerReferences = owners.length === 0 ? null : owners;
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
-  const removed = Object.fromEntries(gone.map((entry) => [entry, null]));
+  const removed = Object.fromEntries(surplus.map((entry) => [entry, null]));
   return deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata, data: { ...data, ...removed } });
 }

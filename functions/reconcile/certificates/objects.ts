@@ -156,13 +156,13 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Secret
   const [ca = ''] = issuer.split(text('ca.crt'));
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
   const signer = { cert: ca, key: text('ca.key') };
-  const [inspected, signs] = [issuer.inspect(pair, namesOf(certificates)), issuer.inspect({ ca, ...signer }, [])];
+  const [inspected, isSigner] = [issuer.inspect(pair, namesOf(certificates)), issuer.inspect({ ca, ...signer }, [])];
   const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';
   return {
     by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED ? 'us' : other,
     resourceVersion,
     serving: inspected && { ...pair, ...inspected },
-    authority: signs && { ...signer, ...signs },
+    authority: isSigner && { ...signer, ...isSigner },
     previous: issuer.split(text(PREVIOUS)),
   };
 }

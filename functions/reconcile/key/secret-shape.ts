@@ -89,11 +89,11 @@ export function metadataOf(
   shape: SecretShape,
 ): { readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>> } {
   const record = parse(secret.annotations[TEMPLATE_ANNOTATION]);
-  const gone = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>>) =>
+  const removed = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>>) =>
     Object.fromEntries(names.filter((name) => Object.hasOwn(have, name)).map((name) => [name, null]));
   return {
-    labels: { ...gone([...record.labels, RETAINED_LABEL], secret.labels), ...shape.labels },
-    annotations: { ...gone([...record.annotations, TEMPLATE_ANNOTATION], secret.annotations), ...shape.annotations },
+    labels: { ...removed([...record.labels, RETAINED_LABEL], secret.labels), ...shape.labels },
+    annotations: { ...removed([...record.annotations, TEMPLATE_ANNOTATION], secret.annotations), ...shape.annotations },
   };
 }
 

@@ -71,11 +71,11 @@ export async function findOrphanedClaims(
     ...takeTurn(first, context.limits.changedKeys, context.now),
     ...takeTurn(rest, suspectsOf(context), context.now),
   ]);
-  const gone = await mapConcurrent(searched, async ([key, claim]) =>
+  const orphans = await mapConcurrent(searched, async ([key, claim]) =>
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
-  return { orphanedClaims: new Set(gone.flat()), unsearchedClaims: unsearched.length };
+  return { orphanedClaims: new Set(orphans.flat()), unsearchedClaims: unsearched.length };
 }
 
 /** Looks up each object once. A Secret without our label keeps no claim: nobody learns that it is there. */
@@ -131,11 +131,11 @@ export async function findOrphanedInstances(
   const known = new Set([...all.instances.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
-    const gone = await mapConcurrent(takeTurn(suspects, suspectsOf(context), context.now), async (row) => {
+    const orphans = await mapConcurrent(takeTurn(suspects, suspectsOf(context), context.now), async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });
-    return gone.flat();
+    return orphans.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);
     deps.log.info('no instances could be looked for', { instance, why: reasonOf(error) });

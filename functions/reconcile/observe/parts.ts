@@ -30,7 +30,7 @@ export interface Part extends Collection {
  */
 export async function eachPart<T>(
   { all, limits, now, memory, deps: { clock } }: EachContext,
-  visit: (part: Part) => Promise<T>,
+  run: (part: Part) => Promise<T>,
 ): Promise<{ readonly ends: ReadonlyArray<T>; readonly left: number }> {
   const parts = takeTurn(partition(all), limits.parts, Math.floor(now / MINUTE));
   const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
@@ -41,7 +41,7 @@ export async function eachPart<T>(
   const visitInTime = async (part: Part): Promise<void> => {
     const at = clock.now();
     if (at - began > MAX_START) return void visits.set(part.path, lastOf(part));
-    ended.set(part, await visit(part));
+    ended.set(part, await run(part));
     visits.set(part.path, { at, took: clock.now() - at });
   };
   const sorted = parts.toSorted((one, other) => lastOf(one).at - lastOf(other).at);

@@ -6,12 +6,12 @@ import type { Collection } from './objects.ts';
 export async function withShare<T>(
   context: ObserveContext,
   { keys, users, teams }: Pick<Collection, 'keys' | 'users' | 'teams'>,
-  visit: (context: ObserveContext) => Promise<T>,
+  run: (context: ObserveContext) => Promise<T>,
 ): Promise<T> {
   const { deps } = context;
   const { backends, end } = deps.backends.begin(keys.size + users.size + teams.size);
   try {
-    return await visit({ ...context, deps: { ...deps, backends } });
+    return await run({ ...context, deps: { ...deps, backends } });
   } finally {
     end();
   }

@@ -26,9 +26,9 @@ interface BudgetChange {
 export function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: BudgetChange): Action[] {
   if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
   const limit = parseMoney(maxBudget) ?? 0n;
-  const told = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;
+  const reportedSpend = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;
   const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
-  if (share === undefined || told * 100n >= limit * BigInt(share)) return [];
+  if (share === undefined || reportedSpend * 100n >= limit * BigInt(share)) return [];
   const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
   const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
   const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;

@@ -80,8 +80,8 @@ function checkModels(view: InstanceView): { readonly all: Reachability; readonly
   const shared = toProblem(sharedCredentials(models, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
   const [first] = entryProblems.values();
   if (first === undefined) return { all: toFailed(shared) ?? snapshotProblem(view) ?? some, any: some };
-  const told = [...entryProblems.values(), ...(shared === undefined ? [] : [shared])];
-  const message = cutText(told.map((problem) => problem.message).join('\n'), MAX_MESSAGE);
+  const problems = [...entryProblems.values(), ...(shared === undefined ? [] : [shared])];
+  const message = cutText(problems.map((problem) => problem.message).join('\n'), MAX_MESSAGE);
   const problem = { ok: false, reason: first.reason, message } as const;
   return { all: problem, any: served > 0 ? some : problem };
 }

@@ -119,8 +119,8 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   const message =
     `its deletionPolicy is Retain: the key continues working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
     `its value is in Secret "${secret.name}": delete that to end it`;
-  const told = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
-  return [told, removeFinalizer(key)];
+  const notice = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
+  return [notice, removeFinalizer(key)];
 }
 
 /**

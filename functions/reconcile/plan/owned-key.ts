@@ -40,8 +40,8 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
   if (what !== undefined) {
     const { name, uid } = key.metadata;
     const message = `VirtualKey "${name}" is replaced because ${what} changed: clients need the new value`;
-    const told = { reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
-    return [event(user, told), deleteKey(user, key, `goes: its ${what} changed, and a new key takes its place`)];
+    const replaced = { reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
+    return [event(user, replaced), deleteKey(user, key, `goes: its ${what} changed, and a new key takes its place`)];
   }
   const differing = Object.entries(spec).filter(
     ([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]),

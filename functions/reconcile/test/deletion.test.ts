@@ -16,14 +16,14 @@ const working = async (spec: object = {}) => {
   await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
-const gone = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
+const isDeleted = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
 
 describe('a deleted key', () => {
   test('stops working, and its claim and Secret are gone after one run', async () => {
     const value = await working();
     await harness.remove(virtualKeys, 'chat');
     await harness.trigger('VirtualKey', 'chat');
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
@@ -35,7 +35,7 @@ describe('a deleted key', () => {
     await harness.apply(makeSecret('chat-key', { other: 'x' }));
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
   });
 
@@ -47,7 +47,7 @@ describe('a deleted key', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
   });
 
   test('waits for the database for 20 seconds, then it is let go; that is told, and a resync finds the claim later', async () => {
@@ -58,7 +58,7 @@ describe('a deleted key', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False Deleting');
     harness.clock.pass(21_000);
     await harness.resync();
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
     expect(
       harness.log.lines.some(({ level, message }) => level === 'warn' && message === 'a deletion was forced'),
     ).toBe(true);
@@ -120,7 +120,7 @@ describe('a finalizer that is left alone', () => {
     await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.remove(virtualKeys, 'chat');
     expect((await harness.resync()).actions).toMatchObject({ RemoveFinalizer: 1 });
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
   });
 
   test.each([
@@ -184,12 +184,12 @@ describe('a deleted instance', () => {
     const { conditions } = (await harness.status(gatewayInstances, 'main')) as {
       conditions: ReadonlyArray<{ type: string; message: string }>;
     };
-    const said = conditions.find(({ type }) => type === 'Ready')?.message ?? '';
+    const readyMessage = conditions.find(({ type }) => type === 'Ready')?.message ?? '';
     const until = new Date(harness.clock.now() + 20_000).toISOString().replace('.000', '');
-    expect(said).toContain(`it is being deleted and waits until ${until} for its database`);
-    expect(said).toContain('refused');
+    expect(readyMessage).toContain(`it is being deleted and waits until ${until} for its database`);
+    expect(readyMessage).toContain('refused');
     const events = harness.cluster.objects(RESOURCES.events).filter(({ reason }) => reason === 'Deleting');
-    expect(events.map(({ message }) => message)).toEqual([said]);
+    expect(events.map(({ message }) => message)).toEqual([readyMessage]);
     harness.clock.pass(20_000);
     await harness.resync();
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();

@@ -152,19 +152,19 @@ test('no key and no password is in any log, event, condition, config map, plan o
       }
     };
     see();
-    const said: unknown[] = [await harness.dryRun()];
-    said.push(await harness.resync());
+    const output: unknown[] = [await harness.dryRun()];
+    output.push(await harness.resync());
     see();
     harness.cluster.inject(() => {
       throw new Error('refused');
     });
-    await harness.resync().catch((error: unknown) => said.push(String(error)));
+    await harness.resync().catch((error: unknown) => output.push(String(error)));
     harness.cluster.inject(() => undefined);
     const open = harness.cluster
       .objects()
       .filter(({ kind }) => kind !== 'Secret')
       .map((object) => ({ ...object, status: { ...(object.status as object), keyValue: undefined } }));
-    const text = JSON.stringify([said, open, harness.log.lines]);
+    const text = JSON.stringify([output, open, harness.log.lines]);
     for (const value of values) expect(text).not.toContain(value);
     expect(values.size).toBeGreaterThan(3);
   }

@@ -12,7 +12,7 @@ beforeEach(async () => {
   await harness.resync();
   await harness.resync();
 });
-const told = () => harness.events('main').filter((reason) => reason === 'LedgerEmpty');
+const warnings = () => harness.events('main').filter((reason) => reason === 'LedgerEmpty');
 /** The database answers only after `migrate`, as one of an earlier version or without a schema does. */
 const needsMigration = () => {
   let isMigrated = false;
@@ -26,7 +26,7 @@ test('the first opening tells nothing, nor does a schema of an earlier version t
   needsMigration();
   await harness.resync();
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
-  expect(told()).toEqual([]);
+  expect(warnings()).toEqual([]);
 });
 
 test('a database without anything of the instance, with or without a schema, is told once', async () => {
@@ -34,8 +34,8 @@ test('a database without anything of the instance, with or without a schema, is 
   needsMigration();
   await harness.resync();
   await harness.resync();
-  expect(told()).toHaveLength(1);
+  expect(warnings()).toHaveLength(1);
   await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty-too') } });
   await harness.resync();
-  expect(told()).toHaveLength(2);
+  expect(warnings()).toHaveLength(2);
 });

@@ -77,9 +77,13 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
   );
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '0' } });
   await harness.resync();
-  const said = async (kind: Parameters<Harness['status']>[0], name: string) =>
+  const conditionOf = async (kind: Parameters<Harness['status']>[0], name: string) =>
     (await harness.status(kind, name)).conditions?.find(({ type }) => type === 'Ready')?.message;
-  expect([await said(teams, 'research'), await said(virtualKeys, 'chat'), await said(virtualKeys, 'poor')]).toEqual([
+  expect([
+    await conditionOf(teams, 'research'),
+    await conditionOf(virtualKeys, 'chat'),
+    await conditionOf(virtualKeys, 'poor'),
+  ]).toEqual([
     'it has a budget of 0 dollars: raise spec.maxBudget',
     'it has a budget of 0 dollars: raise spec.maxBudget',
     'Team "research" has a budget of 0 dollars: raise spec.maxBudget',

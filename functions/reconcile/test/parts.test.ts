@@ -21,7 +21,7 @@ const onDatabase = (name: string) => ({
 
 /** The database of `dead` answers when `answers` is called; it is counted how often any is asked. */
 function createDeadDatabase() {
-  const silence = Promise.withResolvers<void>();
+  const block = Promise.withResolvers<void>();
   const clock = { now: () => START };
   const asked = { count: 0 };
   const openDatabase = (dbname: string): Database => {
@@ -36,12 +36,12 @@ function createDeadDatabase() {
       ...database,
       claims: async (uid: string) => {
         asked.count += 1;
-        await silence.promise;
+        await block.promise;
         return database.claims(uid);
       },
     };
   };
-  return { openDatabase, asked, answers: () => silence.resolve() };
+  return { openDatabase, asked, answers: () => block.resolve() };
 }
 
 async function fill(harness: ReturnType<typeof createHarness>) {
@@ -68,7 +68,7 @@ const readyKeys = async () => {
   const all = await Promise.all(
     Array.from({ length: INSTANCES }, (_, index) => harness.ready(virtualKeys, `i${index}`)),
   );
-  return all.filter((said) => said === 'True Ready').length;
+  return all.filter((status) => status === 'True Ready').length;
 };
 /** Until as many keys work, while nothing else is waited for. */
 const until = async (count: number) => {

@@ -25,7 +25,7 @@ const reached = async () => {
   const { conditions } = await harness.status(virtualKeys, 'chat');
   return conditions?.find(({ type }) => type === 'SoftBudgetReached');
 };
-const told = () => harness.events('chat').filter((reason) => reason === 'SoftBudgetReached').length;
+const eventCount = () => harness.events('chat').filter((reason) => reason === 'SoftBudgetReached').length;
 
 describe('a budget', () => {
   const shares = (name = 'chat') =>
@@ -65,9 +65,9 @@ describe('a budget', () => {
     await harness.spend('chat', '0.5');
     await pass(1000);
     await pass(1000);
-    const told =
+    const eventCount =
       'it has spent 0.5 of 1 dollars in the window that ends at 2026-11-21T13:00:00Z: 50 per cent of its budget per 1h, or more';
-    expect(shares()).toEqual([told]);
+    expect(shares()).toEqual([eventCount]);
     const { budgets } = await harness.status(virtualKeys, 'chat');
     expect(budgets).toEqual([{ budgetDuration: '1h', currentSpend: '0.5', budgetResetDate: '2026-11-21T13:00:00Z' }]);
     await pass(DAY / 24);
@@ -120,12 +120,12 @@ describe('a key with a softBudget', () => {
     await pass(1000);
     harness.restart();
     await pass(1000);
-    expect(told()).toBe(1);
+    expect(eventCount()).toBe(1);
     await pass(30 * DAY);
     expect(await reached()).toMatchObject({ status: 'False' });
     await harness.spend('chat', '6');
     await pass(1000);
-    expect(told()).toBe(2);
+    expect(eventCount()).toBe(2);
     await harness.spend('chat', '1');
     await pass(30 * DAY);
     await harness.spend('chat', '6');
@@ -142,7 +142,7 @@ describe('a key with a softBudget', () => {
     await edit({ softBudget: '1' });
     await pass(1000);
     expect(await reached()).toMatchObject({ status: 'True' });
-    expect(told()).toBe(2);
+    expect(eventCount()).toBe(2);
     await edit({ softBudget: null });
     await pass(1000);
     expect(await reached()).toBeUndefined();

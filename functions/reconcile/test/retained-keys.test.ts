@@ -18,7 +18,7 @@ const working = async (spec: object = {}) => {
   await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
-const gone = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
+const isDeleted = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
 
 describe('a key of deletionPolicy Retain', () => {
   test('has a Secret with our label and no owner, and continues working after its object is gone, alias and spend kept', async () => {
@@ -28,7 +28,7 @@ describe('a key of deletionPolicy Retain', () => {
     await harness.remove(virtualKeys, 'chat');
     expect((await harness.resync()).failed).toEqual({});
     harness.cluster.collectGarbage();
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
     await harness.resync();
     expect(await harness.works(value)).toBe(true);
     await harness.apply(makeKey({ keyAlias: 'chat' }, 'thief'));
@@ -62,8 +62,8 @@ describe('a key of deletionPolicy Retain', () => {
       RecordEvent: 1,
       RemoveFinalizer: 1,
     });
-    const told = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
-    expect(told?.message).toBe(
+    const retained = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
+    expect(retained?.message).toBe(
       'its deletionPolicy is Retain: the key continues working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete that to end it',
     );
     expect(await label()).toBe('true');
@@ -120,7 +120,7 @@ describe('a key of deletionPolicy Retain', () => {
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
     harness.cluster.collectGarbage();
-    expect(await gone()).toBe(true);
+    expect(await isDeleted()).toBe(true);
     expect(await harness.value('chat-key')).toBe(value);
     expect(await harness.works(value)).toBe(true);
   });

@@ -302,8 +302,8 @@ function readStatus(text: string) {
 
 /** An answer that no caller handles, as an error in the API server's own words. */
 function toError(what: string, { status, text }: Answer): ClusterError {
-  const said = readStatus(text)?.message ?? text.trim().slice(0, 200);
-  return new ClusterError(`${what}: ${status} ${said}`, status);
+  const message = readStatus(text)?.message ?? text.trim().slice(0, 200);
+  return new ClusterError(`${what}: ${status} ${message}`, status);
 }
 
 /**

@@ -17,19 +17,19 @@ export async function inBooking<T>(
   { session, months, log }: BookingDeps,
   work: (booking: Booking) => Promise<T>,
 ): Promise<T> {
-  const aside: RejectedRow[] = [];
+  const rejected: RejectedRow[] = [];
   const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
-    aside.length = 0;
-    return work({ query, months, aside });
+    rejected.length = 0;
+    return work({ query, months, rejected: rejected });
   });
-  for (const fields of aside) log.error('PostgreSQL rejected an entry; it is in entry_rejected', { ...fields });
+  for (const fields of rejected) log.error('PostgreSQL rejected an entry; it is in entry_rejected', { ...fields });
   return value;
 }
 
 export interface Booking {
   readonly query: Query;
   readonly months: Months;
-  readonly aside: RejectedRow[];
+  readonly rejected: RejectedRow[];
 }
 
 interface RejectedRow extends Pick<LedgerRow, 'id' | 'kind'> {
@@ -54,8 +54,8 @@ export async function insertAll(
   const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
     months.isDropped(id) ? 'dropped' : 'others',
   );
-  const aside = await putAside(booking, instanceUid, dropped, DROPPED);
-  return [...aside, ...(await insertHalving(booking, instanceUid, others, insert))];
+  const rejected = await insertRejected(booking, instanceUid, dropped, DROPPED);
+  return [...rejected, ...(await insertHalving(booking, instanceUid, others, insert))];
 }
 
 type Insert = (entries: ReadonlyArray<LedgerRow>) => Promise<void>;
@@ -70,7 +70,7 @@ async function insertHalving(
   if (entries.length === 0) return [];
   const refusal = await refusalIn(booking.query, () => insert(entries));
   if (refusal === undefined) return [];
-  if (entries.length === 1) return putAside(booking, instanceUid, entries, refusal);
+  if (entries.length === 1) return insertRejected(booking, instanceUid, entries, refusal);
   const half = Math.ceil(entries.length / 2);
   const rejected = await insertHalving(booking, instanceUid, entries.slice(0, half), insert);
   return [...rejected, ...(await insertHalving(booking, instanceUid, entries.slice(half), insert))];
@@ -79,14 +79,14 @@ async function insertHalving(
 /** Twice would be as wrong as never: a person decides. */
 const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
 
-const PUT_ASIDE = `
+const INSERT_REJECTED = `
 insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges)
 select id, kind, $3, entry::json, $5, cost, charges::json
 from unnest($1::text[], $2::text[], $4::text[], $6::numeric[], $7::text[]) as t (id, kind, entry, cost, charges)
 on conflict (id, kind) do nothing`;
 
-async function putAside(
-  { query, aside }: Booking,
+async function insertRejected(
+  { query, rejected }: Booking,
   instanceUid: string,
   entries: ReadonlyArray<LedgerRow>,
   reason: string,
@@ -98,8 +98,8 @@ async function putAside(
     entries.map(({ cost }) => cost),
     entries.map((entry) => JSON.stringify(entry.scopeWindows)),
   ];
-  await query(PUT_ASIDE, [ids, kinds, instanceUid, entries.map(toJson), reason, costs, charges]);
-  for (const { id, kind } of entries) aside.push({ id, kind, instance: instanceUid, reason });
+  await query(INSERT_REJECTED, [ids, kinds, instanceUid, entries.map(toJson), reason, costs, charges]);
+  for (const { id, kind } of entries) rejected.push({ id, kind, instance: instanceUid, reason });
   return entries.map(({ id }) => id);
 }
 

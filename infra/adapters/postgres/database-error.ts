@@ -96,7 +96,7 @@ export function isBroken(error: unknown): boolean {
 }
 
 /** The database let `millis` pass without an answer. */
-export function toSilence(place: Place, millis: number): DatabaseUnreachable {
+export function toTimeout(place: Place, millis: number): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(place)} did not answer within ${millis} ms: check host, port and the network`);
 }
 

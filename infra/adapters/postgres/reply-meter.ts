@@ -28,12 +28,12 @@ export function createReplyMeter(fail: (error: Error) => void) {
   const frame = createFrame();
   let max = MAX_HANDSHAKE;
   let [bytes, rows, json, wide] = [0, 0, 0, 0];
-  let told: ((weight: Weight) => void) | undefined;
+  let listener: ((weight: Weight) => void) | undefined;
   /** The values in a byte and in a row without columns, as V8 keeps them: a wide text has two bytes a character. */
   const weight = (): Weight => ({ now: 2 * bytes + ROW * rows + json, kept: bytes + wide + 100 * rows + json });
   const measure = (): void => {
     if (bytes + ROW * rows > max) throw new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
-    told?.(weight());
+    listener?.(weight());
   };
   return {
     /**
@@ -41,13 +41,13 @@ export function createReplyMeter(fail: (error: Error) => void) {
      * much.
      */
     begin(maxBytes: number, tell?: (weight: Weight) => void): void {
-      [max, bytes, rows, json, wide, told] = [maxBytes, 0, 0, 0, 0, tell];
+      [max, bytes, rows, json, wide, listener] = [maxBytes, 0, 0, 0, 0, tell];
       frame.ask();
     },
     /** The statement has ended: the server may send a notice, and nothing large. */
     end(): Weight {
       const whole = weight();
-      [max, bytes, rows, json, wide, told] = [MAX_HANDSHAKE, 0, 0, 0, 0, undefined];
+      [max, bytes, rows, json, wide, listener] = [MAX_HANDSHAKE, 0, 0, 0, 0, undefined];
       return whole;
     },
     /** Any text, which it answers. */

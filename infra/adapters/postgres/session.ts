@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { MemoryShare } from '../backends/reply-memory.ts';
-import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toSilence } from './database-error.ts';
+import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toTimeout } from './database-error.ts';
 import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
 import { MAX_ANSWER, MAX_LARGE_ANSWER, type ReplyMeter } from './reply-meter.ts';
@@ -74,18 +74,18 @@ interface SessionPool {
 function createView(pooled: SessionPool, share: MemoryShare | undefined): Session {
   const { connection, pool, used } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
-    const silence = createSilence(limit, share?.signal);
+    const idleTimeout = createIdleTimeout(limit, share?.signal);
     let client: MeteredClient | undefined;
     const attempt = async (): Promise<T> => {
       const connected = await onConnection(pool.connect());
-      if (silence.isOver()) return connected.release() as never;
+      if (idleTimeout.isOver()) return connected.release() as never;
       client = connected;
       const wasUsed = used.has(connected);
       used.add(connected);
       try {
-        return await work(toQuery(connected, silence, share));
+        return await work(toQuery(connected, idleTimeout, share));
       } catch (error) {
-        if (silence.isOver() || !wasUsed || !isBroken(error)) throw error;
+        if (idleTimeout.isOver() || !wasUsed || !isBroken(error)) throw error;
         // The server ended it while it lay in the pool (a restart, a failover): dial anew.
         client = undefined;
         connected.release(true);
@@ -95,18 +95,18 @@ function createView(pooled: SessionPool, share: MemoryShare | undefined): Sessio
     const working = attempt();
     // After the limit its outcome is of no use.
     working.catch(() => undefined);
-    const ended = silence.over.then(() => {
-      throw share?.signal.aborted ? toEnd(connection, share.signal.reason) : toSilence(connection, limit);
+    const ended = idleTimeout.over.then(() => {
+      throw share?.signal.aborted ? toEnd(connection, share.signal.reason) : toTimeout(connection, limit);
     });
     try {
       const value = await Promise.race([working, ended]);
       client?.release(isInTransaction(client));
       return value;
     } catch (error) {
-      client?.release(silence.isOver() || isOfConnection(error) || isInTransaction(client));
+      client?.release(idleTimeout.isOver() || isOfConnection(error) || isInTransaction(client));
       throw toRefusal(error, connection);
     } finally {
-      silence.stop();
+      idleTimeout.stop();
     }
   };
 
@@ -119,23 +119,23 @@ function createView(pooled: SessionPool, share: MemoryShare | undefined): Sessio
     rest: pool.rest,
     close: async () => {
       // A frozen server does not say goodbye.
-      const goodbye = createSilence(1000);
+      const goodbye = createIdleTimeout(1000);
       await Promise.race([pool.end().catch(() => undefined), goodbye.over]);
       goodbye.stop();
     },
   };
 }
 
-type Silence = ReturnType<typeof createSilence>;
+type IdleTimeout = ReturnType<typeof createIdleTimeout>;
 
-/** The longest time of one statement, in limits of silence: rows that come one by one are no answer either. */
+/** The maximum time of one statement, in idle limits: a statement whose rows come one by one ends too. */
 const MAX_LIMITS = 3;
 
-/** How often a silence is measured. */
+/** How often the idle time is measured. */
 const STEP: Millis = 250;
 
-/** A silence is over when nothing was heard for `limit`, or when the signal aborts. */
-function createSilence(limit: Millis, signal?: AbortSignal) {
+/** The timeout is over when the server sent nothing for `limit`, or when the signal aborts. */
+function createIdleTimeout(limit: Millis, signal?: AbortSignal) {
   const { promise: over, resolve } = Promise.withResolvers<void>();
   let heard = Date.now();
   let began = heard;
@@ -196,7 +196,7 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-function toQuery(client: MeteredClient, { begin, hear }: Silence, share: MemoryShare | undefined): Query {
+function toQuery(client: MeteredClient, { begin, hear }: IdleTimeout, share: MemoryShare | undefined): Query {
   const { meter } = client;
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
     const { text, readJson, kept }: Statement = typeof statement === 'string' ? { text: statement } : statement;

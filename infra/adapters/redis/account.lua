@@ -4,7 +4,7 @@
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
 --   meta            hash: layout, epoch, calls, now (the latest clock seen: a failover never turns it back), swept;
---                   account > `number state lease booked told`: its last call, end of lease and batches, then the
+--                   account > `number state lease booked reported`: its last call, end of lease and batches, then the
 --                   outcome of that call in JSON
 --   c               hash: counter > `spent held`, then the last accounts that were refused here, each with the instant;
 --                   spent is `-` while the counter is absent and registered reservations are in it
@@ -138,10 +138,10 @@ end
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == given.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
-    local number, state, lease, booked, told, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
+    local number, state, lease, booked, reported, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
     lease = tonumber(lease)
     accounts[id] = {
-      id = id, number = tonumber(number), state = state, lease = lease, leaseBefore = lease, booked = tonumber(booked), told = tonumber(told),
+      id = id, number = tonumber(number), state = state, lease = lease, leaseBefore = lease, booked = tonumber(booked), reported = tonumber(reported),
       outcome = outcome, figures = {},
     }
   end
@@ -198,7 +198,7 @@ local function write()
     end
     if account.isChanged then
       local lease = account.lease
-      later('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, lease, account.booked, account.told, account.outcome))
+      later('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, lease, account.booked, account.reported, account.outcome))
       later('ZADD', lease > 0 and LEASES or FINISHED, int(lease > 0 and lease or now + KEEP), id)
       if lease == 0 then later('ZREM', LEASES, id) end
     end
@@ -418,7 +418,7 @@ local function settle(line, account)
   local last = figure.unbooked[#figure.unbooked]
   if last and last.batch == given.batch then last.spend = last.spend + line.spend
   else figure.unbooked[#figure.unbooked + 1] = { batch = given.batch, spend = line.spend } end
-  counter.spent, account.told = counter.spent + line.spend, math.max(account.told, given.batch)
+  counter.spent, account.reported = counter.spent + line.spend, math.max(account.reported, given.batch)
 end
 -- The size that spend leaves of an ask; else the refusal.
 local function clamp(ask)
@@ -582,7 +582,7 @@ function operations.accounts()
   local all = {}
   for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', given.isEnded and nowText or '+inf', 'LIMIT', '0', int(given.max))) do
     local account = accountOf(id)
-    all[i] = { account = id, number = account.number, unbooked = account.told > account.booked and account.told or 0 }
+    all[i] = { account = id, number = account.number, unbooked = account.reported > account.booked and account.reported or 0 }
   end
   return { accounts = all }
 end
@@ -595,7 +595,7 @@ function operations.loaded()
   return { counters = names, next = next }
 end
 
--- Adds to the sums what an account has told and PostgreSQL has not booked, by the row that was read before them.
+-- Adds to the sums what an account has reported and PostgreSQL has not booked, by the row that was read before them.
 -- Whether it has moved since.
 local function auditAccount(account, row, expected)
   local isOver, isMoved = account.lease == 0, false

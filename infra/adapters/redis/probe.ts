@@ -37,8 +37,9 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
   try {
     return await inProbeTime(probe());
   } catch (error) {
-    const said = refused ?? (last instanceof AnswerRefused ? last.message : undefined);
-    const message = said === undefined ? `${store}: ${toAdvice(reasonOf(last ?? error))}` : `${store} ${said}`;
+    const serverError = refused ?? (last instanceof AnswerRefused ? last.message : undefined);
+    const message =
+      serverError === undefined ? `${store}: ${toAdvice(reasonOf(last ?? error))}` : `${store} ${serverError}`;
     return { ok: false, reason: 'StoreUnreachable', message };
   } finally {
     redis.disconnect();

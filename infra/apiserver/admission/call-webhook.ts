@@ -36,8 +36,8 @@ export function createCall(store: Pick<Store, 'get'>): { call: Call; close(): vo
       if (typeof target === 'string') return { failed: target };
       const { to: url, connect } = target;
       url.searchParams.set('timeout', `${timeoutSeconds}s`);
-      const gone = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
-      return post(url, { agent: agentFor(clientConfig.caBundle), ...connect }, { review, signal: gone });
+      const aborted = AbortSignal.any([signal, AbortSignal.timeout(milliseconds)]);
+      return post(url, { agent: agentFor(clientConfig.caBundle), ...connect }, { review, signal: aborted });
     },
     close() {
       for (const agent of agents.values()) agent.destroy();
@@ -91,10 +91,10 @@ async function post(
 
 /** The real server quotes a webhook's error body only where that is text. */
 function readBody({ statusCode: status = 0, headers }: IncomingMessage, text: string): CallResult {
-  const said = headers['content-type']?.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
+  const reply = headers['content-type']?.startsWith('text/') ? text.trim().slice(0, 2048) : 'unknown';
   if (status === 404) return { failed: 'the server could not find the requested resource' };
   if (status >= 500)
-    return { failed: `an error on the server (${quote(said)}) has prevented the request from succeeding` };
+    return { failed: `an error on the server (${quote(reply)}) has prevented the request from succeeding` };
   if (status < 200 || status > 299) {
     return { failed: `the server responded with the status code ${status} but did not return more information` };
   }

@@ -11,8 +11,8 @@ export type Cause = {
 
 /** The causes as the Status message has them: one alone as it is, several in brackets. */
 export function joinCauses(causes: readonly Cause[]): string {
-  const said = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
-  return said.length === 1 ? (said[0] ?? '') : `[${said.join(', ')}]`;
+  const messages = [...new Set(causes.map(({ field, message }) => `${field}: ${message}`))];
+  return messages.length === 1 ? (messages[0] ?? '') : `[${messages.join(', ')}]`;
 }
 
 /** A bad value as `field.Error` prints it. */

@@ -93,19 +93,19 @@ type SchemaNode = { readonly node: Schema; readonly path: readonly string[] };
 export function nodesOf(schema: Schema): SchemaNode[] {
   const seen = new Set<Schema>();
   const found: SchemaNode[] = [];
-  const visit = (node: Schema, path: readonly string[]): void => {
+  const walk = (node: Schema, path: readonly string[]): void => {
     if (seen.has(node)) return;
     seen.add(node);
     found.push({ node, path });
-    for (const [key, child] of Object.entries(node.properties ?? {})) visit(child, [...path, `properties[${key}]`]);
-    if (node.items) visit(node.items, [...path, 'items']);
+    for (const [key, child] of Object.entries(node.properties ?? {})) walk(child, [...path, `properties[${key}]`]);
+    if (node.items) walk(node.items, [...path, 'items']);
     if (typeof node.additionalProperties === 'object')
-      visit(node.additionalProperties, [...path, 'additionalProperties']);
+      walk(node.additionalProperties, [...path, 'additionalProperties']);
     for (const key of ['allOf', 'anyOf', 'oneOf'] as const) {
-      for (const [i, child] of (node[key] ?? []).entries()) visit(child, [...path, `${key}[${i}]`]);
+      for (const [i, child] of (node[key] ?? []).entries()) walk(child, [...path, `${key}[${i}]`]);
     }
-    if (node.not) visit(node.not, [...path, 'not']);
+    if (node.not) walk(node.not, [...path, 'not']);
   };
-  visit(schema, []);
+  walk(schema, []);
   return found;
 }

@@ -40,7 +40,7 @@ export async function handle(deps: Deps, request: ApiRequest): Promise<Outcome<P
       });
     case 'delete':
       return map(await deleteFrom(deps, request), (deleted) => {
-        return deleted.gone ? answer(success(request, deleted.object)) : object(deleted.object);
+        return deleted.isRemoved ? answer(success(request, deleted.object)) : object(deleted.object);
       });
     case 'deletecollection':
       return map(await deleteCollection(deps, request), page);

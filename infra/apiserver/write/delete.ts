@@ -26,7 +26,7 @@ export type DeleteOptions = {
 };
 
 /** `object` is the object as it is now, or was last; `gone` tells which. */
-export type DeleteResult = { readonly object: KubeObject; readonly gone: boolean };
+export type DeleteResult = { readonly object: KubeObject; readonly isRemoved: boolean };
 
 const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public']);
 
@@ -53,12 +53,14 @@ export async function deleteObject(
     if (error !== undefined) return error;
     const from = stored.metadata.resourceVersion ?? '';
     const marked = mark({ options, now: deps.now() }, request, stored);
-    const gone = isFree(marked);
-    if (!gone && marked === stored) return { object: shown(resource, stored), gone: false };
-    if (request.dryRun) return { object: shown(resource, marked), gone };
-    const change = gone ? ({ do: 'delete', object: stored } as const) : ({ do: 'update', object: marked } as const);
+    const isRemoved = isFree(marked);
+    if (!isRemoved && marked === stored) return { object: shown(resource, stored), isRemoved: false };
+    if (request.dryRun) return { object: shown(resource, marked), isRemoved: isRemoved };
+    const change = isRemoved
+      ? ({ do: 'delete', object: stored } as const)
+      : ({ do: 'update', object: marked } as const);
     const written = deps.store.write({ ...change, ...key, from });
-    if (typeof written === 'object') return { object: shown(resource, written.object), gone };
+    if (typeof written === 'object') return { object: shown(resource, written.object), isRemoved: isRemoved };
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);
   }

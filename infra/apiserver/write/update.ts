@@ -41,9 +41,9 @@ export async function update(deps: Deps, request: ApiRequest, edit: Edit): Promi
     if (isApiError(admitted)) return admitted;
     if (sameButFor(admitted, old)) return old;
     if (request.dryRun) return admitted;
-    const gone = admitted.metadata.deletionTimestamp !== undefined && isFree(admitted);
+    const isRemoved = admitted.metadata.deletionTimestamp !== undefined && isFree(admitted);
     const from = stored.metadata.resourceVersion ?? '';
-    const written = deps.store.write({ do: gone ? 'delete' : 'update', ...key, object: admitted, from });
+    const written = deps.store.write({ do: isRemoved ? 'delete' : 'update', ...key, object: admitted, from });
     if (typeof written === 'object') return shown(resource, written.object);
     if (written === 'missing') return notFound(resource, name);
     if (attempt === 5) return conflict(resource, name, objectModified);

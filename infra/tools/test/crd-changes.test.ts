@@ -74,10 +74,10 @@ test.each([
 });
 
 test('a version that is gone, or no longer served, is a break', () => {
-  const gone = ['VirtualKey v1alpha1: is not served any more'];
-  expect(findBreaks(crd(before), crd(before, 'v1'))).toEqual(gone);
-  expect(findBreaks(crd(before), crd(before, 'v1alpha1', { served: false }))).toEqual(gone);
-  expect(findBreaks(crd(before), '')).toEqual(gone);
+  const removed = ['VirtualKey v1alpha1: is not served any more'];
+  expect(findBreaks(crd(before), crd(before, 'v1'))).toEqual(removed);
+  expect(findBreaks(crd(before), crd(before, 'v1alpha1', { served: false }))).toEqual(removed);
+  expect(findBreaks(crd(before), '')).toEqual(removed);
 });
 
 test('new optional fields, further values and wider bounds are no break', () => {

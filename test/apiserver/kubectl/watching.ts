@@ -56,10 +56,10 @@ export function watchingCases(kubectl: () => KubectlHarness): void {
     expect((await kubectl().run('wait --for=condition=Never wd/waited --timeout=1s')).err).toContain(
       'timed out waiting for the condition',
     );
-    const gone = kubectl().follow('wait --for=delete wd/waited --timeout=60s -v=6');
-    await watches(gone);
+    const deleted = kubectl().follow('wait --for=delete wd/waited --timeout=60s -v=6');
+    await watches(deleted);
     await kubectl().must('delete wd waited');
-    await isMet(gone);
+    await isMet(deleted);
   });
 
   test('a watch resumes at the resourceVersion that it is given, and ends when its time is up', async () => {

@@ -54,7 +54,7 @@ export function ratesOf(workload: string, events: number, measured: ReadonlyArra
     const over = (of: (round: Round) => number) =>
       pairs.map((pair) => of(pair[side]) / of(pair.bare)).filter(Number.isFinite);
     const of = (value: (round: Round) => number) => median(pairs.map((pair) => value(pair[side])));
-    const told = (value: number) => (Number.isNaN(value) ? '' : value.toFixed(0));
+    const toText = (value: number) => (Number.isNaN(value) ? '' : value.toFixed(0));
     return [
       workload,
       side === 'bare' ? 'bare Hono and undici' : 'gateway',
@@ -66,8 +66,8 @@ export function ratesOf(workload: string, events: number, measured: ReadonlyArra
       events === 0 ? '' : (of(cpu) / events).toFixed(1),
       `${median(over(cpu)).toFixed(2)} ×`,
       spread(over(cpu), 2),
-      told(of(({ storeCpu }) => storeCpu)),
-      told(of(({ storeCalls }) => storeCalls)),
+      toText(of(({ storeCpu }) => storeCpu)),
+      toText(of(({ storeCalls }) => storeCalls)),
       of(({ others }) => others).toFixed(0),
       of(({ taken }) => taken).toFixed(0),
       `${pairs.length} of ${measured.length}`,

@@ -89,7 +89,7 @@ async function chargesOf({ shared }: Course) {
 
 /** Only those stay whose process and disk are gone, and they are what its requests may have cost. */
 function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof chargesOf>>): string[] {
-  const left = charges.filter(({ process }) => ![...course.vanished].some((gone: unknown) => gone === process));
+  const left = charges.filter(({ process }) => ![...course.vanished].some((vanished: unknown) => vanished === process));
   const wrong = left.map(
     ({ process, scopeId, spent }) => `${process.name} was charged ${spent} in ${scopeId} for good`,
   );

@@ -19,7 +19,7 @@ type Values = 'current' | 'all' | PublishedSnapshots;
  */
 export async function endOf(harness: Harness, values: Values = 'current'): Promise<ReadonlyArray<string>> {
   const objects = harness.cluster.objects();
-  const told = objects.filter(({ kind }) => kind !== 'Event').map(toLine);
+  const lines = objects.filter(({ kind }) => kind !== 'Event').map(toLine);
   const databases = await Promise.all(
     harness.cluster.objects(gatewayInstances).map((instance) => claimsOf(harness, instance, values)),
   );
@@ -30,7 +30,7 @@ export async function endOf(harness: Harness, values: Values = 'current'): Promi
     }),
   );
   const anonymous = anonymize(objects);
-  return [...told, ...databases.flat(), ...keys].map(anonymous).sort();
+  return [...lines, ...databases.flat(), ...keys].map(anonymous).sort();
 }
 
 /** Hashes of the key values that Secrets hold now. */
@@ -78,8 +78,8 @@ async function claimsOf(harness: Harness, { metadata }: KubeObject, which: Value
     });
     // Of members of a policy, as of those of any JSON, PostgreSQL keeps no order.
     const named = JSON.stringify(policy ?? null).replaceAll(/[0-9a-f-]{36}/g, (id) => scopes.get(id) ?? id);
-    const said = JSON.stringify(sorted(JSON.parse(named)));
-    return `claim on ${metadata.name}: ${kind} ${alias} of ${JSON.stringify(holder)} ${live} ${said}`;
+    const text = JSON.stringify(sorted(JSON.parse(named)));
+    return `claim on ${metadata.name}: ${kind} ${alias} of ${JSON.stringify(holder)} ${live} ${text}`;
   });
 }
 

@@ -7,10 +7,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('an instance', () => {
-  const instance = (change: object, metadata = {}, more = {}) => told('GatewayInstance', change, metadata, more);
+  const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
   test('whose annotations ask for what is not understood is refused', async () => {
     const asked = async (name: string, text: string) =>
@@ -30,7 +30,7 @@ describe('an instance', () => {
 describe('a key', () => {
   test('whose annotation asks for a rotation in no words is refused', async () => {
     const name = 'auth.gateway-operator.dev/rotate';
-    const asked = async (text: string) => (await told('VirtualKey', {}, { annotations: { [name]: text } })).refused;
+    const asked = async (text: string) => (await review('VirtualKey', {}, { annotations: { [name]: text } })).refused;
     expect(await asked('2026-11-21')).toEqual([]);
     expect(await asked(' ')).toEqual([
       `metadata.annotations["${name}"]: Invalid value: " ": must be 1 to 256 visible characters; write a text that it did not say before, e.g. the date`,

@@ -9,10 +9,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('an instance', () => {
-  const instance = (change: object, metadata = {}, more = {}) => told('GatewayInstance', change, metadata, more);
+  const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
   test('without entries, without a price, with unknown names is let in with warnings', async () => {
     expect((await instance({ models: [] })).warnings).toEqual([

@@ -10,10 +10,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('an instance', () => {
-  const instance = (change: object, metadata = {}, more = {}) => told('GatewayInstance', change, metadata, more);
+  const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
   test('whose database or store Secret is missing is refused', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'database');
@@ -172,7 +172,7 @@ describe('a Secret that the requesting user may not read', () => {
     await world.put(RESOURCES.secrets, secretOf('not-yours', { host: 'x' }));
     world.cluster.calls.length = 0;
     const at = (nameRef: string) =>
-      told('GatewayInstance', { databaseSecretRef: { ...GOOD.GatewayInstance.databaseSecretRef, nameRef } });
+      review('GatewayInstance', { databaseSecretRef: { ...GOOD.GatewayInstance.databaseSecretRef, nameRef } });
     const [hidden, missing] = [await at('not-yours'), await at('nowhere')];
     expect(hidden.refused.join().replaceAll('not-yours', 'nowhere')).toBe(missing.refused.join());
     expect(world.cluster.calls.filter(({ verb, name }) => verb === 'get' && name === 'not-yours')).toEqual([]);
@@ -180,7 +180,7 @@ describe('a Secret that the requesting user may not read', () => {
 
   test('is not told of where a key would write: reconcile says so later', async () => {
     await world.put(RESOURCES.secrets, secretOf('not-yours', {}, 'team-a'));
-    expect((await told('VirtualKey', { secretTemplate: { name: 'not-yours' } })).refused).toEqual([]);
+    expect((await review('VirtualKey', { secretTemplate: { name: 'not-yours' } })).refused).toEqual([]);
   });
 
   test('costs one access review a request, however often it is named', async () => {
@@ -188,7 +188,7 @@ describe('a Secret that the requesting user may not read', () => {
       modelEntry(name, { modelCredentials: { nameRef: 'creds-claude', keys: { apiKey: 'apiKey' } } }),
     );
     world.cluster.calls.length = 0;
-    await told('GatewayInstance', { models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } });
+    await review('GatewayInstance', { models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'allowed' } });
     expect(world.cluster.calls.filter(({ verb, name }) => verb === 'may' && name === 'creds-claude')).toHaveLength(1);
     expect(world.cluster.calls.filter(({ verb, name }) => verb === 'get' && name === 'creds-claude')).toHaveLength(1);
   });

@@ -8,10 +8,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('an instance', () => {
-  const instance = (change: object, metadata = {}, more = {}) => told('GatewayInstance', change, metadata, more);
+  const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
   test('with mistakes of its own is refused with those first', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'store');

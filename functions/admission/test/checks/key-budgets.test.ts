@@ -7,10 +7,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('a key', () => {
-  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+  const key = (change: object, metadata = {}, more = {}) => review('VirtualKey', change, metadata, more);
 
   test('with a budget of zero for a model is warned about', async () => {
     const modelMaxBudget = {

@@ -8,10 +8,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told, validate } = createReviews(() => world);
+const { review, validate } = createReviews(() => world);
 
 describe('a key', () => {
-  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+  const key = (change: object, metadata = {}, more = {}) => review('VirtualKey', change, metadata, more);
   const elsewhere = (name: string, namespace: string) => ({ connectionRef: { instanceRef: { name, namespace } } });
 
   test('of an instance that does not exist is refused', async () => {
@@ -55,7 +55,7 @@ describe('a key', () => {
     for (const kind of ['VirtualKey', 'User', 'Team'] as const) {
       for (const dryRun of [true, false]) {
         const answers = [taken, { ...there, ...free }, { ...taken, ...elsewhere('nowhere', 'platform') }].map(
-          (change) => told(kind, change, { name: 'probe' }, { dryRun }),
+          (change) => review(kind, change, { name: 'probe' }, { dryRun }),
         );
         const [asTaken, asFree, asMissing] = (await Promise.all(answers)).map((answer) =>
           JSON.stringify(answer).replaceAll('private', 'nowhere'),

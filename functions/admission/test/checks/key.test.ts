@@ -10,7 +10,7 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review: reviewed } = createReviews(() => world);
 
 describe('the labels and annotations of its Secret', () => {
   const ARGO = 'argocd.argoproj.io/secret-type';
@@ -18,7 +18,7 @@ describe('the labels and annotations of its Secret', () => {
   const allowing = createReviews(() => world, { secretPrefixes: ['reflector.example.com'] });
 
   test('of other domains are refused: software that acts on them would act for whoever creates keys', async () => {
-    const { refused } = await told('VirtualKey', {
+    const { refused } = await reviewed('VirtualKey', {
       secretTemplate: { labels: { [ARGO]: 'cluster' }, annotations: { 'kubernetes.io/service-account.name': 'a' } },
     });
     expect(refused).toEqual([
@@ -29,8 +29,8 @@ describe('the labels and annotations of its Secret', () => {
   });
 
   test.each([
-    [told, { labels: { app: 'chat', 'app.kubernetes.io/part-of': 'chat' }, annotations: { note: 'x' } }],
-    [allowing.told, { annotations: { [REFLECTED]: 'a/b' } }],
+    [reviewed, { labels: { app: 'chat', 'app.kubernetes.io/part-of': 'chat' }, annotations: { note: 'x' } }],
+    [allowing.review, { annotations: { [REFLECTED]: 'a/b' } }],
   ])('are the author’s own, or of a domain that is allowed', async (review, secretTemplate) => {
     expect(await review('VirtualKey', { secretTemplate })).toEqual({ refused: [], warnings: [] });
   });
@@ -42,7 +42,7 @@ describe('the labels and annotations of its Secret', () => {
     'xapp.kubernetes.io/x',
     'gateway-operator.dev/managed',
   ])('are of an allowed domain only if the prefix is the same: %s', async (name) => {
-    expect((await allowing.told('VirtualKey', { secretTemplate: { labels: { [name]: 'a' } } })).refused).toHaveLength(
+    expect((await allowing.review('VirtualKey', { secretTemplate: { labels: { [name]: 'a' } } })).refused).toHaveLength(
       1,
     );
   });
@@ -50,15 +50,15 @@ describe('the labels and annotations of its Secret', () => {
   test('that a key had before warn when something else is edited, and are refused when they change', async () => {
     const old = { secretTemplate: { labels: { [ARGO]: 'cluster' } } };
     const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, ...old });
-    const edited = await told('VirtualKey', { ...old, blocked: true }, {}, { oldObject });
+    const edited = await reviewed('VirtualKey', { ...old, blocked: true }, {}, { oldObject });
     expect(edited).toEqual({ refused: [], warnings: [expect.stringContaining(ARGO)] });
     const changed = { secretTemplate: { labels: { [ARGO]: 'repository' } } };
-    expect((await told('VirtualKey', changed, {}, { oldObject })).refused).toEqual([expect.stringContaining(ARGO)]);
+    expect((await reviewed('VirtualKey', changed, {}, { oldObject })).refused).toEqual([expect.stringContaining(ARGO)]);
   });
 });
 
 describe('a key', () => {
-  const key = (change: object, metadata = {}, more = {}) => told('VirtualKey', change, metadata, more);
+  const key = (change: object, metadata = {}, more = {}) => reviewed('VirtualKey', change, metadata, more);
 
   test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
     await world.put(virtualKeys, spare('first', {}));

@@ -7,19 +7,19 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('a team', () => {
   test('whose alias another team of the instance has is refused', async () => {
-    expect((await told('Team', {}, { name: 'research-2' })).refused).toEqual([
+    expect((await review('Team', {}, { name: 'research-2' })).refused).toEqual([
       'spec.teamAlias: Duplicate value: "research": Team "research" has it already on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
   test('of an unknown instance, with a model it does not serve, is refused', async () => {
-    expect((await told('Team', { models: ['x'] })).refused).toHaveLength(1);
+    expect((await review('Team', { models: ['x'] })).refused).toHaveLength(1);
     expect(
-      (await told('Team', { connectionRef: { instanceRef: { name: 'x', namespace: 'y' } } })).refused,
+      (await review('Team', { connectionRef: { instanceRef: { name: 'x', namespace: 'y' } } })).refused,
     ).toHaveLength(1);
   });
 });

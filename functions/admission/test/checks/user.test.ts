@@ -8,10 +8,10 @@ let world: World;
 beforeEach(async () => {
   world = await createWorld();
 });
-const { told } = createReviews(() => world);
+const { review } = createReviews(() => world);
 
 describe('a user', () => {
-  const user = (change: object, metadata = {}, more = {}) => told('User', change, metadata, more);
+  const user = (change: object, metadata = {}, more = {}) => review('User', change, metadata, more);
 
   test('whose address another user of the instance has is refused', async () => {
     expect((await user({ keyAlias: 'x' }, { name: 'alice-2' })).refused).toEqual([

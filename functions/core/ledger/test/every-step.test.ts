@@ -23,7 +23,7 @@ interface Course {
   readonly scenario: Scenario;
   readonly steps: ReadonlyArray<string>;
   /** Errors and refusals that callers were told. */
-  readonly told: ReadonlyArray<string>;
+  readonly reports: ReadonlyArray<string>;
   /** Costs of completed replies, by id. */
   readonly completed: ReadonlyMap<string, bigint>;
 }
@@ -51,11 +51,11 @@ async function course(at: number, failure: Failure): Promise<Course> {
   const folder: MemoryFolder = { records: [] };
   await replays(scenario, folder);
   const steps: string[] = [];
-  const told: string[] = [];
+  const reports: string[] = [];
   const completed = new Map<string, bigint>();
   const failureOf = (method: string): Failure | undefined =>
     method !== 'set' && steps.push(method) === at + 1 ? failure : undefined;
-  const tell = (error: unknown): void => void told.push(String(error));
+  const tell = (error: unknown): void => void reports.push(String(error));
   const ledger = scenario.process({ ...IMMORTAL, failureOf }, folder);
   for (let attempt = 0; attempt < 3; attempt += 1)
     await scenario.ended(ledger.start().catch(tell)).then(() => scenario.time.advance(300));
@@ -64,7 +64,7 @@ async function course(at: number, failure: Failure): Promise<Course> {
     for (let attempt = 0; attempt < 3; attempt += 1) {
       const { value } = await scenario.tryReservation(ledger, { ...requestOf(amount, key, other), tokens: 1 });
       if (value.ok) return value.value;
-      told.push(JSON.stringify(value.failure));
+      reports.push(JSON.stringify(value.failure));
     }
     return undefined;
   };
@@ -80,7 +80,7 @@ async function course(at: number, failure: Failure): Promise<Course> {
   await stop(scenario, ledger, tell);
   // What a failing stop leaves is booked by the next start.
   await scenario.ended((await scenario.start(IMMORTAL, folder)).flush());
-  return { scenario, steps, told, completed };
+  return { scenario, steps, reports: reports, completed };
 }
 
 interface Client {
@@ -166,7 +166,7 @@ test.each<Failure>(['throws', 'rejects', 'loses'])(
   async (failure) => {
     const whole = await course(-1, failure);
     const expected = charged(whole);
-    expect(whole.told).toEqual([]);
+    expect(whole.reports).toEqual([]);
     for (let at = 0; at < whole.steps.length; at += 1) {
       const one = await course(at, failure);
       const what = `step ${at}, ${one.steps[at]}, ${failure}`;
@@ -182,7 +182,7 @@ test.each<Failure>(['throws', 'rejects', 'loses'])(
         ).toMatchObject([{ cost }]);
       const lines = one.scenario.log.lines.filter(({ level }) => level !== 'info').map((line) => JSON.stringify(line));
       expect(
-        [...lines, ...one.told].filter((line) => line.includes(INJECTED)),
+        [...lines, ...one.reports].filter((line) => line.includes(INJECTED)),
         what,
       ).not.toEqual([]);
     }

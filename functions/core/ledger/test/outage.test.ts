@@ -254,8 +254,8 @@ describe('a database that', () => {
     );
     await scenario.time.advance(10);
     Object.assign(scenario.database.part, { bookBatch });
-    const said = (await scenario.ended(flushed)).value;
-    expect(said === 'failed' || sum() === 1n).toBe(true);
+    const outcome = (await scenario.ended(flushed)).value;
+    expect(outcome === 'failed' || sum() === 1n).toBe(true);
     await scenario.time.advance(1000);
     expect(sum()).toBe(1n);
   });

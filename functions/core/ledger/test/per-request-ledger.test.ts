@@ -5,20 +5,20 @@ import { createScenario, heldOf, requestOf, scopeOf, settlementOf } from './scen
 
 const key = scopeOf('key-1', 1000n);
 
-function createVisits() {
+function createRequests() {
   const scenario = createScenario();
   const isolate = createStoreState();
-  const visit = async (lives = () => true) => {
-    const ledger = await scenario.start({ before: lives, after: lives, isDead: () => !lives(), isolate });
+  const request = async (isLive = () => true) => {
+    const ledger = await scenario.start({ before: isLive, after: isLive, isDead: () => !isLive(), isolate });
     const { value } = await scenario.ended(ledger.reserve({ ...requestOf(30n, key), id: scenario.ids.next() }));
     return { ledger, reservation: heldOf(value) };
   };
-  return { ...scenario, visit };
+  return { ...scenario, request: request };
 }
 
 test('a visit books its entry when its request has ended, once', async () => {
-  const { ledgerRows, ended, store, time, visit } = createVisits();
-  const { ledger, reservation } = await visit();
+  const { ledgerRows, ended, store, time, request } = createRequests();
+  const { ledger, reservation } = await request();
   await ended(ledger.settle(reservation, settlementOf(25n)));
   await time.advance(500);
   expect(ledgerRows.all()).toEqual([]);
@@ -28,13 +28,13 @@ test('a visit books its entry when its request has ended, once', async () => {
 });
 
 test('visits that died are charged their sizes when their leases have ended, once, by the visits after them', async () => {
-  const { ledgerRows, ended, store, time, visit } = createVisits();
+  const { ledgerRows, ended, store, time, request } = createRequests();
   let isAlive = true;
-  for (let dying = 0; dying < 3; dying += 1) await visit(() => isAlive);
+  for (let dying = 0; dying < 3; dying += 1) await request(() => isAlive);
   isAlive = false;
   await time.advance(60_000);
   for (let later = 0; later < 4; later += 1) {
-    const { ledger, reservation } = await visit();
+    const { ledger, reservation } = await request();
     await time.advance(100);
     await ended(ledger.release(reservation).then(() => ledger.close()));
   }
@@ -43,24 +43,24 @@ test('visits that died are charged their sizes when their leases have ended, onc
 });
 
 test('a call that is repeated after others were done is no store that has gone back', async () => {
-  const { epochs, ended, store, time, visit } = createVisits();
-  const { ledger } = await visit();
+  const { epochs, ended, store, time, request } = createRequests();
+  const { ledger } = await request();
   store.behaviour = 'loses';
   const asked = ledger.reserve(requestOf(40n, key));
   await time.advance(0);
   store.behaviour = 'up';
-  await visit();
+  await request();
   expect((await ended(asked)).value).toMatchObject({ ok: true });
   expect(epochs.part.current()).toMatchObject({ epoch: 1 });
 });
 
 test('a visit is one call before its request and at most two after it, and leaves nothing in the store', async () => {
-  const { calls, ended, store, time, visit } = createVisits();
-  const first = await visit();
+  const { calls, ended, store, time, request } = createRequests();
+  const first = await request();
   await ended(first.ledger.settle(first.reservation, settlementOf(1n)));
   await ended(first.ledger.close());
   calls.length = 0;
-  const { ledger, reservation } = await visit();
+  const { ledger, reservation } = await request();
   expect(calls).toHaveLength(1);
   await time.advance(600);
   await ended(ledger.settle(reservation, settlementOf(25n)));
@@ -74,13 +74,13 @@ test('a visit is one call before its request and at most two after it, and leave
 });
 
 test('a visit that outlives a lease renews it with a call every five seconds, and nobody else charges it', async () => {
-  const { calls, ledgerRows, ended, store, time, visit } = createVisits();
-  const { ledger, reservation } = await visit();
+  const { calls, ledgerRows, ended, store, time, request } = createRequests();
+  const { ledger, reservation } = await request();
   calls.length = 0;
   await time.advance(60_000);
   expect(calls.length).toBeGreaterThan(10);
   expect(calls.length).toBeLessThanOrEqual(12);
-  const other = await visit();
+  const other = await request();
   await time.advance(100);
   await ended(other.ledger.release(other.reservation).then(() => other.ledger.close()));
   await ended(ledger.settle(reservation, settlementOf(25n)));
@@ -90,24 +90,24 @@ test('a visit that outlives a lease renews it with a call every five seconds, an
 });
 
 test('a visit whose reservation grows is one more call, and is charged whole where it dies', async () => {
-  const { calls, ledgerRows, ended, store, time, visit } = createVisits();
+  const { calls, ledgerRows, ended, store, time, request } = createRequests();
   let isAlive = true;
-  const { ledger, reservation } = await visit(() => isAlive);
+  const { ledger, reservation } = await request(() => isAlive);
   calls.length = 0;
   expect((await ended(ledger.grow(reservation, 20n))).value).toEqual({ ok: true, value: undefined });
   expect([calls.length, reservation.amount]).toEqual([1, 50n]);
   expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 0n, reserved: 50n }]);
   isAlive = false;
   await time.advance(60_000);
-  const next = await visit();
+  const next = await request();
   await time.advance(100);
   await ended(next.ledger.release(next.reservation).then(() => next.ledger.close()));
   expect(ledgerRows.all()).toMatchObject([{ kind: 'expired', cost: 50n }]);
 });
 
 test('a ledger for one request, which was released, books nothing and leaves nothing', async () => {
-  const { ledgerRows, ended, store, visit } = createVisits();
-  const { ledger, reservation } = await visit();
+  const { ledgerRows, ended, store, request } = createRequests();
+  const { ledger, reservation } = await request();
   await ledger.release(reservation);
   await ended(ledger.close());
   expect(ledgerRows.all()).toEqual([]);
@@ -115,7 +115,7 @@ test('a ledger for one request, which was released, books nothing and leaves not
 });
 
 test('many visits at the same time never hold more than the limit', async () => {
-  const { start, ended, ids, tryReservation } = createVisits();
+  const { start, ended, ids, tryReservation } = createRequests();
   const isolate = createStoreState();
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, async () => {
@@ -128,15 +128,15 @@ test('many visits at the same time never hold more than the limit', async () => 
 });
 
 test('a visit that remembers an epoch which is over joins the new one', async () => {
-  const { ended, epochs, visit, wipe } = createVisits();
-  const first = await visit();
+  const { ended, epochs, request, wipe } = createRequests();
+  const first = await request();
   await ended(first.ledger.settle(first.reservation, settlementOf(10n)));
   await ended(first.ledger.close());
   wipe();
-  const second = await visit();
+  const second = await request();
   await ended(second.ledger.settle(second.reservation, settlementOf(5n)));
   await ended(second.ledger.close());
   expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
-  const third = await visit();
+  const third = await request();
   expect(await ended(third.ledger.spend([key]))).toMatchObject({ value: { value: [{ spent: 15n }] } });
 });

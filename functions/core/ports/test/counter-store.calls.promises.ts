@@ -163,10 +163,10 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 1000n);
         const one = start();
         await one.reservation(40n, key);
-        const told = line(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
+        const change = line(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
         const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
         const late = await one.call({
-          changes: [told],
+          changes: [change],
           requests: [ask(1n), ask(0n)],
           rateChanges: uses,
           deadline: under.now() - 1000,

@@ -175,8 +175,8 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([[7n, 50n]]);
         const two = start();
         // Its live reservations are 20; they were charged, which is taken back in the same call.
-        const told = line(key, { registered: 20n, risk: 20n, spend: -20n });
-        expect(await two.call({ changes: [told], previousAccounts: [one.account] })).toMatchObject({
+        const change = line(key, { registered: 20n, risk: 20n, spend: -20n });
+        expect(await two.call({ changes: [change], previousAccounts: [one.account] })).toMatchObject({
           counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
         });
         expect(await two.repeat()).toMatchObject({ counters: [{ spent: 7n, reserved: 20n }] });

@@ -126,8 +126,8 @@ export function describeAsks(make: () => Promise<AccountsUnderTest>): void {
       const key = await loaded('key', 100n);
       const one = start();
       await one.reservation(100n, key);
-      const told = line(key, { spend: 30n, returned: 50n, risk: 20n });
-      const reply = await one.call({ changes: [told], requests: [ask(51n), ask(50n)] });
+      const change = line(key, { spend: 30n, returned: 50n, risk: 20n });
+      const reply = await one.call({ changes: [change], requests: [ask(51n), ask(50n)] });
       expect(reply.replies).toMatchObject([{ outcome: 'busy' }, { outcome: 'reserved', amount: 50n }]);
       expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
     });

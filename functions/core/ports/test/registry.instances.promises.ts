@@ -66,8 +66,8 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       });
 
       test('gets it once, however often it asks, and leaves what was retired before', async () => {
-        const gone = await claim('gone');
-        await registry.retire([gone.scopeId]);
+        const retired = await claim('gone');
+        await registry.retire([retired.scopeId]);
         await workingKey('billing', hash('a'));
         await registry.closeInstance(INSTANCE.uid);
         await registry.openInstance(HEIR, { uid: INSTANCE.uid, isMissing: false });

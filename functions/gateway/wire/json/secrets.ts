@@ -21,8 +21,8 @@ export function withoutSecrets(words: string, { credentials }: Pick<Address, 'cr
 export function withoutSecretsIn(bytes: Uint8Array, response: unknown, redact: (words: string) => string): Uint8Array {
   if ((member(response, 'error') ?? undefined) === undefined) return bytes;
   const text = decoder.decode(bytes);
-  const told = redact(text);
-  return told === text ? bytes : toUtf8(told);
+  const redacted = redact(text);
+  return redacted === text ? bytes : toUtf8(redacted);
 }
 
 /** The secret, each letter as it is or escaped, also in JSON that is a text in JSON: more backslashes. */

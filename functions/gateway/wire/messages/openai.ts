@@ -152,8 +152,8 @@ function toQuestion(content: unknown, at: string, refuse: Refuse): ReadonlyArray
     for (const part of shown) if (member(part, 'type') !== 'text') parts.push(part);
   }
   const onlyText = parts.every((part) => member(part, 'type') === 'text');
-  const said = onlyText && parts.length === 1 ? joined(parts) : parts;
-  return parts.length === 0 ? results : [...results, { role: 'user', content: said }];
+  const output = onlyText && parts.length === 1 ? joined(parts) : parts;
+  return parts.length === 0 ? results : [...results, { role: 'user', content: output }];
 }
 
 function joined(parts: Parts): string {

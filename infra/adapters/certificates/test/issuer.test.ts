@@ -25,13 +25,13 @@ async function shake({ cert, key }: { cert: string; key: string }, ca: string, s
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   const socket = connect({ host: '127.0.0.1', port, ca, servername });
-  const said = await once(socket, 'secureConnect').then(
+  const outcome = await once(socket, 'secureConnect').then(
     () => 'trusted',
     (error: NodeJS.ErrnoException) => String(error.code),
   );
   socket.destroy();
   server.close();
-  return said;
+  return outcome;
 }
 
 test('a client that trusts the CA trusts the server under its names, and under no other', async () => {

@@ -80,15 +80,15 @@ const idOf = (record: { readonly type: string }): string =>
   'row' in record ? (record.row as { id: string }).id : (record as unknown as { id: string }).id;
 
 /** Appends, syncs, compacts, and leaves one open record. Answers what was acknowledged and what was refused. */
-async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept: string[]; told: string[] }> {
+async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept: string[]; reports: string[] }> {
   const kept: string[] = [];
-  const told: string[] = [];
+  const reports: string[] = [];
   const append = async (id: string): Promise<void> => {
     try {
       await journal.append(reservationRecord(id));
       kept.push(id);
     } catch (error) {
-      told.push(reasonAndCausesOf(error));
+      reports.push(reasonAndCausesOf(error));
     }
   };
   await append('first');
@@ -97,13 +97,13 @@ async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept
     const ids = Array.from({ length: 20 }, (_, index) => `round-${round}-${index}`);
     await Promise.all(
       ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(entryRecord('settle', id))]),
-    ).catch((error) => told.push(reasonAndCausesOf(error)));
+    ).catch((error) => reports.push(reasonAndCausesOf(error)));
     journal.done(ids);
     await append(`open-${round}`);
     await fire();
   }
   await append('last');
-  return { kept, told };
+  return { kept, reports: reports };
 }
 
 describe('whichever step of the disk fails, once,', () => {
@@ -128,7 +128,7 @@ describe('whichever step of the disk fails, once,', () => {
     };
     const journal = createJournal({ folder, log, timer: time.timer, slack: 1500, ...disk.options });
     await journal.replay();
-    const { kept, told } = await work(journal, fire);
+    const { kept, reports } = await work(journal, fire);
     expect(time.armed(), failing).toBe(1);
     await fire();
     await fire();
@@ -137,7 +137,7 @@ describe('whichever step of the disk fails, once,', () => {
       [...disk.unsynced].filter((name) => present.has(name)),
       failing,
     ).toEqual([]);
-    await journal.close().catch((error) => told.push(reasonAndCausesOf(error)));
+    await journal.close().catch((error) => reports.push(reasonAndCausesOf(error)));
     expect(disk.opened, failing).toEqual(new Map());
     expect(time.armed(), failing).toBe(0);
     const next = createJournal({ folder, log });
@@ -151,7 +151,7 @@ describe('whichever step of the disk fails, once,', () => {
     if (disk.failures() === 0) return;
     const lines = log.lines.map(({ fields }) => JSON.stringify(fields));
     expect(
-      [...lines, ...told].filter((line) => line.includes(INJECTED)),
+      [...lines, ...reports].filter((line) => line.includes(INJECTED)),
       failing,
     ).not.toEqual([]);
   }

@@ -276,10 +276,10 @@ test('a discarded journal leaves no file, also where a compaction writes another
 
 test('a discarded journal that the disk keeps is an error that says what a restart would do', async () => {
   const log = createMemoryLog();
-  const gone = mkdtempSync(join(root, 'gone-'));
-  const box = createJournal({ folder: gone, log, timer: createManualTime().timer });
+  const removed = mkdtempSync(join(root, 'gone-'));
+  const box = createJournal({ folder: removed, log, timer: createManualTime().timer });
   // A folder in place of a segment stands for what cannot be deleted.
-  mkdirSync(join(gone, 'journal-000000001.log'));
+  mkdirSync(join(removed, 'journal-000000001.log'));
   box.discard();
   expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('cannot be deleted') }]);
   await box.close();

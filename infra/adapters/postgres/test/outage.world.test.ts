@@ -100,9 +100,9 @@ test.each([
   ['silence after a byte', 'E'],
   ['zeros', '\u0000'.repeat(64)],
   ['noise', Buffer.from(Array.from({ length: 512 }, (_, place) => (place * 151 + 83) % 256))],
-])('an address where something speaks %s is an outage, whatever it says', async (_, said) => {
+])('an address where something speaks %s is an outage, whatever it says', async (_, greeting) => {
   const listener = await listen((socket) => {
-    socket.once('data', () => socket.end(said));
+    socket.once('data', () => socket.end(greeting));
   });
   const connection = { ...server.connection, port: listener.port };
   for (const host of ['127.0.0.1', '0.0.0.0']) {

@@ -104,8 +104,8 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
         const one = start();
         await one.call({ changes: [line(good)], requests: [ask(30n)] });
         const before = await dump();
-        const told = [...changes.map((part) => line(bad, part)), line(good, { spend: 10n, risk: 20n })];
-        await expect(one.send({ changes: told, ...more })).rejects.toThrow(/amount|size|line/);
+        const changed = [...changes.map((part) => line(bad, part)), line(good, { spend: 10n, risk: 20n })];
+        await expect(one.send({ changes: changed, ...more })).rejects.toThrow(/amount|size|line/);
         expect(await dump()).toEqual(before);
         expect(before.length).toBeGreaterThan(4);
       },

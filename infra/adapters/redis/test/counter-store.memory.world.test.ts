@@ -88,13 +88,13 @@ function createScenario(pick: Pick, now: () => Millis) {
   }));
   const processes = ACCOUNTS.map((of) => ({
     name: `process-${of}`,
-    lives: 0,
+    starts: 0,
     number: 0,
     last: undefined as AccountCall | undefined,
   }));
   let batch = 1;
   const some = <T>(list: ReadonlyArray<T>): T[] => list.filter(() => pick(true, false));
-  const idOf = ({ name, lives }: (typeof processes)[number]): string => `${name}-${lives}`;
+  const idOf = ({ name, starts }: (typeof processes)[number]): string => `${name}-${starts}`;
   const size = (): bigint => pick(...SIZES);
   const sums = () => counters.map((counter) => ({ ...counter, spent: pick(0n, 0n, 7n, 30n, 2n ** 53n) }));
 
@@ -150,7 +150,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       learn(answer: unknown) {
         const { outcome } = answer as { readonly outcome: string };
         if (['done', 'absent', 'window'].includes(outcome)) process.number = sent.number;
-        if (outcome === 'stale') Object.assign(process, { lives: process.lives + 1, number: 0, last: undefined });
+        if (outcome === 'stale') Object.assign(process, { starts: process.starts + 1, number: 0, last: undefined });
       },
     };
   };

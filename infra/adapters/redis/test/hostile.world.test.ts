@@ -69,7 +69,7 @@ test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
 );
 
 test('what an ended work has asked of its store is not waited for', async () => {
-  const server = await startHostileRedis('silence', true);
+  const server = await startHostileRedis('noReply', true);
   onTestFinished(server.stop);
   const own = share();
   const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;

@@ -25,8 +25,8 @@ test('a sum of dollars is true to a part in a million million, which is why a fl
     exact += nano;
     metrics.add('gateway_operator_cost_dollars_total', undefined, Number(nano) / 1e9);
   }
-  const told = Number(/^gateway_operator_cost_dollars_total (\S+)/m.exec(metrics.render())?.[1]);
-  expect(Math.abs(told / (Number(exact) / 1e9) - 1)).toBeLessThan(1e-12);
+  const cost = Number(/^gateway_operator_cost_dollars_total (\S+)/m.exec(metrics.render())?.[1]);
+  expect(Math.abs(cost / (Number(exact) / 1e9) - 1)).toBeLessThan(1e-12);
 });
 
 test('a gauge shows the last value it was set to', () => {

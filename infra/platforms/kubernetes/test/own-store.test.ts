@@ -14,7 +14,7 @@ test('a maintenance a minute, a failed one is told and repeated, one that hangs 
     due.push(callback);
     return () => void due.splice(due.indexOf(callback), 1);
   };
-  const log = { info: () => {}, warn: (...told: unknown[]) => warnings.push(told), error: () => {} };
+  const log = { info: () => {}, warn: (...fields: unknown[]) => warnings.push(fields), error: () => {} };
   const metrics = createMetrics();
   let runs = 0;
   const maintain = async () => {

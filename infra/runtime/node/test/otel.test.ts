@@ -174,11 +174,11 @@ test.each([
   [undefined, {}],
 ])('the trace of a caller is continued, also to the function that is asked meanwhile: %s', async (parent, expected) => {
   const { url, spans } = await collector();
-  let told: string | null = null;
+  let traceparent: string | null = null;
   const server = await traced(url, async (_, { traces }) => {
     await new Promise((resolve) => setTimeout(resolve, 0));
     const send = traces.sent(async (request) => {
-      told = request.headers.get('traceparent');
+      traceparent = request.headers.get('traceparent');
       return new Response();
     });
     return send(new Request('http://127.0.0.1/', { method: 'POST' }));
@@ -188,7 +188,7 @@ test.each([
   const [span] = spans();
   expect(span).toMatchObject(expected);
   if (Object.keys(expected).length === 0) expect(span?.parentSpanId).toBeUndefined();
-  expect(told).toBe(`00-${span?.traceId}-${span?.spanId}-01`);
+  expect(traceparent).toBe(`00-${span?.traceId}-${span?.spanId}-01`);
 });
 
 test.each([

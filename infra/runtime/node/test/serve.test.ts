@@ -109,16 +109,16 @@ test('whatever its method, a request is one for the handler', async () => {
 });
 
 test('a client that drops its connection is told to the handler', async () => {
-  let told: AbortSignal | undefined;
+  let signal: AbortSignal | undefined;
   const fetchForever = (request: Request) => {
-    told = request.signal;
+    signal = request.signal;
     return new Promise<Response>(() => {});
   };
   const server = await serve({ fetch: fetchForever, port: 0, host: '127.0.0.1' });
   const socket = connect(server.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'));
-  await expect.poll(() => told).toBeDefined();
+  await expect.poll(() => signal).toBeDefined();
   socket.destroy();
-  await expect.poll(() => told?.aborted).toBe(true);
+  await expect.poll(() => signal?.aborted).toBe(true);
   await server.close(0);
 });
 

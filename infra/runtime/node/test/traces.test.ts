@@ -46,8 +46,8 @@ test.each([
   onTestFinished(() => served.close(0));
   await (await fetch(served.url, { method: 'POST' })).text();
   await traces.close();
-  const said = posts.map((post) => [post.path, post.resource['service.name']]);
-  expect(said).toEqual([[path, 'gateway-operator-reconcile']]);
+  const seen = posts.map((post) => [post.path, post.resource['service.name']]);
+  expect(seen).toEqual([[path, 'gateway-operator-reconcile']]);
 });
 
 test('each function reads the same variables, and what is wrong with one is said at start', () => {

@@ -16,13 +16,13 @@ async function recordOf(object: object, more: Record<string, unknown>, trigger?:
   const add = (name: string, labels: object = {}) => void counts.push(`${name} ${Object.values(labels).join(' ')}`);
   const metrics = { add, set: () => {}, observe: () => {}, render: () => '' };
   const record = createReviewRecord({ log, metrics, trigger });
-  let told = Promise.resolve();
+  let recorded = Promise.resolve();
   const remember = (review: ReviewRecord) => {
-    told = record(review);
-    return told;
+    recorded = record(review);
+    return recorded;
   };
   await ask(depsOf(cluster, { record: remember }), '/validate', requestOf(object as typeof bad, more));
-  await told;
+  await recorded;
   return { lines, counts };
 }
 

@@ -22,12 +22,12 @@ const create = () => {
 };
 const tell = async () => {
   const trigger = create();
-  const told = trigger(TRIGGER).then(
+  const outcome = trigger(TRIGGER).then(
     () => 'told',
     (error: Error) => error.message,
   );
   await vi.runAllTimersAsync();
-  return told;
+  return outcome;
 };
 const report = (more: object) => new Response(JSON.stringify({ observed: {}, actions: {}, failed: {}, ...more }));
 const ACTED = { actions: { PutSecret: 1 } };
@@ -68,13 +68,13 @@ test('an object that is written again and again is looked at once a write; only 
   answers = Array.from({ length: 20 }, () => report({ ...ACTED, underWay: 1 }));
   const trigger = create();
   const other = trigger({ ...TRIGGER, name: 'other' });
-  const told = [];
+  const outcome = [];
   for (let write = 0; write < 4; write += 1) {
-    told.push(trigger(TRIGGER));
+    outcome.push(trigger(TRIGGER));
     await vi.advanceTimersByTimeAsync(1000);
   }
   await vi.runAllTimersAsync();
-  await Promise.all([other, ...told]);
+  await Promise.all([other, ...outcome]);
   const events = await Promise.all(
     sent.map(async ({ at, event }) => ({ at, name: ((await event.json()) as typeof TRIGGER).name })),
   );
@@ -84,11 +84,11 @@ test('an object that is written again and again is looked at once a write; only 
 });
 
 test('an object that is written all the time has one request under way, and one after it', async () => {
-  const { promise: silence, resolve } = Promise.withResolvers<Response>();
+  const { promise: pending, resolve } = Promise.withResolvers<Response>();
   let asked = 0;
   const trigger = createTrigger({
     address: 'http://reconcile/',
-    send: () => (++asked === 1 ? silence : Promise.resolve(report(ACTED))),
+    send: () => (++asked === 1 ? pending : Promise.resolve(report(ACTED))),
   });
   const first = trigger(TRIGGER);
   for (let write = 0; write < 100; write += 1) {
@@ -103,12 +103,12 @@ test('an object that is written all the time has one request under way, and one 
 });
 
 test('of a namespace whose triggers reconcile is slow to answer few requests are open; those of others are sent', async () => {
-  const silence = new Promise<Response>(() => {});
+  const pending = new Promise<Response>(() => {});
   const asked: string[] = [];
   const send = async (event: Request) => {
     const { namespace } = (await event.json()) as typeof TRIGGER;
     asked.push(namespace);
-    return namespace === 'greedy' ? silence : report(ACTED);
+    return namespace === 'greedy' ? pending : report(ACTED);
   };
   const trigger = createTrigger({ address: 'http://reconcile/', send });
   const lost: string[] = [];

@@ -31,8 +31,8 @@ const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
 
 /** The reader says of a stream what the parser says of it, and leaves nothing unread that counts, fails or ends. */
 function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
-  const told = (those: ReadonlyArray<Piece>) => those.map(tell).filter((piece) => !isBlank(piece));
-  expect(told(pieces.flatMap(one))).toEqual(told(parsed(bytes)));
+  const readable = (those: ReadonlyArray<Piece>) => those.map(tell).filter((piece) => !isBlank(piece));
+  expect(readable(pieces.flatMap(one))).toEqual(readable(parsed(bytes)));
   expect(decoder.decode(concat(pieces.map((piece) => piece.bytes)))).toBe(decoder.decode(bytes));
   const unread = pieces.flatMap((piece) => piece.events?.(piece.bytes) ?? []);
   for (const { usage, done, error, usageOnly, prompt } of unread) {

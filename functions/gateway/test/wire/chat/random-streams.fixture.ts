@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 
 /** Texts of models, some of which look like other parts of a stream. */
-const said = fc.oneof(
+const content = fc.oneof(
   fc.string({ maxLength: 6 }),
   fc.string({ unit: fc.constantFrom('a', '"', '\\', 'é', '漢', '😀', '\u2028', '\n', '\u0000', '\ud800', '/') }),
   fc.constantFrom(
@@ -15,7 +15,7 @@ const said = fc.oneof(
   ),
 );
 /** JSON of a text, as different providers write it. */
-const text = fc.tuple(said, fc.constantFrom('short', 'ascii', 'solidus')).map(([value, how]) => {
+const text = fc.tuple(content, fc.constantFrom('short', 'ascii', 'solidus')).map(([value, how]) => {
   const json = JSON.stringify(value);
   if (how === 'solidus') return json.replaceAll('/', '\\/');
   const toEscape = (c: string) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`;

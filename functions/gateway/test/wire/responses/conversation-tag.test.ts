@@ -26,13 +26,13 @@ const token = fc.stringMatching(/^[A-Za-z0-9_=-]{1,20}$/);
 
 test('what a client sends back is what the provider sent, and texts that look like marks stay', () => {
   fc.assert(
-    fc.property(token, token, token, text, text, (id, rest, encrypted_content, said, name) => {
+    fc.property(token, token, token, text, text, (id, rest, encrypted_content, note, name) => {
       const item = `${id}_${rest}`;
       const output = [
         { type: 'reasoning', id: item, encrypted_content },
-        { type: 'message', id: `${item}2`, text: said },
+        { type: 'message', id: `${item}2`, text: note },
       ];
-      const reply = { id, output, previous_response_id: null, metadata: { said } };
+      const reply = { id, output, previous_response_id: null, metadata: { note: note } };
       const marked = JSON.parse(
         decoder.decode(mark(encoder.encode(JSON.stringify(reply)), { response: reply }, { by, markId })),
       );
@@ -44,8 +44,8 @@ test('what a client sends back is what the provider sent, and texts that look li
           { ...output[1], id: markId(`${item}2`) },
         ],
       });
-      const asked = { previous_response_id: id, input: [output[0], { content: said }], [`x${name}`]: said };
-      const sent = { ...asked, previous_response_id: marked.id, input: [marked.output[0], { content: said }] };
+      const asked = { previous_response_id: id, input: [output[0], { content: note }], [`x${name}`]: note };
+      const sent = { ...asked, previous_response_id: marked.id, input: [marked.output[0], { content: note }] };
       const found = unmarked(JSON.stringify(sent));
       expect(decoder.decode(found?.bytes)).toBe(JSON.stringify(asked));
       expect(found).toMatchObject({

@@ -47,33 +47,33 @@ async function startStranger(user: User): Promise<{ pid: number }> {
 
 test('a PostgreSQL that died and cannot start says why once, and works again when what it lacked is back', async () => {
   const folder = join(temporaryFolder(), 'postgres');
-  const told: string[] = [];
+  const reports: string[] = [];
   const server = await startPostgres(await optionsFor(folder));
   const stop = keepRunning(server, {
     ...silentLog,
-    warn: (message) => void told.push(message),
-    error: (_, fields) => void told.push(`${fields?.why}`),
+    warn: (message) => void reports.push(message),
+    error: (_, fields) => void reports.push(`${fields?.why}`),
   });
   try {
     renameSync(folder, `${folder}-elsewhere`);
     process.kill(server.pid(), 'SIGKILL');
     await eventually(
-      async () => told.length,
+      async () => reports.length,
       (count) => count > 0,
     );
     // A second try at least.
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    expect(told).toEqual([expect.stringContaining(folder)]);
+    expect(reports).toEqual([expect.stringContaining(folder)]);
     renameSync(`${folder}-elsewhere`, folder);
     await eventually(
-      async () => told.at(-1),
+      async () => reports.at(-1),
       (last) => last?.endsWith('started again') === true,
     );
     const client = new pg.Client({ ...server.connection, user: server.connection.username, database: 'postgres' });
     await client.connect();
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
     await client.end();
-    expect(told).toHaveLength(2);
+    expect(reports).toHaveLength(2);
   } finally {
     await stop();
   }

@@ -20,12 +20,12 @@ const isGone = (pid: number) =>
 test('a child says how it ended, and leaves no note', async () => {
   const folder = temporaryFolder();
   const children = createChildren(folder);
-  const said: string[] = [];
+  const output: string[] = [];
   const args = ['-c', 'echo word; exit 3'];
-  const child = children.start({ ...SLEEP, command: 'sh', args, onOutput: (chunk) => void said.push(`${chunk}`) });
+  const child = children.start({ ...SLEEP, command: 'sh', args, onOutput: (chunk) => void output.push(`${chunk}`) });
   expect(readdirSync(folder)).toEqual([`${child.pid}`]);
   expect(await child.ended).toBe('exit code 3');
-  expect(said.join('')).toBe('word\n');
+  expect(output.join('')).toBe('word\n');
   expect(readdirSync(folder)).toEqual([]);
   const none = children.start({ ...SLEEP, command: 'no-such-program' });
   expect(await none.ended).toContain('ENOENT');
