@@ -1,0 +1,122 @@
+// Pieces of a stream on their way to the client, until the reply ends.
+import { LONG_TEXT } from '#core/json/json-limits.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
+import type { ReplyEnd } from '../request/request-log.ts';
+import type { StreamExchange } from '../upstream/upstream.ts';
+import type { FailedPiece, Piece } from '../wire/codec.ts';
+import { countLate, type RunningStream } from './running-stream.ts';
+
+/** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
+export async function pass(running: RunningStream, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
+  const { exchange, client } = running;
+  let passed = passOn(running, exchange.takeFirst(), clock);
+  // The first packet shows the client nothing, and the next may take long: the client gets the head now.
+  if (passed === 'nothing') client.flush();
+  while (typeof passed === 'string') {
+    if (passed === 'full') {
+      keepRoom(running, running.unread);
+      await roomIn(running);
+      // An end of the stream leaves its bytes untaken.
+      if (running.end === undefined) running.share.give();
+    }
+    passed = await passNext(running, clock);
+  }
+  return passed;
+}
+
+/**
+ * Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the
+ * whole request.
+ */
+async function passNext(running: RunningStream, clock: Clock): Promise<StreamProgress> {
+  const pieces = running.end === undefined ? await next(running.exchange) : undefined;
+  if (pieces !== undefined) return passOn(running, pieces, clock);
+  // An end without `[DONE]` is a whole reply only when its content had ended.
+  running.end ??= running.meter.finished ? 'complete' : 'broken';
+  return [];
+}
+
+/**
+ * Some of the pieces were written, or nothing of them; the connection is full; or the last bytes of the reply, which
+ * has ended.
+ */
+type StreamProgress = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
+
+function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clock): StreamProgress {
+  const shown: Uint8Array[] = [];
+  if (running.end !== undefined) return shown;
+  running.end = show(running, pieces, shown);
+  if (running.end !== undefined) return shown;
+  if (shown.length === 0) return 'nothing';
+  const isFull = !running.client.write(shown);
+  running.spokenAt = clock.now();
+  if (isFull) running.unread = lengthOf(shown);
+  return isFull ? 'full' : 'some';
+}
+
+/**
+ * Takes room for long bytes that the client has not taken, because an event may repeat the whole request. A client for
+ * which there is none is cut off, and counts as one that has left.
+ */
+export function keepRoom(running: RunningStream, bytes: number): void {
+  const { client, share } = running;
+  if (bytes <= LONG_TEXT || share.take(bytes)) return;
+  running.end ??= 'left';
+  client.destroy();
+}
+
+export const lengthOf = (pieces: ReadonlyArray<Uint8Array>): number =>
+  pieces.reduce((sum, { length }) => sum + length, 0);
+
+function roomIn(running: RunningStream): Promise<void> {
+  return new Promise((resolve) => {
+    running.wake = resolve;
+    void running.client.drained().then(resolve);
+  });
+}
+
+/** The next pieces; undefined where the upstream has ended or broken off. Throws an error of our own. */
+async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Piece> | undefined> {
+  try {
+    const chunk = await rest.next();
+    if (!chunk.done) return reader.push(chunk.value);
+    const left = reader.end();
+    return left.length === 0 ? undefined : left;
+  } catch (error) {
+    if (error instanceof UpstreamBroke) return undefined;
+    throw error;
+  }
+}
+
+/** Counts these pieces and collects those that the client sees. Returns how the reply ends, where it does. */
+function show(running: RunningStream, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
+  const { meter, exchange } = running;
+  const { includeUsage } = exchange.reservation.grant.request;
+  for (const [at, piece] of pieces.entries()) {
+    if (isFailed(piece)) {
+      running.failure = piece.error;
+      meter.count(piece);
+      countLate(meter, pieces.slice(at + 1));
+      shown.push(meter.pass(piece));
+      return 'failed';
+    }
+    if (meter.exceeds(piece)) {
+      const end = piece.events === undefined ? 'cut' : show(running, piece.events(piece.bytes), shown);
+      if (end !== undefined) return end;
+      continue;
+    }
+    if (piece.done) {
+      countLate(meter, pieces.slice(at + 1));
+      shown.push(piece.bytes);
+      return 'complete';
+    }
+    meter.count(piece);
+    if (piece.bytes.length > 0 && (!piece.usageOnly || includeUsage)) shown.push(piece.bytes);
+  }
+  return undefined;
+}
+
+function isFailed(piece: Piece): piece is FailedPiece {
+  return piece.error !== undefined;
+}
