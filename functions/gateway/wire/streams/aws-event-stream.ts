@@ -1,4 +1,5 @@
 // AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
+// `@smithy/eventstream-codec` is slower (decision 35).
 import { bytesOf } from '#core/json/base64.ts';
 import { concat, fromUtf8, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
