@@ -14,11 +14,11 @@ import type { GatewayDeps } from './deps.ts';
 import { createHandle } from './handle.ts';
 import { contextOf, type RequestContext, refuse, sendJson, sendText } from './reply/respond.ts';
 import type { RequestMemory } from './request/admit.ts';
-import { createCountTokens } from './request/count-tokens.ts';
 import { createRoom, limitsIn, type Share } from './request/memory-budget.ts';
 import { createCooldowns } from './targets/cooldown.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
+import { toCountingApi } from './wire/counting.ts';
 import { anthropicErrors, type ErrorFormat, openaiErrors } from './wire/dialects/error-format.ts';
 import { toUsageReport } from './wire/messages/spend.ts';
 import { bytesIn } from './wire/prompt/prompt.ts';
@@ -120,13 +120,8 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   function routesOf(api: Api): ReadonlyArray<readonly [string, Route]> {
     const { path, errors, counting } = api;
     const handle = lazy(() => createHandle(deps, shared, api));
-    const spending: Route = { method: 'POST', errors, answer: (client, context) => handle()(client, context) };
-    if (counting === undefined) return [[path, spending]];
-    const count = lazy(() => createCountTokens(deps, shared, { ...api, counting }));
-    return [
-      [path, spending],
-      [path + counting.path, { method: 'POST', errors, answer: (client, context) => count()(client, context) }],
-    ];
+    const route: Route = { method: 'POST', errors, answer: (client, context) => handle()(client, context) };
+    return [[path, route], ...(counting === undefined ? [] : routesOf(toCountingApi(api, counting)))];
   }
 
   /** Spend, as Claude Code asks for it. */

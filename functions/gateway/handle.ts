@@ -1,29 +1,35 @@
 // A request that spends on its way through the gateway: each step demands what only the step before it can make.
-import { err, type Result } from '#core/failure/result.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Grant } from './caller/access.ts';
 import { createBudgetLeft, type RequestFailure } from './caller/budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
+import { createEstimate } from './reply/estimate.ts';
 import { createReply } from './reply/reply.ts';
 import { type RequestContext, refuse } from './reply/respond.ts';
 import { type AdmitShared, createAdmit } from './request/admit.ts';
 import { type ClientContext, createRequestLogs } from './request/request-log.ts';
-import { createReserve, limitsOf, type ReservedGrant } from './spend/reserve.ts';
-import { createSettle } from './spend/settle.ts';
+import { createReserve, limitsOf, type ReservedGrant, toFree } from './spend/reserve.ts';
+import { createSettle, SETTLED } from './spend/settle.ts';
+import { unchanged } from './targets/cooldown.ts';
 import { createChooseTargets } from './targets/targets.ts';
 import { noAttempts } from './upstream/attempts.ts';
 import { createCallUpstream } from './upstream/upstream.ts';
 import type { Api } from './wire/api.ts';
 
-/** Request → Caller → Grant → Reservation → Targets → Exchange → Settlement; the first failure is the answer. */
+/** Request → Caller → Grant → Reservation or Free → Targets → Exchange → Settlement; the first failure is the answer. */
 export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
-  const openRequestLog = createRequestLogs(deps, api.name);
-  const admit = createAdmit(deps, shared, api);
-  const reserve = createReserve(deps);
-  const chooseTargets = createChooseTargets(deps, shared.cooldowns);
-  const callUpstream = createCallUpstream(deps, shared.cooldowns);
-  const settle = createSettle(deps);
+  const isFree = api.estimate !== undefined;
+  const cooldowns = isFree ? unchanged(shared.cooldowns) : shared.cooldowns;
   const budgetLeft = createBudgetLeft(deps);
-  const reply = createReply(deps, settle, budgetLeft);
+  const openRequestLog = createRequestLogs(deps, api.route);
+  const admit = createAdmit(deps, shared, api);
+  const reserve = isFree ? async (grant: Grant) => ok(toFree(grant)) : createReserve(deps);
+  const chooseTargets = createChooseTargets(deps, cooldowns);
+  const callUpstream = createCallUpstream(deps, cooldowns);
+  const settle = isFree ? SETTLED : createSettle(deps);
+  const reply = createReply(deps, settle, isFree ? budgetLeft.learn : budgetLeft.look);
+  const estimate = createEstimate(api, budgetLeft.learn);
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const share = shared.room.open();
@@ -48,7 +54,9 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
       const targets = chooseTargets(reservation, asking.log);
       const exchange = targets.ok ? await callUpstream(targets.value, attempts, asking) : targets;
       if (!exchange.ok) await settle.unanswered(attempts, asking.log);
-      const replied = exchange.ok ? await reply(exchange.value, asking) : exchange;
+      const replied = exchange.ok
+        ? await reply(exchange.value, asking)
+        : await estimate(reservation, asking, exchange.failure);
       return replied.ok ? replied : err({ failure: replied.failure, ...limitsOf(reservation) });
     } catch (error) {
       await settle.afterError(attempts);

@@ -2,7 +2,7 @@
 // snapshot and a model.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { type ApiName, type Provider, providerOf } from '#core/models/providers.ts';
+import { type Provider, providerOf } from '#core/models/providers.ts';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import { type Price, toPrice } from '#core/money/price.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
@@ -55,12 +55,12 @@ interface Model {
   readonly candidates: ReadonlyArray<Candidate>;
 }
 
-/** Entries and accesses by API. */
-export type AccessMemory = Map<ApiName, WeakMap<Snapshot, SnapshotModels>>;
+/** Entries and accesses by the path of an API. */
+export type AccessMemory = Map<string, WeakMap<Snapshot, SnapshotModels>>;
 
 export function createAuthorize(memory: AccessMemory, api: Api) {
-  const own = memory.get(api.name) ?? new WeakMap<Snapshot, SnapshotModels>();
-  memory.set(api.name, own);
+  const own = memory.get(api.path) ?? new WeakMap<Snapshot, SnapshotModels>();
+  memory.set(api.path, own);
 
   return function authorize(caller: Caller, request: ModelRequest, snapshot: Snapshot): Result<Grant, Failure> {
     const served = servedBy(snapshot);

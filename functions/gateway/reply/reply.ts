@@ -3,7 +3,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
-import type { createBudgetLeft } from '../caller/budget-left.ts';
+import type { RemainingLimits, RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { settlementOfReply } from '../spend/meter.ts';
@@ -18,7 +18,7 @@ import { createOpen } from './running-stream.ts';
 export function createReply(
   deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>,
   settle: Pick<Settle, 'durably'>,
-  budgetLeft: Pick<ReturnType<typeof createBudgetLeft>, 'look'>,
+  remaining: (limits: RequestLimits) => RemainingLimits | Promise<RemainingLimits>,
 ) {
   const open = createOpen(deps);
   const { finish, abandon } = createFinish(deps, settle);
@@ -32,7 +32,7 @@ export function createReply(
     const settlement = settlementOfReply(exchange, reply);
     if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
     log.answered(200, 'complete');
-    client.begin(200, headersOf(exchange, log));
+    client.begin(200, await headersOf(exchange, log));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its room until its client has taken it.
     if (reply.body.length > LONG_TEXT) await client.drained();
@@ -43,7 +43,7 @@ export function createReply(
     const { client, log } = asking;
     const running = open(exchange, asking);
     try {
-      client.begin(200, { ...headersOf(exchange, log), 'cache-control': 'no-cache' });
+      client.begin(200, { ...(await headersOf(exchange, log)), 'cache-control': 'no-cache' });
       const last = await pass(running, deps.clock);
       await finish(running, last, log);
       return ok(undefined);
@@ -53,12 +53,9 @@ export function createReply(
     }
   }
 
-  function headersOf({ headers, target, reservation }: Exchange, { context }: RequestLog): Record<string, string> {
+  async function headersOf({ headers, target, reservation }: Exchange, { context }: RequestLog) {
     const { clamped, send } = target.limit;
-    return answerHeaders(
-      headers,
-      { ...context, ...budgetLeft.look(limitsOf(reservation)) },
-      clamped ? send : undefined,
-    );
+    const left = await remaining(limitsOf(reservation));
+    return answerHeaders(headers, { ...context, ...left }, clamped ? send : undefined);
   }
 }

@@ -25,6 +25,11 @@ export interface ReservedGrant {
   readonly reservation: Reservation;
 }
 
+/** A reservation of nothing, for a request that costs nothing. Only `toFree` makes one. */
+export interface Free extends ReservedGrant {
+  readonly reservation: typeof NOTHING;
+}
+
 /** A candidate, with the bounds of this request at it. */
 export interface Option extends Candidate {
   readonly prompt: PromptBound;
@@ -43,6 +48,9 @@ const DEFAULT_OUTPUT = 16_384;
 const USUAL_OUTPUT = 1024;
 /** The room of a limited entry is taken when a target is chosen, after the reservation. */
 const NO_ENTRY_YET = [undefined];
+const NOTHING = { id: 'free', amount: 0n, scopeWindows: [] } as const;
+/** Agents ask for a count while a person waits, and an estimate is at hand. */
+const MAX_COUNT: Millis = 10_000;
 
 export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
   return async function reserve(grant: Grant, id: string): Promise<Result<ReservedGrant, RequestFailure>> {
@@ -68,6 +76,15 @@ export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'c
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
     return err({ failure: toFailure(held.failure, request.model, needs), chargedScopes, rates });
   };
+}
+
+/** Takes the place of `reserve` for counts of tokens: one entry that counts is asked, and not for long. */
+export function toFree(grant: Grant): Free {
+  const { timeouts } = grant.routing;
+  const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: MAX_COUNT } };
+  const candidates = grant.candidates.filter(({ codec, provider }) => codec.countsTokens && !provider.cloud);
+  const free = { ...grant, candidates, routing, isLimited: false };
+  return { [made]: true, grant: free, options: optionsOf(free), reservation: NOTHING };
 }
 
 /** The limits that a reserved request is known to have. */

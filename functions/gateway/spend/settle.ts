@@ -59,6 +59,9 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   }
 }
 
+/** Settlements of free requests. */
+export const SETTLED: Settle = { durably: async () => true, unanswered: async () => {}, afterError: async () => {} };
+
 /** The charge of a call whose outcome is unknown. */
 function settlementOfReservation({ grant, reservation }: ReservedGrant): Settlement {
   const { model } = grant.request;

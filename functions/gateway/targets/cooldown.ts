@@ -29,6 +29,18 @@ interface Cooldown {
   readonly called: string;
 }
 
+/** As free requests see them: they change none, and call no entry that cools down. */
+export function unchanged(cooldowns: Cooldowns): Cooldowns {
+  const { of } = cooldowns;
+  return {
+    ...cooldowns,
+    enter: () => () => {},
+    soonest: (targets, key) => targets.find(({ endpoint }) => of(endpoint, key) === undefined),
+    failed: () => {},
+    succeeded: () => {},
+  };
+}
+
 interface State {
   failures: ReadonlyArray<{ readonly at: Millis; readonly key: string | undefined }>;
   /** Of all VirtualKeys. */

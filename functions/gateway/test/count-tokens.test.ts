@@ -55,6 +55,27 @@ describe('counting tokens', () => {
     expect(tokens).toBeGreaterThan(5);
   });
 
+  test('leaves no trace: an entry whose counts fail serves as before, and is asked once for each', async () => {
+    const models = ['first', 'second'].map((identifier, priority) =>
+      entry('claude', { provider: 'anthropic', identifier, model: identifier, priority }),
+    );
+    const snapshot = snapshotOf(models, {
+      strategy: 'Priority',
+      cooldown: { failures: 1, within: 1e4, duration: 1e4 },
+    });
+    const { app, fake, ledger } = stage({
+      snapshot,
+      script: () => ({ status: 529, body: errorBody('overloaded_error') }),
+    });
+    for (let at = 0; at < 3; at += 1) {
+      const headers = { 'x-api-key': KEY };
+      const count = { method: 'POST', headers, body: JSON.stringify(COUNT) };
+      expect((await app.request('/v1/messages/count_tokens', count)).headers.get('x-gateway-estimated')).toBe('true');
+    }
+    expect(fake.requests.map((request) => JSON.parse(sentText(request)).model)).toEqual(['first', 'first', 'first']);
+    expect([ledger.asked.length, ledger.held()]).toEqual([0, 0]);
+  });
+
   test('is refused as the provider refuses it', async () => {
     const body = errorBody('invalid_request_error', 'messages: at least one message is required');
     const { count } = open(() => ({ status: 400, body }));

@@ -5,7 +5,7 @@ import type { createAuthorize, Grant } from '../caller/access.ts';
 import type { Caller } from '../caller/authenticate.ts';
 import type { createReply } from '../reply/reply.ts';
 import type { ClientContext } from '../request/request-log.ts';
-import type { createReserve, ReservedGrant } from '../spend/reserve.ts';
+import { type createReserve, type ReservedGrant, toFree } from '../spend/reserve.ts';
 import type { createChooseTargets, Targets } from '../targets/targets.ts';
 import { noAttempts } from '../upstream/attempts.ts';
 import type { createCallUpstream, Exchange } from '../upstream/upstream.ts';
@@ -40,6 +40,9 @@ function skippingSteps(asking: ClientContext): void {
   chooseTargets(byHand, log);
   const reservation = {} as ReservedGrant;
   chooseTargets(reservation, log);
+  // @ts-expect-error A caller has been granted nothing, not even what is free.
+  toFree(caller);
+  chooseTargets(toFree(grant), log);
   const attempts = noAttempts(reservation);
   // @ts-expect-error Nobody is called without targets.
   callUpstream(reservation, attempts, asking);

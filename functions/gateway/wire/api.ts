@@ -10,14 +10,17 @@ import type { ModelRequest } from './request.ts';
 
 /** One route that spends. Nothing else differs between two of them. */
 export interface Api {
-  /** The name in log lines and metrics. */
   readonly name: ApiName;
+  /** The name in log lines and metrics. */
+  readonly route: string;
   readonly path: string;
   /** By the dialect of the provider; an entry of another dialect is never a target. */
   readonly codecs: Readonly<Partial<Record<DialectName, Codec>>>;
   readonly errors: ErrorFormat;
   /** The route below this one that counts the tokens of a prompt; absent: there is none. */
   readonly counting?: { readonly path: string; toReply(tokens: number): object };
+  /** The reply where no provider has answered; given where replies are free. */
+  estimate?(request: ModelRequest): object;
   /** Replies have tokens of their own, so an entry needs a price for them. */
   readonly hasOutput: boolean;
   /** Validates a body, and reads the members that decide its maximum cost. */

@@ -14,6 +14,7 @@ import { LIMIT_NAMES, openai } from './openai.ts';
 
 export const chat: Api = {
   name: 'chat',
+  route: 'chat',
   path: '/chat/completions',
   hasOutput: true,
   codecs: { openai, anthropic },

@@ -29,6 +29,7 @@ const codec: Codec = {
 
 export const embeddings: Api = {
   name: 'embeddings',
+  route: 'embeddings',
   path: '/embeddings',
   hasOutput: false,
   codecs: { openai: codec },

@@ -16,6 +16,7 @@ import { NESTED, RULES } from './unmetered.ts';
 
 export const messages: Api = {
   name: 'messages',
+  route: 'messages',
   path: '/messages',
   hasOutput: true,
   codecs: { anthropic, openai },

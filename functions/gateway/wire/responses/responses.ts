@@ -15,6 +15,7 @@ import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
 
 export const responses: Api = {
   name: 'responses',
+  route: 'responses',
   path: '/responses',
   hasOutput: true,
   codecs: { openai },
