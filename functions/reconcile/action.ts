@@ -174,6 +174,9 @@ export const event = (
 /** Tells how something is, and changes nothing that anything else waits for. */
 export const isReport = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';
 
+/** A finalizer that goes although something is left to clean: deletion never sticks. */
+export const isForced = (action: Action): boolean => action.action === 'RemoveFinalizer' && action.left !== undefined;
+
 /** Details that distinguish steps of the same kind about the same object. */
 const DETAILS: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
 

@@ -32,7 +32,7 @@ import {
 export const MAX_ROUNDS = 8;
 
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
-const LONGEST: Millis = 60_000;
+const MAX_LOOK: Millis = 60_000;
 
 export async function observe(context: ObserveContext, part: Part): Promise<Observation> {
   const { deps, all, knative } = context;
@@ -51,6 +51,7 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
     failures: new Map(),
     attempts: new Map(),
     roundsLeft: MAX_ROUNDS,
+    isLate: false,
     platform: { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative },
   };
   const observed = { world, links: new Map() };
@@ -163,7 +164,7 @@ async function observeInstances(
     try {
       const { view, link } = await withTimeout(
         deps.timer,
-        LONGEST,
+        MAX_LOOK,
         'the instance',
         observeWithOrphans(context, object, own),
       );

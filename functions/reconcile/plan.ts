@@ -3,7 +3,7 @@
 import { DEFAULT_SHARE, parseShare } from '#core/conditions/deletion-share.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { DELETION_SHARE_ANNOTATION } from '#crds/names/group.ts';
-import { type Action, type ActionOf, type DeletionGuard, identify } from './action.ts';
+import { type Action, type ActionOf, type DeletionGuard, identify, isForced } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
@@ -25,7 +25,7 @@ export interface Plan {
 export function plan(world: World, now: Millis): Plan {
   const context = createPlanContext(world, now);
   const { actions, guarded } = guardDeletions(planSteps(context), context);
-  const steps = world.roundsLeft > 1 ? actions.filter((action) => isWorthTrying(action, world)) : [];
+  const steps = actions.filter((action) => isWorthTrying(action, world) && mayBegin(action, world));
   if (steps.length > 0) return { actions: steps, guarded };
   return { actions: planReports(context, guarded).filter((action) => isWorthTrying(action, world)), guarded };
 }
@@ -40,6 +40,9 @@ const ONCE: ReadonlySet<string> = new Set(['RecordEvent', 'ApplyWorkload', 'Push
 function isWorthTrying(action: Action, { attempts }: World): boolean {
   return (attempts.get(identify(action)) ?? 0) < (ONCE.has(action.action) ? 1 : MAX_ATTEMPTS);
 }
+
+const mayBegin = (action: Action, { roundsLeft, isLate }: World): boolean =>
+  roundsLeft > 1 && (!isLate || isForced(action));
 
 function planSteps(context: PlanContext): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;

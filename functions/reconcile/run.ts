@@ -9,7 +9,7 @@ import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
 import { eachPart } from './observe/parts.ts';
 import { withRoom } from './observe/room.ts';
-import { withShare } from './observe/share.ts';
+import { type PartTime, withShare } from './observe/share.ts';
 import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
 import { plan } from './plan.ts';
@@ -19,6 +19,8 @@ import { idOf } from './world.ts';
 
 /** A count above the attempts of any step in one run. */
 const NEVER_AGAIN = 99;
+/** Plans of a part that is late: objects that are released, and statuses. */
+const LATE_ROUNDS = 2;
 
 /** Rejects only when the API server cannot say what there is. */
 export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
@@ -31,7 +33,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
     const { all } = context;
     onLoaded(all);
     const { ends: parts, left } = await eachPart(context, (part) =>
-      withShare(context, part, async (own) => converge(own, await observe(own, part)))
+      withShare(context, part, async (own, time) => converge(own, await observe(own, part), time))
         .then(toEnd)
         .catch((error) => toFailedEnd(context, part, error)),
     );
@@ -42,12 +44,15 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
   });
 }
 
-/** Plans and acts until nothing is left to do. */
-async function converge(context: ObserveContext, observed: Observation): Promise<ConvergedPart> {
+/** Plans and acts until nothing is left to do, or the time is over. */
+async function converge(context: ObserveContext, observed: Observation, time: PartTime): Promise<ConvergedPart> {
+  time.observed();
   const results: Result[] = [];
   const { world } = observed;
-  const acting = { ...context, ...observed, minted: new Map() };
+  const acting = { ...context, ...observed, time, minted: new Map() };
   for (world.roundsLeft = MAX_ROUNDS; ; world.roundsLeft -= 1) {
+    if (time.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
+    world.isLate = time.isLate();
     const { actions, guarded } = plan(world, context.now);
     if (actions.length === 0 || world.roundsLeft === 0) return { world, results, guarded };
     const done = await act(actions, acting);

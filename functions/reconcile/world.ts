@@ -57,6 +57,8 @@ export interface World {
   readonly attempts: ReadonlyMap<string, number>;
   /** Plans left in this run, this one included. The last is for statuses. */
   readonly roundsLeft: number;
+  /** The time for steps is over. */
+  readonly isLate: boolean;
 }
 
 export interface PlatformView {

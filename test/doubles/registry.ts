@@ -99,7 +99,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     },
     openInstances: async (cluster) =>
       [...instances.values()]
-        .filter((row) => row.open && row.cluster === cluster)
+        .filter((row) => (row.open || live(row.uid).length > 0) && row.cluster === cluster)
         .map(({ uid, namespace, name }) => ({ uid, namespace, name, cluster })),
     retireValues: async (scopeId, hashes, overlap) => {
       const row = rows.get(scopeId);

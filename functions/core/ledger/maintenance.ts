@@ -21,6 +21,8 @@ const POLL_INTERVAL: Millis = 25;
  */
 const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
+/** The maximum number of pages, of more counters than a store has memory for. */
+const MAX_PAGES = 10_000;
 /** The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. */
 const MAX_ATTEMPTS = 5;
 const DEADLINE: Millis = 1000;
@@ -30,7 +32,8 @@ export async function maintain(context: StoreContext, epoch: number): Promise<vo
   const { counterStore } = context;
   for (const { account } of await counterStore.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
   await whenBooked(context);
-  for (let from: string | undefined = ''; from !== undefined; ) {
+  let from: string | undefined = '';
+  for (let page = 0; from !== undefined && page < MAX_PAGES; page += 1) {
     const { counters, next }: Awaited<ReturnType<CounterStore['loaded']>> = await counterStore.loaded(from, PAGE);
     const isAudited = await auditCounters(context, epoch, counters);
     if (!isAudited) report(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });

@@ -53,10 +53,11 @@ export interface InstanceIdentity {
 export interface Backends {
   /**
    * The same for one piece of work, about so many members of instances: what it is answered takes its share of the
-   * process's memory until `end`, and nothing that it asked continues after that. Work whose servers answer with more
-   * than there is memory for fails alone (DatabaseUnreachable).
+   * process's memory until `end`, and nothing that it asked continues after that: its calls reject, as do later ones.
+   * Work whose servers answer with more than there is memory for fails alone (DatabaseUnreachable). `why`: the rest of
+   * a sentence about the server.
    */
-  begin(members: number): { readonly backends: Backends; end(): void };
+  begin(members: number): { readonly backends: Backends; end(why?: string): void };
   /** The database of this connection; a process reuses the same one. The first call connects. */
   database(connection: DatabaseConnection): Registry & LedgerReader;
   /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */

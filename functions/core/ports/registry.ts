@@ -147,7 +147,10 @@ export interface Registry {
    * retained key immediately). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
    */
   openInstance(instance: InstanceRow, ledger?: PreviousLedger): Promise<Adoption>;
-  /** Retires the instance's claims and values; the ledger stays. */
+  /**
+   * Retires the instance's claims and values; the ledger stays. Throws where there are more than one call retires: the
+   * next continues.
+   */
   closeInstance(uid: string): Promise<void>;
   /** All unretired claims of the instance, with values and policies, in one statement. */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
@@ -161,7 +164,7 @@ export interface Registry {
   putScope(write: ScopeWrite): Promise<ScopeOutcome>;
   /** The state of the instance; only the clock where it is not recorded. */
   instance(uid: string): Promise<InstanceState>;
-  /** The open instances of a cluster. */
+  /** The instances of a cluster that are open, or that have claims which live. */
   openInstances(cluster: string): Promise<ReadonlyArray<InstanceRow>>;
   /**
    * Ends these values; with `overlap`, after that time by the database's clock. A value that has an end already

@@ -7,10 +7,12 @@ import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
 import type { Link } from '../memory.ts';
 import type { Observation, ObserveContext } from '../observe/context.ts';
+import type { PartTime } from '../observe/share.ts';
 import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world is as it was planned for. */
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observation {
+  readonly time: PartTime;
   /** New values of keys and their scopes, by path, between row and Secret. */
   readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }

@@ -98,22 +98,22 @@ test('a trigger about a key waits for no instance but its own, even where a team
   await trigger;
 });
 
-test('an instance that hangs for ever ends with its time, and is told as one that could not be looked at', async () => {
-  const late: Array<() => void> = [];
+test('an instance whose database hangs for ever ends with its time, and its conditions show that', async () => {
+  const late = new Map<() => void, number>();
   harness = createHarness({
     openDatabase: dead.openDatabase,
-    timer: (_, callback) => {
-      late.push(callback);
-      return () => late.splice(late.indexOf(callback), 1);
+    timer: (millis, callback) => {
+      late.set(callback, millis);
+      return () => void late.delete(callback);
     },
   });
   await fill(harness);
   const resync = harness.resync();
   await until(INSTANCES - 1);
-  expect(late).toHaveLength(1);
-  late[0]?.();
-  late[1]?.();
-  expect((await resync).failed).toEqual({ Observe: 1 });
+  for (const [end, millis] of late) if (millis === 40_000) end();
+  expect((await resync).failed).toEqual({});
+  expect(await harness.ready(gatewayInstances, 'i7')).toBe('False DatabaseUnreachable');
+  expect(JSON.stringify(await harness.status(gatewayInstances, 'i7'))).toContain('everything within 40 s');
 });
 
 test('claims that cannot be planned by, and members called alike, keep no other instance from its runs', async () => {

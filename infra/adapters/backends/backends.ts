@@ -100,15 +100,16 @@ async function withOwnShare<T>(
   parent: AbortSignal,
   work: (share: MemoryShare) => Promise<T>,
 ): Promise<T> {
-  const timeout = setTimeout(share.end, MAX_FLUSH);
-  parent.addEventListener('abort', share.end);
-  if (parent.aborted) share.end();
+  const end = () => share.end();
+  const timeout = setTimeout(end, MAX_FLUSH);
+  parent.addEventListener('abort', end);
+  if (parent.aborted) end();
   try {
     return await work(share);
   } finally {
     clearTimeout(timeout);
-    parent.removeEventListener('abort', share.end);
-    share.end();
+    parent.removeEventListener('abort', end);
+    end();
   }
 }
 

@@ -13,7 +13,7 @@ export interface MemoryShare {
 
 export interface MemoryBudget {
   /** `entitled`: bytes that nobody takes away, because the work is as large as that. */
-  share(entitled: number): MemoryShare & { end(): void };
+  share(entitled: number): MemoryShare & { end(why?: string): void };
 }
 
 interface ShareState {
@@ -69,9 +69,9 @@ export function createMemoryBudget(maxExcess: number): MemoryBudget {
           }
           controller.signal.throwIfAborted();
         },
-        end() {
+        end(why = ENDED) {
           if (shares.delete(own)) excess -= excessOf(own);
-          controller.abort(new AnswerRefused(ENDED));
+          controller.abort(new AnswerRefused(why));
         },
       };
     },

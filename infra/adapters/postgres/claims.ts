@@ -1,4 +1,5 @@
 // Claims of aliases with their key values and policies: read, and retired (DESIGN 5: the first claim wins).
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
 import { ClaimRow as ClaimSchema, checkRows } from './row.ts';
@@ -18,14 +19,16 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       held.bytes = 0;
       const statement = { text: PAGE, readJson: createSharing(), kept: keep };
       const claims: Claim[] = [];
-      for (let [kind, alias] = ['', '']; ; ) {
+      let [kind, alias] = ['', ''];
+      for (let page = 0; page < MAX_PAGES; page += 1) {
         const rows = await session.query<ClaimRow>(LIMIT, statement, [instanceUid, kind, alias]);
         for (const row of checkRows(ClaimSchema, rows)) claims.push(toClaim(row));
         const last = rows.at(-1);
-        if (last === undefined || rows.length < PAGE_SIZE) break;
+        if (last === undefined || rows.length < PAGE_SIZE)
+          return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
         [kind, alias] = [last.kind, last.alias];
       }
-      return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
+      throw new DatabaseUnreachable(`its database has more than ${MAX_PAGES * PAGE_SIZE} claims of one instance`);
     },
     claimsOf: async (instanceUid, aliases) => {
       const text = `${SELECT} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
@@ -82,6 +85,7 @@ from gateway_operator.claim c`;
  * (reply-meter.ts).
  */
 const PAGE_SIZE = 10_000;
+const MAX_PAGES = 50;
 
 const PAGE = `${SELECT} where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > ($2, $3)
   order by c.kind, c.alias limit ${PAGE_SIZE}`;

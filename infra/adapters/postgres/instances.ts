@@ -1,4 +1,6 @@
 // Instances that keep their keys in this database: open, closed, and continuing with the ledger of another.
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, InstanceRow, InstanceState, PreviousLedger, Registry } from '#core/ports/registry.ts';
 import { millis, retire } from './claims.ts';
 import { checkRows, InstanceRow as InstanceSchema, StateRow as StateSchema } from './row.ts';
@@ -8,11 +10,25 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances'>;
 
 const PORTION = 5000;
+/** Portions in one call, of more claims than a resync has memory for. */
+const MAX_PORTIONS = 200;
 
 export function createInstances(session: Session): Instances {
-  /** However many rows there are: a transaction for each portion of them. */
-  const inPortions = async (work: (query: Query) => Promise<number>) => {
-    while ((await session.transaction(LIMIT, work)) === PORTION);
+  /**
+   * A transaction for each portion of the scopes, which `work` answers. Throws where there are more than one call may
+   * do, or where they stay as they were.
+   */
+  const inPortions = async (work: (query: Query) => Promise<ReadonlyArray<ScopeId>>) => {
+    let last: ReadonlySet<ScopeId> = new Set();
+    for (let portion = 0; portion < MAX_PORTIONS; portion += 1) {
+      const scopeIds = new Set(await session.transaction(LIMIT, work));
+      if (scopeIds.size < PORTION) return;
+      if (!last.isDisjointFrom(scopeIds)) throw new DatabaseUnreachable(UNCHANGED);
+      last = scopeIds;
+    }
+    throw new DatabaseUnreachable(
+      `its database has more than ${MAX_PORTIONS * PORTION} claims: the next run continues`,
+    );
   };
   return {
     openInstance: async (instance, ledger) => {
@@ -35,8 +51,9 @@ export function createInstances(session: Session): Instances {
     instance: (uid) => stateOf(session, uid),
 
     openInstances: async (cluster) => {
-      const text =
-        'select uid, namespace, name, cluster from gateway_operator.instance where cluster = $1 and closed_at is null order by uid';
+      const text = `select uid, namespace, name, cluster from gateway_operator.instance i
+        where cluster = $1 and (closed_at is null or exists (
+          select 1 from gateway_operator.claim c where c.instance_uid = i.uid and c.retired_at is null)) order by uid`;
       const rows = await session.query<InstanceRow & { readonly cluster: string }>(LIMIT, text, [cluster]);
       return checkRows(InstanceSchema, rows);
     },
@@ -118,12 +135,12 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
 
 /**
  * Claims that lived until the old instance was closed live again, in the new one. Of the adopted claims only retained
- * keys work by themselves; all others are blocked until their object is seen and its policy written. Answers how many
- * it moved.
+ * keys work by themselves; all others are blocked until their object is seen and its policy written. Answers which it
+ * moved.
  */
-async function moveSome(query: Query, uid: string): Promise<number> {
-  const [row] = await query<{ moved: string }>(MOVE, [uid]);
-  return Number(row?.moved ?? 0);
+async function moveSome(query: Query, uid: string): Promise<ReadonlyArray<ScopeId>> {
+  const rows = await query<{ scope_id: ScopeId }>(MOVE, [uid]);
+  return rows.map(({ scope_id }) => scope_id);
 }
 
 const MOVE = `
@@ -144,15 +161,18 @@ revived as (
   update gateway_operator.key_value v set retired_at = null from moved, old
   where v.scope_id = moved.scope_id and v.retired_at >= old.closed_at and not exists (
     select 1 from gateway_operator.key_value other where other.hash = v.hash and other.retired_at is null))
-select count(*) as moved from moved`;
+select scope_id from moved`;
 
-/** Answers how many it retired. */
-async function retireSome(query: Query, instanceUid: string): Promise<number> {
-  const rows = await query<{ scope_id: string }>(
+/** Answers which it retired. */
+async function retireSome(query: Query, instanceUid: string): Promise<ReadonlyArray<ScopeId>> {
+  const rows = await query<{ scope_id: ScopeId }>(
     `select scope_id from gateway_operator.claim where instance_uid = $1 and retired_at is null limit ${PORTION}`,
     [instanceUid],
   );
   const scopeIds = rows.map(({ scope_id }) => scope_id);
   if (scopeIds.length > 0) await retire(query, scopeIds);
-  return scopeIds.length;
+  return scopeIds;
 }
+
+const UNCHANGED =
+  'its database accepts changes of claims and does not make them: drop what prevents them, such as a trigger or a rule';

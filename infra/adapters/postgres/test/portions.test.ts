@@ -1,0 +1,65 @@
+// A database decides how many rows there are: no call about them is without end.
+import { expect, test } from 'vitest';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { createClaims } from '../claims.ts';
+import { createInstances } from '../instances.ts';
+import type { Query, Session } from '../session.ts';
+
+const PORTION = 5000;
+
+/** A session whose server answers with the rows of `answer`, and how often it was asked for rows. */
+function createDouble(answer: (text: string) => ReadonlyArray<object> | undefined) {
+  const asked = { times: 0 };
+  // The rows are those that the test wants.
+  const query = (async (statement: string | { readonly text: string }) => {
+    const rows = answer(typeof statement === 'string' ? statement : statement.text);
+    if (rows !== undefined) asked.times += 1;
+    return rows ?? [];
+  }) as Query;
+  const session: Session = {
+    share: undefined,
+    run: (_, work) => work(query),
+    query: (_, ...call) => query(...call),
+    transaction: (_, work) => work(query),
+    within: () => session,
+    rest: async () => undefined,
+    close: async () => undefined,
+  };
+  return { session, asked };
+}
+
+const state = (text: string) =>
+  text.includes('hasClaims')
+    ? [{ now: 0, adopted: { from: 'old', at: 0 }, place: null, hasClaims: true, isOpen: true }]
+    : undefined;
+const isPortion = (text: string): boolean =>
+  text.includes('from moved') || text.startsWith('select scope_id from gateway_operator.claim');
+let last = 0;
+const next = () => `scope ${last++}`;
+const portion = (id: () => string) => Array.from({ length: PORTION }, () => ({ scope_id: id() }));
+
+test.each([
+  ['closes', (instances: ReturnType<typeof createInstances>) => instances.closeInstance('i')],
+  ['opens', (instances) => instances.openInstance({ uid: 'i', namespace: 'n', name: 'n' })],
+])('a server that lists other claims for ever %s an instance in a bounded number of portions', async (_, call) => {
+  const { session, asked } = createDouble((text) => state(text) ?? (isPortion(text) ? portion(next) : undefined));
+  await expect(call(createInstances(session))).rejects.toThrow(DatabaseUnreachable);
+  expect(asked.times).toBeLessThan(250);
+});
+
+test('a server that lists the same claims again is asked no more', async () => {
+  const same = portion(next);
+  const { session, asked } = createDouble((text) => (isPortion(text) ? same : undefined));
+  await expect(createInstances(session).closeInstance('i')).rejects.toThrow('drop what prevents them');
+  expect(asked.times).toBe(2);
+});
+
+test('a server whose pages of claims have no end is away', async () => {
+  const page = Array.from({ length: 10_000 }, () => ({
+    ...{ scopeId: 'one', kind: 'key', alias: 'a', uid: 'u', namespace: 'n', name: 'n' },
+    ...{ policy: null, anchor: 0, values: [] },
+  }));
+  const { session, asked } = createDouble(() => page);
+  await expect(createClaims(session).claims('i')).rejects.toThrow(DatabaseUnreachable);
+  expect(asked.times).toBe(50);
+});

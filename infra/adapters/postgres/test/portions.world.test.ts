@@ -1,0 +1,45 @@
+// Instances of more claims than one transaction ends.
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
+import { createDatabase, type Database } from '../database.ts';
+
+const CLAIMS = 12_000;
+const ROW = { uid: 'i', namespace: 'n', name: 'n', cluster: 'c' };
+
+let server: SharedPostgres;
+let connection: SharedPostgres['connection'];
+let database: Database;
+
+beforeAll(async () => {
+  server = await sharedPostgres();
+  connection = await server.migratedDatabase();
+  database = createDatabase(connection, { log: createMemoryLog() });
+  await database.openInstance(ROW);
+  await run(`insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name)
+    select 'i', 'key', n::text, n::text, 'n', n::text from generate_series(1, ${CLAIMS}) n`);
+});
+afterAll(() => database?.close());
+
+const run = (text: string) => server.query(connection, text);
+const live = () => run('select 1 from gateway_operator.claim where retired_at is null').then(({ length }) => length);
+
+test('a database whose trigger undoes what was done is told from one that does it; later the same instance is closed', async () => {
+  await run(`create function undo() returns trigger language plpgsql as 'begin return null; end'`);
+  await run('create trigger never before update on gateway_operator.claim for each row execute function undo()');
+  await expect(database.closeInstance('i')).rejects.toThrow('drop what prevents them');
+  expect(await live()).toBe(CLAIMS);
+  // The resync of any other instance finds what is left to do.
+  expect(await database.openInstances('c')).toEqual([ROW]);
+  await run('drop trigger never on gateway_operator.claim');
+  await database.closeInstance('i');
+  expect(await live()).toBe(0);
+  expect(await database.openInstances('c')).toEqual([]);
+});
+
+test('two that close the same instance concurrently both succeed', async () => {
+  await database.openInstance(ROW);
+  await run('update gateway_operator.claim set retired_at = null');
+  await Promise.all([database.closeInstance('i'), database.closeInstance('i')]);
+  expect(await live()).toBe(0);
+});
