@@ -14,7 +14,7 @@ export const FIELD_MANAGER = 'gateway-operator';
 export const FINALIZER = 'gateway-operator.dev/cleanup';
 
 /** The label that Kubernetes recommends for the tool that manages an object. */
-export const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by';
+const MANAGED_BY_LABEL = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'gateway-operator';
 
 /** Marks objects that the operator made and may delete; together with an owner reference or a matching key hash. */

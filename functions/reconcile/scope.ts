@@ -16,7 +16,7 @@ type CloudEventRequest = { header(name: string): string | undefined; readonly bo
 const PING = 'dev.knative.sources.ping';
 const API_SERVER = /^dev\.knative\.apiserver\.ref\.(add|update|delete)$/;
 /** The type of admission's triggers. */
-export const TRIGGER = 'dev.gateway-operator.trigger';
+const TRIGGER = 'dev.gateway-operator.trigger';
 
 const Reference = z.object({
   kind: z.string().min(1),

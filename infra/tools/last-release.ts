@@ -19,9 +19,3 @@ export function lastRelease(): string | undefined {
 }
 
 export const fileOf = (release: string, path: string): string => git('show', `${release}:${path}`);
-
-/** Writes all files of the release into the folder. */
-export function checkOut(release: string, folder: string): void {
-  const archive = execFileSync('git', ['archive', release], { cwd: ROOT, maxBuffer: 2 ** 30 });
-  execFileSync('tar', ['-x', '-C', folder], { input: archive });
-}

@@ -1,10 +1,11 @@
 // The last release and this version, one after the other and back, on the same cluster and database: keys work, and
 // their spend continues.
+import { execFileSync } from 'node:child_process';
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
-import { checkOut, lastRelease } from '../../infra/tools/last-release.ts';
+import { lastRelease } from '../../infra/tools/last-release.ts';
 import { run } from '../support/child.ts';
 import { linkBundles, sharedPostgres } from '../support/shared-servers.ts';
 import { describeUnless, whyNotAll } from '../support/skip-unless.ts';
@@ -25,9 +26,11 @@ describeUnless(missing, `this version and ${release}`, () => {
     world = await startWorld(await sharedPostgres());
     await linkBundles(world.folder);
     const source = temporaryFolder();
-    checkOut(release ?? '', source);
+    const root = join(import.meta.dirname, '../..');
+    const archive = execFileSync('git', ['archive', release ?? ''], { cwd: root, maxBuffer: 2 ** 30 });
+    execFileSync('tar', ['-x', '-C', source], { input: archive });
     // Its own dependencies, where they are the same; a test of a release with others installs them first.
-    symlinkSync(join(import.meta.dirname, '../../node_modules'), join(source, 'node_modules'));
+    symlinkSync(join(root, 'node_modules'), join(source, 'node_modules'));
     await run(process.execPath, [join(source, 'infra/tools/build.ts')], { cwd: source });
     versions = { now: world.folder, before: join(source, 'dist') };
     await world.apply(world.sample());

@@ -23,7 +23,7 @@ export type RequestState = keyof typeof NEXT_STATES;
  * States of a request that has ended and that PostgreSQL is not known to have; the states with the oldest requests
  * first.
  */
-export const UNBOOKED_STATES = ['sealedBatch', 'openBatch', 'inFlight', 'unreported'] as const;
+const UNBOOKED_STATES = ['sealedBatch', 'openBatch', 'inFlight', 'unreported'] as const;
 
 export type UnbookedState = (typeof UNBOOKED_STATES)[number];
 

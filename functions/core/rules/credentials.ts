@@ -13,7 +13,7 @@ export interface CredentialProblem {
 }
 
 /** Characters of a credential. The key file of a service account has 2,400. */
-export const MAX_CREDENTIAL = 16_384;
+const MAX_CREDENTIAL = 16_384;
 
 /** An entry's address, and the credentials for it. */
 export interface Access {

@@ -1,6 +1,6 @@
 // Environment variables of a gateway's container that a spec may not set: its addresses, and the paths of its mounts.
 
-export const OWN_VARIABLES = [
+const OWN_VARIABLES = [
   'PORT',
   'METRICS_PORT',
   'HOST',

@@ -25,7 +25,7 @@ import { claimOf } from './access.ts';
 import type { PlanContext } from './context.ts';
 
 /** The time for which the database is tried; the first run after that removes the finalizer. */
-export const FINALIZE_TIMEOUT: Millis = 20_000;
+const FINALIZE_TIMEOUT: Millis = 20_000;
 
 function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
   return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + FINALIZE_TIMEOUT;

@@ -42,7 +42,7 @@ export async function insertBatch(
   const insert = async (some: ReadonlyArray<LedgerRow>): Promise<void> => {
     for (const entry of await insertNew(query, instanceUid, some)) added.push(entry);
   };
-  const rejected = await inPortions(sorted, PORTION, (some) => insertAll(booking, instanceUid, some, insert));
+  const rejected = await inPortions(sorted, (some) => insertAll(booking, instanceUid, some, insert), PORTION);
   await query(ADD, [...toAdditions(added), instanceUid, epoch, calls]);
   return rejected;
 }

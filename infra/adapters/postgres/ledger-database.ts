@@ -22,17 +22,14 @@ interface LedgerDatabaseDependencies extends BookingDeps {
   readonly random: Random;
 }
 
-const QUESTION = 10_000;
-
 export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
   const ask: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   return {
     ...createReading(deps.session, SUMS),
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
     close: (closing) => inBooking(deps, (booking) => close(booking, instanceUid, { ...closing, random: deps.random })),
-    rows: async (accounts) =>
-      new Map(await inPortions(accounts, QUESTION, (portion) => rowsOf(ask, instanceUid, portion))),
-    charges: (accounts) => inPortions(accounts, QUESTION, (portion) => chargesOf(ask, instanceUid, portion)),
+    rows: async (accounts) => new Map(await inPortions(accounts, (portion) => rowsOf(ask, instanceUid, portion))),
+    charges: (accounts) => inPortions(accounts, (portion) => chargesOf(ask, instanceUid, portion)),
   };
 }
 

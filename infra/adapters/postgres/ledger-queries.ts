@@ -4,6 +4,7 @@ import type { BookedLedgerRow, LedgerQueries, LedgerRowKind } from '#core/ports/
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
+/** Things that one statement asks about. */
 const QUESTION = 10_000;
 /** Windows in one query of sums: within what a statement may answer (reply-meter.ts). */
 const SUMS_QUESTION = 100_000;
@@ -18,7 +19,7 @@ export function createReading(session: Session, sums: string = SUMS): LedgerQuer
 /** A statement about so many things. */
 type Ask = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
-export function readingBy(ask: Ask, sums: string = SUMS): LedgerQueries {
+function readingBy(ask: Ask, sums: string = SUMS): LedgerQueries {
   const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
     const windows = of.map(({ window }) => window);
     const columns = [
@@ -39,8 +40,8 @@ export function readingBy(ask: Ask, sums: string = SUMS): LedgerQueries {
     ]);
   };
   return {
-    sums: (of) => inPortions(of, SUMS_QUESTION, sumsOf),
-    bookedOf: async (ids) => new Map(await inPortions(ids, QUESTION, bookedOf)),
+    sums: (of) => inPortions(of, sumsOf, SUMS_QUESTION),
+    bookedOf: async (ids) => new Map(await inPortions(ids, bookedOf)),
   };
 }
 
@@ -53,8 +54,8 @@ interface BookedRow {
 /** One after the other: what one portion of at most `size` answers, then what the next does. */
 export async function inPortions<T, A>(
   all: ReadonlyArray<T>,
-  size: number,
   ask: (portion: ReadonlyArray<T>) => Promise<ReadonlyArray<A>>,
+  size = QUESTION,
 ): Promise<ReadonlyArray<A>> {
   const answers: A[] = [];
   for (let from = 0; from < all.length; from += size)

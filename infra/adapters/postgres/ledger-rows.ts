@@ -4,16 +4,13 @@ import type { ScopeId } from '#core/ports/policy.ts';
 import { createReading, inPortions } from './ledger-queries.ts';
 import { BACKGROUND_LIMIT, type Session } from './session.ts';
 
-/** Scopes in one statement. */
-const QUESTION = 10_000;
-
 export function createLedgerRows(session: Session): LedgerReader {
   return {
     ...createReading(session),
     scopesOfOtherInstances: async (instanceUid, scopes) => {
       const ask = (portion: ReadonlyArray<ScopeId>) =>
         session.query<{ scope: ScopeId }>(BACKGROUND_LIMIT, ELSEWHERE, [instanceUid, portion]);
-      return new Set((await inPortions(scopes, QUESTION, ask)).map(({ scope }) => scope));
+      return new Set((await inPortions(scopes, ask)).map(({ scope }) => scope));
     },
   };
 }

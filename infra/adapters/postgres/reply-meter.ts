@@ -6,7 +6,7 @@ import { CHECK, createFrame } from './reply-frame.ts';
 
 const MIB = 1024 * 1024;
 /** Before the connection is ready: parameters and the password's exchange. */
-export const MAX_HANDSHAKE = 64 * 1024;
+const MAX_HANDSHAKE = 64 * 1024;
 /** A statement whose answer is not known to be large. */
 export const MAX_ANSWER = 16 * MIB;
 /** A statement that reads very many rows. */

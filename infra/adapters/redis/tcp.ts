@@ -33,7 +33,7 @@ const RECONNECT_AFTER = 250;
 
 /**
  * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and
- * never sent twice: the caller repeats it (ports/store.ts). The library is imported only here: a memory store does not
+ * never sent twice: the caller repeats it (ports/counter-store.ts). The library is imported only here: a memory store does not
  * pay for it.
  */
 export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {

@@ -18,7 +18,7 @@ interface UpstashDependencies extends Pick<StoreDependencies, 'share'> {
   readonly maxReply?: number;
 }
 
-/** Sends each call once: the caller repeats it (ports/store.ts). */
+/** Sends each call once: the caller repeats it (ports/counter-store.ts). */
 export function openUpstash(
   { url, token }: Extract<StoreConnection, { type: 'upstash' }>,
   { share, maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY }: UpstashDependencies = {},

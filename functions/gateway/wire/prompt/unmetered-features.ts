@@ -21,7 +21,7 @@ const BY_THE_CALL = ['safety_model'];
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_params'];
 /** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
 const LATER = ['background', 'deferred'];
-export const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
+const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
 /** Other servers' names for the limit of an answer, which they apply before the one that the reservation was made for. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
 /** Names of the limit among which an API has its own. */

@@ -22,7 +22,7 @@ export function measure(bodyBytes: number, members: Members): Measure {
 }
 
 /** Whether the provider adds to the prompt what it has stored. */
-export function continuesStored(members: Members): boolean {
+function continuesStored(members: Members): boolean {
   return referenceIn(members, isReference) !== undefined;
 }
 
