@@ -63,7 +63,12 @@ type OnPage = Parameters<Cluster['listPages']>[2];
 /** `name`: of an object that is there. */
 type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: object };
 
-const PAGE = 500;
+/** Objects of a page: of the first, whose size nobody knows yet, and of any. */
+const [FIRST_PAGE, PAGE] = [50, 500];
+/** A page that is too large, or took too long, is read again in so many. */
+const SMALLER = 8;
+/** After a page that took too long, those that follow grow by this factor. */
+const GROWTH = 1.25;
 const GIVE_UP_AFTER = 10_000;
 /** Enough for a resync, in the memory of the reconciler. */
 const READS = 16;
@@ -98,23 +103,23 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
   }
 
   async function readPages(resource: Resource, selection: Selection, onPage: OnPage): Promise<void> {
-    const { namespace, limit: max = PAGE, metadataOnly, ...selectors } = selection;
+    const { namespace, limit: wanted, metadataOnly, ...selectors } = selection;
     if (namespace !== undefined && !isNameable(namespace)) return;
     const how = metadataOnly ? { accept: METADATA_LIST } : {};
-    for (let [token, limit] = ['', max]; ; ) {
+    let max = wanted ?? PAGE;
+    for (let [token, limit] = ['', wanted ?? FIRST_PAGE]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
       const page = read({ ...how, path: `${collectionPath(resource, namespace)}?${query}` }, (answer) => {
         if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
         return { ...readPage(answer.text), length: answer.text.length };
       });
       const found = await page.catch((error: Error) => {
-        if (limit > 1 && error.cause instanceof ResponseTooLarge) return undefined;
-        throw error;
+        if (limit === 1 || !(isTimeout(error) || error.cause instanceof ResponseTooLarge)) throw error;
+        limit = Math.ceil(limit / SMALLER);
+        if (isTimeout(error)) max = limit;
+        return undefined;
       });
-      if (found === undefined) {
-        limit = Math.ceil(limit / 8);
-        continue;
-      }
+      if (found === undefined) continue;
       const { items, next, length } = found;
       // Items of core lists come without their type; those of custom resources bring it along.
       const seen = items.map((item) => (metadataOnly ? { metadata: item.metadata } : item));
@@ -122,6 +127,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
       onPage(objects, next !== '');
       if (next === '' || selection.limit !== undefined) return;
       token = next;
+      max = Math.min(wanted ?? PAGE, Math.ceil(max * GROWTH));
       // Half full, if the next objects are as large as these.
       limit = Math.min(max, Math.max(1, Math.floor((items.length * MAX_RESPONSE) / (2 * length))));
     }
@@ -204,7 +210,7 @@ async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: num
       const isTooLarge = sent.cause instanceof ResponseTooLarge;
       if (draft.method === 'GET' && attempt === 1 && !signal.aborted && !isTooLarge) continue;
       const why = signal.aborted ? `no answer within ${giveUpAfter / 1000} s` : innermostReasonOf(sent.cause);
-      throw new ClusterError(`${what}: ${why}`, undefined, { cause: sent.cause });
+      throw new ClusterError(`${what}: ${why}`, undefined, { cause: signal.aborted ? signal.reason : sent.cause });
     }
     const wait = waitBeforeRetry(sent);
     if (wait === undefined) return sent;
@@ -214,6 +220,8 @@ async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: num
     await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }
+
+const isTimeout = ({ cause }: Error): boolean => cause instanceof Error && cause.name === 'TimeoutError';
 
 /** Milliseconds; undefined: this is the answer. */
 function waitBeforeRetry({ status, retryAfter }: KubeResponse): number | undefined {

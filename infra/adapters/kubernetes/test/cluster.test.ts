@@ -150,11 +150,11 @@ describe('a list', () => {
   const names = async (selection = {}) =>
     (await cluster().list(RESOURCES.configMaps, selection)).map(({ kind, metadata }) => `${kind} ${metadata.name}`);
 
-  test('is read page by page, 500 at a time', async () => {
+  test('is read page by page, 500 at a time after the first', async () => {
     replies = [page(['a', 'b'], 't&=/'), page(['c'])];
     expect(await names({ namespace: 'n' })).toEqual(['ConfigMap a', 'ConfigMap b', 'ConfigMap c']);
     expect(seen).toEqual([
-      'GET /api/v1/namespaces/n/configmaps?limit=500',
+      'GET /api/v1/namespaces/n/configmaps?limit=50',
       'GET /api/v1/namespaces/n/configmaps?limit=500&continue=t%26%3D%2F',
     ]);
   });
@@ -187,6 +187,31 @@ describe('a list', () => {
     expect(pages.flat().map(({ metadata }) => metadata.name)).toEqual(objects.map(({ metadata }) => metadata.name));
     expect(Math.max(...pages.map((page) => JSON.stringify(page).length))).toBeLessThan(5_000_000);
     expect(seen.length).toBeLessThan(40);
+  });
+
+  test('of objects that the API server takes too long to send is read in smaller pages, each object once', async () => {
+    const objects = Array.from({ length: 1200 }, (_, index) => ({ metadata: { name: `${index}` } }));
+    replies = [
+      (request, response) => {
+        const query = new URL(request.url ?? '', address).searchParams;
+        const [from, limit] = [Number(query.get('continue')), Number(query.get('limit'))];
+        // Some of them are large where they are stored.
+        if (from + limit > 600 && from < 700 && limit > 10) return;
+        const next = from + limit < objects.length ? `${from + limit}` : '';
+        json(200, { metadata: { continue: next }, items: objects.slice(from, from + limit) })(request, response, '');
+      },
+    ];
+    const found: string[] = [];
+    const take = (some: ReadonlyArray<KubeObject>) => void found.push(...some.map(({ metadata }) => metadata.name));
+    await cluster(500).listPages(RESOURCES.configMaps, {}, take);
+    expect(found).toEqual(objects.map(({ metadata }) => metadata.name));
+    expect(seen.length).toBeLessThan(80);
+  });
+
+  test('of which one object takes too long is an error', async () => {
+    replies = [() => undefined];
+    await expect(cluster(10).list(RESOURCES.configMaps)).rejects.toThrow('no answer within');
+    expect(seen.length).toBeLessThan(5);
   });
 
   test('of which one object is larger than a page may be is an error that says so', async () => {
