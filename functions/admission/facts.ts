@@ -1,17 +1,11 @@
 // Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that
 // asks the cluster.
 
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { listOf } from '#core/json/json.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
-import {
-  type Cluster,
-  type KubeObject,
-  RESOURCES,
-  type Requester,
-  type Resource,
-  toFieldSelector,
-} from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES, type Requester, type Resource, toFieldSelector } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
@@ -28,11 +22,12 @@ import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/names/resources.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { Readable } from './check.ts';
+import type { ClusterReads } from './reads.ts';
 import type { Metadata } from './subject.ts';
 
 /** The cluster to ask, and the user on whose behalf. */
 export interface Ask {
-  readonly cluster: Pick<Cluster, 'get' | 'listPages' | 'may'>;
+  readonly cluster: ClusterReads;
   readonly hash: Hash;
   readonly user: Requester;
   /** Aborts when the review is given up. */
@@ -43,7 +38,12 @@ export interface Ask {
 
 /** None of our lists may cost more than one page, however many keys there are. */
 const MAX_KEYS = 500;
+/** Objects that are looked at for the one which has an alias. */
+const MAX_HOLDERS = 20;
 const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
+
+/** Objects of one kind that a review reads at the same time: one has up to a megabyte, of which little is kept. */
+const WIDTH = 4;
 
 interface RestrictedKey {
   readonly path: string;
@@ -160,7 +160,7 @@ async function memberFacts(member: Member, ask: Ask, wanted: FactRequest): Promi
   );
   const [{ instance, taken }, referred, foreign] = await Promise.all([
     findTaken(),
-    Promise.all(references.map(async (reference) => [reference, await findReferred(reference, ask)] as const)),
+    mapConcurrent(references, async (reference) => [reference, await findReferred(reference, ask)] as const, WIDTH),
     wanted.foreign,
   ]);
   return { instance, taken, references: referred, foreign };
@@ -193,7 +193,8 @@ async function findHolder(
   if (alias === undefined) return undefined;
   const { instanceRef: instance } = spec.connectionRef;
   let holder: TakenAlias['holder'] | undefined;
-  await select(resource, { [path]: alias, [INSTANCE_FIELD]: instance.name }, cluster, (one) => {
+  const fields = { [path]: alias, [INSTANCE_FIELD]: instance.name };
+  await select(cluster, { resource, fields, limit: MAX_HOLDERS }, (one) => {
     const { namespace, name } = one.metadata;
     const isOwner = namespace === from && name === owner;
     if (!isOwner && isOf(one, instance)) holder ??= { kind: resource.kind, namespace, name };
@@ -215,25 +216,18 @@ async function findSecret(namespace: string, name: string, { cluster, user }: As
   return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
 }
 
-/** Secrets of one review that are read at the same time: one has up to a megabyte, and of none more is kept than findings. */
-const SECRETS_AT_A_TIME = 4;
-
 /** A user who may read a Secret may see the names of its keys. */
 async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: Ask) {
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
   const check = createSecretCheck(spec, namespace);
   const found = new Map<string, SecretFindings>();
-  const waiting = names.values();
-  const work = async () => {
-    for (const name of waiting) {
-      ask.signal.throwIfAborted();
-      const secret = await findSecret(namespace, name, ask);
-      const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
-      found.set(name, check(name, secret && toReadSecret(data, true)));
-    }
+  const find = async (name: string) => {
+    const secret = await findSecret(namespace, name, ask);
+    const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
+    found.set(name, check(name, secret && toReadSecret(data, true)));
   };
-  await Promise.all(Array.from({ length: SECRETS_AT_A_TIME }, work));
+  await mapConcurrent(names, find, WIDTH);
   return found;
 }
 
@@ -264,7 +258,8 @@ async function findRestricted(
 ): Promise<Pick<InstanceFacts, 'restricted' | 'hasMoreKeys'>> {
   const restricted: RestrictedKey[] = [];
   if (name === undefined || removed.size === 0) return { restricted, hasMoreKeys: false };
-  const hasMoreKeys = await select(virtualKeys, { [INSTANCE_FIELD]: name }, cluster, (key) => {
+  const keys = { resource: virtualKeys, fields: { [INSTANCE_FIELD]: name }, limit: MAX_KEYS };
+  const hasMoreKeys = await select(cluster, keys, (key) => {
     if (!isOf(key, { namespace, name })) return;
     const named = new Set(listOf(isMap(key.spec) ? key.spec.models : undefined));
     const models = [...removed].filter((model) => named.has(model));
@@ -291,17 +286,22 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
  * Answers whether there are more. A key may have hundreds of kilobytes: `take` keeps what is needed of it.
  */
 async function select(
-  resource: Resource,
-  fields: Readonly<Record<string, string>>,
-  cluster: Ask['cluster'],
+  cluster: ClusterReads,
+  { resource, fields, limit }: Search,
   take: (object: KubeObject) => void,
 ): Promise<boolean> {
   let more = false;
-  await cluster.listPages(resource, { fieldSelector: toFieldSelector(fields), limit: MAX_KEYS }, (objects, hasMore) => {
+  await cluster.listPages(resource, { fieldSelector: toFieldSelector(fields), limit }, (objects, hasMore) => {
     for (const object of objects.filter(isLive)) take(object);
     more = hasMore;
   });
   return more;
+}
+
+interface Search {
+  readonly resource: Resource;
+  readonly fields: Readonly<Record<string, string>>;
+  readonly limit: number;
 }
 
 const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;

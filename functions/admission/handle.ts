@@ -3,17 +3,17 @@
 import { untilAborted } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ok } from '#core/failure/result.ts';
-import type { Cluster } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { toSentences } from '#core/rules/finding.ts';
 import { type Body, createBodyReader } from './body.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
+import { type ClusterReads, createReads } from './reads.ts';
 import { type Answer, type RequestHead, readReview, toReview, type Verb } from './review.ts';
 import { readSubject, type Subject, type Trigger, triggerOf, withObject, withoutJson } from './subject.ts';
 
 export interface HandleDeps {
-  readonly cluster: Cluster;
+  readonly cluster: ClusterReads;
   readonly hash: Hash;
   /** Domains whose labels and annotations the Secret of a key may have. Absent: none. */
   readonly secretPrefixes?: ReadonlyArray<string>;
@@ -49,6 +49,7 @@ export interface ReviewOutcome {
 export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: HandleDeps) {
   const ours = new Set(own);
   const readBody = createBodyReader();
+  const readsOf = createReads(cluster);
 
   /** The request without its objects, and of those what is read: a review that waits keeps no more. */
   function open(verb: Verb, body: Body) {
@@ -83,9 +84,10 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   }
 
   async function check(request: RequestHead, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
+    const reads = readsOf(request.namespace ?? '', signal);
     const decision = await untilAborted(
       signal,
-      decide(subject, { cluster, hash, user: subject.user, signal, secretPrefixes }),
+      decide(subject, { cluster: reads, hash, user: subject.user, signal, secretPrefixes }),
     );
     const refusal = refusalOf(decision, subject);
     const trigger = refusal === undefined ? triggerOf(subject) : undefined;

@@ -13,8 +13,13 @@ test('reviews of objects with thousands of annotations keep their bytes, and not
     annotations: Object.fromEntries(names.map((name) => [name, ''])),
     managedFields: [{ manager: 'kubectl', operation: 'Update', fieldsType: 'FieldsV1', fieldsV1 }],
   });
-  const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request: requestOf(object) };
-  const body = new TextEncoder().encode(JSON.stringify(review));
+  const bodyOf = (namespace: string) => {
+    const request = requestOf(object, { namespace });
+    const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request };
+    return new TextEncoder().encode(JSON.stringify(review));
+  };
+  const bodies = Array.from({ length: REVIEWS }, (_, n) => bodyOf(`n-${10 + n}`));
+  const [body = bodyOf('')] = bodies;
   expect(body.length).toBeLessThan(512 * 1024);
   const waiting = Promise.withResolvers<never>();
   let asked = 0;
@@ -23,14 +28,14 @@ test('reviews of objects with thousands of annotations keep their bytes, and not
     return waiting.promise;
   };
   const handle = createHandle({ cluster: { get: ask, list: ask, may: ask } as never, hash: (text) => text });
-  const send = () =>
+  const send = (body: Uint8Array<ArrayBuffer>) =>
     handle(
       'validate',
       new Request('http://x/', { method: 'POST', body, headers: { 'content-length': `${body.length}` } }),
       new AbortController().signal,
     );
   const before = await memory();
-  const reviews = Array.from({ length: REVIEWS }, send);
+  const reviews = bodies.map(send);
   await expect.poll(() => asked).toBeGreaterThanOrEqual(REVIEWS);
   expect((await memory()) - before).toBeLessThan(5 * REVIEWS * body.length);
   waiting.reject(new Error('no answer'));
