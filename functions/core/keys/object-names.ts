@@ -47,6 +47,6 @@ export function eventName(object: string, uid: string, what: string, hash: Hash)
 /** `name` + `suffix` in at most 253 characters: a longer name is cut and gets a hash of all of it. */
 function shorten(name: string, suffix: string, hash: Hash): string {
   if (name.length + suffix.length <= MAX_NAME) return name + suffix;
-  const cut = name.slice(0, MAX_NAME - suffix.length - TAIL - 1).replace(/[^a-z0-9]+$/, '');
+  const cut = name.slice(0, MAX_NAME - suffix.length - TAIL - 1).replace(/(?<![^a-z0-9])[^a-z0-9]+$/, '');
   return `${cut}-${hash(name).slice(0, TAIL)}${suffix}`;
 }

@@ -17,7 +17,7 @@ export function parseMoney(text: string): Nano | undefined {
 export function formatMoney(amount: Nano): string {
   const sign = amount < 0n ? '-' : '';
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
-  const fraction = digits.slice(-9).replace(/0+$/, '');
+  const fraction = digits.slice(-9).replace(/(?<!0)0+$/, '');
   return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 

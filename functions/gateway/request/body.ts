@@ -39,7 +39,8 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
 
   /** The body. It has room in the share until that gives it back. */
   return async function readBody({ client, share, key }: Sender): Promise<Result<Uint8Array, Failure>> {
-    if (!/^\s*(identity)?\s*$/i.test(client.header('content-encoding') ?? '')) return err(COMPRESSED);
+    const coding = client.header('content-encoding')?.trim().toLowerCase() ?? '';
+    if (coding !== '' && coding !== 'identity') return err(COMPRESSED);
     // Room for the announced length is taken before anything is read: bodies that arrive together would leave each
     // other none.
     const announced = Number(client.header('content-length') ?? 0);

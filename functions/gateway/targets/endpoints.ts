@@ -52,7 +52,7 @@ function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string 
   );
   if (!access.ok) return err(describe(access.failure, entry));
   const { provider, base, credentials, signing } = access.value;
-  const address = { entry, provider, base: base.replace(/\/+$/, ''), credentials };
+  const address = { entry, provider, base: base.replace(/(?<!\/)\/+$/, ''), credentials };
   return ok({ ...address, codec, route: codec.routeTo(address), signing });
 }
 

@@ -10,7 +10,7 @@ export interface FetchTransportDeps {
 }
 
 export function createFetchTransport({ address, token, fetch }: FetchTransportDeps): KubeTransport {
-  const base = address.replace(/\/+$/, '');
+  const base = address.replace(/(?<!\/)\/+$/, '');
   return async ({ method, path, accept = 'application/json', contentType, body, signal }) => {
     const response = await fetch(`${base}${path}`, {
       method,

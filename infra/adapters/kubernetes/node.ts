@@ -126,7 +126,7 @@ type Client = Awaited<ReturnType<typeof createClient>>;
 
 /** A start waits for no TLS that nothing asks for yet. */
 async function createClient(address: string, tls: Access['tls']) {
-  const base = address.replace(/\/+$/, '');
+  const base = address.replace(/(?<!\/)\/+$/, '');
   const { Agent, request } = await (base.startsWith('http:') ? import('node:http') : import('node:https'));
   const given = Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined));
   const agent = new Agent({ keepAlive: true, keepAliveMsecs: PROBE_AFTER, maxSockets: MAX_CONNECTIONS, ...given });

@@ -55,7 +55,8 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
 
 /** Keys of the answer, which is XML; their values hold nothing that XML escapes. */
 function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
-  const part = (name: string) => new RegExp(`<${name}>([^<]+)</${name}>`).exec(xml)?.[1] ?? '';
+  const parts = new Map([...xml.matchAll(/<(\w+)>([^<]+)<\//g)].map(([, name, value]) => [name, value]));
+  const part = (name: string) => parts.get(name) ?? '';
   const [accessKeyId, secretAccessKey, sessionToken] = [
     part('AccessKeyId'),
     part('SecretAccessKey'),

@@ -42,7 +42,7 @@ const propagator = new W3CTraceContextPropagator();
 export function createTraces(environment: TracesEnvironment, name: keyof typeof ROUTES, log: Log) {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
   // The specification of OTLP over HTTP adds this path to the general endpoint.
-  const url = whole ?? `${endpoint?.replace(/\/+$/, '')}/v1/traces`;
+  const url = whole ?? `${endpoint?.replace(/(?<!\/)\/+$/, '')}/v1/traces`;
   const report = (error: unknown) => log.warn('spans were not taken', { why: reasonOf(error) });
   setGlobalErrorHandler(report);
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT });

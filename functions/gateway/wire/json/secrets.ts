@@ -11,8 +11,8 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 /** A provider's words without our credentials. */
 export function withoutSecrets(words: string, { credentials }: Pick<Address, 'credentials'>): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
-  const isEscaped = words.includes('\\');
-  return secrets.reduce((text, secret) => text.replaceAll(isEscaped ? spellingsOf(secret) : secret, '…'), words);
+  if (!words.includes('\\')) return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
+  return secrets.reduce(withoutSpellings, words);
 }
 
 /**
@@ -25,12 +25,45 @@ export function withoutSecretsIn(bytes: Uint8Array, response: unknown, redact: (
   return redacted === text ? bytes : toUtf8(redacted);
 }
 
-/** The secret, each letter as it is or escaped, also in JSON that is a text in JSON: more backslashes. */
-function spellingsOf(secret: string): RegExp {
-  const units = secret.split('').map((unit) => {
-    const code = unit.charCodeAt(0).toString(16).padStart(4, '0');
-    const anyCase = code.replaceAll(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
-    return `(?:\\\\{0,8}\\u${code}|\\\\{1,8}u${anyCase})`;
-  });
-  return new RegExp(units.join(''), 'g');
+/** A text without its escapes, and for each of its letters where it ends in the text as it was. */
+interface Unescaped {
+  readonly text: string;
+  readonly ends: Uint32Array;
+}
+
+/** Words without a secret, each letter as it is or escaped, also in JSON that is a text in JSON: more backslashes. */
+function withoutSpellings(words: string, secret: string): string {
+  const letters = secret.replaceAll('\\', '');
+  if (letters.length < MIN_SECRET) return words.replaceAll(secret, '…');
+  const { text, ends } = decode(words);
+  let clean = '';
+  let from = 0;
+  for (let at = text.indexOf(letters); at !== -1; at = text.indexOf(letters, at + letters.length)) {
+    clean += `${words.slice(from, ends[at])}…`;
+    from = ends[at + letters.length] ?? words.length;
+  }
+  return clean + words.slice(from);
+}
+
+const ESCAPES = /\\+(?:u([0-9a-f]{4}))?/gi;
+
+/** Backslashes go, also those that are escaped themselves. */
+function decode(words: string): Unescaped {
+  const ends = new Uint32Array(words.length + 1);
+  let text = '';
+  let from = 0;
+  const add = (plain: string) => {
+    for (let at = 1; at <= plain.length; at += 1) ends[text.length + at] = from + at;
+    text += plain;
+  };
+  for (const { 0: escaped, 1: code, index } of words.matchAll(ESCAPES)) {
+    add(words.slice(from, index));
+    from = index + escaped.length;
+    const letter = code === undefined ? '\\' : String.fromCharCode(Number.parseInt(code, 16));
+    if (letter === '\\') continue;
+    text += letter;
+    ends[text.length] = from;
+  }
+  add(words.slice(from));
+  return { text, ends };
 }
