@@ -11,6 +11,11 @@ export function frame(headers: Readonly<Record<string, string>>, payload: string
       Buffer.from(value),
     ]),
   );
+  return frameOf(head, payload);
+}
+
+/** A frame with these bytes as its headers. */
+export function frameOf(head: Uint8Array, payload: string): Uint8Array {
   const body = Buffer.from(payload);
   const prelude = Buffer.alloc(8);
   prelude.writeUInt32BE(16 + head.length + body.length, 0);

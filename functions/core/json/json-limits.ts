@@ -14,21 +14,43 @@ export const LONG_TEXT = 64 * 1024;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-const OPEN_BRACE = 0x7b;
-const OPEN_BRACKET = 0x5b;
-const COMMA = 0x2c;
 
 /** Counts what begins a value, outside of texts: a brace, a bracket, a comma. The bytes need not be JSON. */
 export function hasTooManyValues(bytes: Uint8Array): boolean {
+  return exceeds(bytes, ONE_PER_VALUE, MAX_VALUES);
+}
+
+/**
+ * Like `hasTooManyValues`, for what a provider sends: lists of numbers are cheap to parse, and a reply of embeddings has
+ * millions of them. Objects, lists and members count in full, elements a tenth.
+ */
+export function isTooCostly(bytes: Uint8Array): boolean {
+  return exceeds(bytes, TEN_PER_MEMBER, 10 * MAX_VALUES);
+}
+
+/** What each byte outside of texts weighs. */
+type Weights = Uint8Array;
+
+const ONE_PER_VALUE = weightsOf({ ',': 1, '{': 1, '[': 1 });
+const TEN_PER_MEMBER = weightsOf({ ',': 1, '{': 10, '[': 10, ':': 10 });
+
+function weightsOf(weights: Readonly<Record<string, number>>): Weights {
+  const table = new Uint8Array(256);
+  for (const [character, weight] of Object.entries(weights)) table[character.charCodeAt(0)] = weight;
+  return table;
+}
+
+function exceeds(bytes: Uint8Array, weights: Weights, max: number): boolean {
+  // No byte weighs more than ten.
   if (bytes.length <= MAX_VALUES) return false;
-  let values = 0;
+  let sum = 0;
   let inText = false;
   for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
+    const byte = bytes[at] ?? 0;
     if (byte === QUOTE) inText = !inText;
     else if (inText) at += byte === BACKSLASH ? 1 : 0;
-    else if (byte === COMMA || byte === OPEN_BRACE || byte === OPEN_BRACKET) values += 1;
-    if (values > MAX_VALUES) return true;
+    else sum += weights[byte] ?? 0;
+    if (sum > max) return true;
   }
   return false;
 }

@@ -63,11 +63,11 @@ export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 /**
  * `unsent`: stopped, or out of time, before there was a connection. `refused`: no connection could be made, or the
  * other side speaks another protocol. `unsigned`: no signature or token could be made. In these three the provider
- * never took the request. `timeout` and `broken`: it may have, and is silent or has closed the connection. Where a
+ * never took the request. `no room`: the gateway has no room for the reply. `timeout` and `broken`: it may have, and is silent or has closed the connection. Where a
  * platform does not tell whether it connected (fetch on Workers), a failed call is `broken`, unless it was stopped
  * before it began.
  */
-export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned';
+export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned' | 'no room';
 
 export class UpstreamBroke extends Error {
   override readonly name = 'UpstreamBroke';

@@ -3,7 +3,6 @@ import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 import type { ReplyEnd } from '../request/request-log.ts';
-import type { StreamExchange } from '../upstream/upstream.ts';
 import type { FailedPiece, Piece } from '../wire/codec.ts';
 import { countLate, type RunningStream } from './running-stream.ts';
 
@@ -18,7 +17,7 @@ export async function pass(running: RunningStream, clock: Clock): Promise<Readon
       keepRoom(running, running.unread);
       await roomIn(running);
       // An end of the stream leaves its bytes untaken.
-      if (running.end === undefined) running.share.give();
+      if (running.end === undefined) running.keepUntaken(0);
     }
     passed = await passNext(running, clock);
   }
@@ -30,7 +29,7 @@ export async function pass(running: RunningStream, clock: Clock): Promise<Readon
  * whole request.
  */
 async function passNext(running: RunningStream, clock: Clock): Promise<StreamProgress> {
-  const pieces = running.end === undefined ? await next(running.exchange) : undefined;
+  const pieces = running.end === undefined ? await next(running) : undefined;
   if (pieces !== undefined) return passOn(running, pieces, clock);
   // An end without `[DONE]` is a whole reply only when its content had ended.
   running.end ??= running.meter.finished ? 'complete' : 'broken';
@@ -60,8 +59,8 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
  * which there is none is cut off, and counts as one that has left.
  */
 export function keepRoom(running: RunningStream, bytes: number): void {
-  const { client, share } = running;
-  if (bytes <= LONG_TEXT || share.take(bytes)) return;
+  const { client } = running;
+  if (bytes <= LONG_TEXT || running.keepUntaken(bytes)) return;
   running.end ??= 'left';
   client.destroy();
 }
@@ -76,16 +75,21 @@ function roomIn(running: RunningStream): Promise<void> {
   });
 }
 
-/** The next pieces; undefined where the upstream has ended or broken off. Throws an error of our own. */
-async function next({ reader, rest }: StreamExchange): Promise<ReadonlyArray<Piece> | undefined> {
+/**
+ * The next pieces; undefined where the upstream has ended or broken off, or sends an event for which there is no room:
+ * its client counts as one that has left. Throws an error of our own.
+ */
+async function next(running: RunningStream): Promise<ReadonlyArray<Piece> | undefined> {
+  const { reader, rest } = running.exchange;
   try {
     const chunk = await rest.next();
     if (!chunk.done) return reader.push(chunk.value);
     const left = reader.end();
     return left.length === 0 ? undefined : left;
   } catch (error) {
-    if (error instanceof UpstreamBroke) return undefined;
-    throw error;
+    if (!(error instanceof UpstreamBroke)) throw error;
+    if (error.how === 'no room') running.end ??= 'left';
+    return undefined;
   }
 }
 

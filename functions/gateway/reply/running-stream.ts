@@ -20,6 +20,8 @@ export interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
   readonly share: Share;
+  /** Takes room for so many bytes that the client has not taken. */
+  readonly keepUntaken: (bytes: number) => boolean;
   readonly meter: Meter;
   /** Why the stream ends, once that is known. */
   end: ReplyEnd | undefined;
@@ -47,6 +49,7 @@ export function createOpen(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>
       exchange,
       client,
       share,
+      keepUntaken: share.part(),
       meter,
       end: undefined,
       failure: undefined,

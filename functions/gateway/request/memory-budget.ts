@@ -182,6 +182,20 @@ export class Share {
     for (const use of this.#uses) use.kept -= given;
   }
 
+  /**
+   * A part of it that grows and shrinks: takes room for so many bytes, in place of the last number. False: there is
+   * none, and the last number stays.
+   */
+  part(): (bytes: number) => boolean {
+    let kept = 0;
+    return (bytes) => {
+      if (bytes > kept && !this.take(bytes - kept)) return false;
+      if (bytes < kept) this.give(kept - bytes);
+      kept = bytes;
+      return true;
+    };
+  }
+
   leave(): void {
     this.give();
     if (this.#state.shares.delete(this)) for (const use of this.#uses) use.requests -= 1;

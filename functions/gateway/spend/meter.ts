@@ -7,6 +7,7 @@ import type { Settlement } from '#core/ports/ledger.ts';
 import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from '../wire/codec.ts';
 import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
+import { MAX_PARTS } from '../wire/streams/parts.ts';
 import type { Option, ReservedGrant } from './reserve.ts';
 
 /** The entry that was called. */
@@ -108,7 +109,8 @@ export class Meter {
     this.#end.note(piece);
     for (const { index, finished } of piece.choices) {
       const known = this.#choices.get(index);
-      if (known === undefined || finished) this.#choices.set(index, finished);
+      const isNew = known === undefined && this.#choices.size < MAX_PARTS;
+      if (isNew || (known === false && finished)) this.#choices.set(index, finished);
     }
   }
 

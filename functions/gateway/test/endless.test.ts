@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
+import { toUtf8 } from '#core/json/bytes.ts';
 import { entry, snapshotOf } from '../../../test/gateway/instance.ts';
-import { stage } from '../../../test/gateway/stage.ts';
+import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
 import { MESSAGES, SSE } from '../../../test/gateway/upstream.ts';
+import { createReader } from '../wire/chat/anthropic-stream.ts';
+import { MAX_PARTS } from '../wire/streams/parts.ts';
+import { ASK, open } from './messages.fixture.ts';
 
 const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
 
@@ -55,4 +59,60 @@ test('an attempt that ends in an error lets its upstream go: a stream whose firs
   const response = chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5, stream: true });
   expect((await response).status).toBe(502);
   expect(fake.requests.map(({ signal }) => signal.aborted)).toEqual([true]);
+});
+
+test('events of streams that have not ended take room of their key: one that finds none ends its stream', async () => {
+  let go = () => {};
+  const wait = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  async function* torn(): AsyncGenerator<Uint8Array> {
+    yield toUtf8('data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\ndata: ');
+    for (let piece = 0; piece < 3; piece += 1) yield new Uint8Array(1024 * 1024).fill(0x78);
+    await wait;
+  }
+  const snapshot = snapshotOf([entry('gpt')], { retries: 0 });
+  // Room for 10 MiB of one key. An event counts twice until it is whole.
+  const memory = { limit: 64 * 1024 * 1024, own: 0 };
+  const { chat, counted } = stage({ snapshot, script: () => ({ headers: SSE, body: torn() }), deps: { memory } });
+  const ask = async () => (await chat({ model: 'gpt', messages: MESSAGES, stream: true })).text();
+  const streams = [ask(), ask()];
+  await expect(Promise.race(streams)).rejects.toThrow();
+  go();
+  await Promise.allSettled(streams);
+  // Our own lack of room is no fault of the entry.
+  expect(counted.some(([name]) => name === 'gateway_operator_cooldowns_total')).toBe(false);
+});
+
+const COSTLY = `{"x":[${Array.from({ length: 300_000 }, (_, at) => `{"k${at}":1}`).join()}],"usage":{"prompt_tokens":1,"completion_tokens":1}}`;
+
+test.each([
+  ['plain', false, {}, COSTLY],
+  ['streamed', true, SSE, `data: ${COSTLY}\n\n`],
+])(
+  'a %s reply of more values than the gateway can read without blocking others is charged and not read',
+  async (_, stream, headers, body) => {
+    const { chat, ledger } = stage({ script: () => ({ headers, body: [body] }) });
+    const response = await chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5, stream });
+    expect([response.status, ledger.settled]).toMatchObject([502, [{ estimated: true }]]);
+  },
+);
+
+const chunks = (toChunk: (at: number) => object) =>
+  Array.from({ length: 2 * MAX_PARTS }, (_, at) => `data: ${JSON.stringify(toChunk(at))}\n\n`).join('');
+
+test('a stream may not number its parts without end', async () => {
+  const events = chunks((at) => ({ type: 'content_block_start', index: at, content_block: { type: 'tool_use' } }));
+  const reader = createReader({ created: 0, redact: (words) => words });
+  expect(() => reader.push(toUtf8(events))).toThrow('more than 4096 parts');
+});
+
+test('an event that its provider cuts is charged, and what the gateway sends next is an event of its own', async () => {
+  const start = { type: 'message_start', message: { id: 'm', role: 'assistant', usage: { input_tokens: 7 } } };
+  const torn = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"text":"wort';
+  const body = [`event: message_start\ndata: ${JSON.stringify(start)}\n\n${torn}`];
+  const { ask, ledger } = open({ script: () => ({ headers: SSE, body }) });
+  const text = await textOf(await ask({ ...ASK, stream: true }));
+  expect(text).toContain(`${torn}\n\nevent: error\n`);
+  expect(ledger.settled.map(({ tokens }) => tokens.output > 10)).toEqual([true]);
 });

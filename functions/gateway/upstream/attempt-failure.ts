@@ -80,6 +80,7 @@ export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0):
   const { how } = error;
   if (how === 'unsent' || (how === 'unsigned' && signal.aborted)) return UNSENT;
   if (how === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
+  if (how === 'no room') return unreadable('overloaded', outputBytes);
   if (signal.aborted || how === 'timeout') return { ...TIMED_OUT, outputBytes };
   const upstreamCode = systemCodeOf(error);
   return how === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN, outputBytes, upstreamCode };

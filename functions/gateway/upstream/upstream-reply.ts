@@ -2,7 +2,7 @@
 
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { Pieces } from '#core/json/bytes.ts';
-import { LONG_TEXT } from '#core/json/json-limits.ts';
+import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -46,7 +46,7 @@ interface Origin {
   /** Ends the call. */
   readonly signal: AbortSignal;
   readonly marks?: Pick<ReplyMarks, 'by' | 'markId'>;
-  /** Room for a plain reply. */
+  /** Room for a plain reply, and for the event of a stream that has not ended. */
   readonly share: Share;
 }
 
@@ -84,6 +84,7 @@ async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult
   const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
   if (refused !== undefined) return err(unreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
   if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
+  if (isTooCostly(bytes)) return err(unreadable('upstream_error', length));
   try {
     const reply = codec.readReply(bytes, madeBy(origin));
     if (reply !== undefined) return ok({ type: 'plain', reply });
@@ -97,9 +98,9 @@ async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult
 
 async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): OpenResult {
   const { endpoint, clock } = origin;
-  const reader = format.createReader(madeBy(origin));
+  const reader = format.createReader({ ...madeBy(origin), keepPending: origin.share.part() });
   const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
-  const rest = (isFramed ? toSse(response.body) : response.body)[Symbol.asyncIterator]();
+  const rest = (isFramed ? toSse(response.body, origin.share.part()) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
   const opening: StreamOpening = { first: [], bytes: 0, hasBegun: false };
   const { first } = opening;

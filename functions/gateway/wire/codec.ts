@@ -8,6 +8,7 @@ import type { Usage } from '#core/money/usage.ts';
 import type { Tokens } from '#core/ports/ledger-rows.ts';
 import type { Signing, UpstreamRequest } from '#core/ports/serving.ts';
 import type { ModelRequest } from './request.ts';
+import type { KeepPending } from './streams/sse.ts';
 
 /** Byte for byte where the provider speaks the client's API; by translation elsewhere. */
 export interface Codec {
@@ -108,6 +109,8 @@ export interface ReplyMarks {
   readonly markId?: ((id: string) => string) | undefined;
   /** Takes our credentials out of a provider's words. */
   readonly redact: (words: string) => string;
+  /** Room for an event that has not ended. */
+  readonly keepPending?: KeepPending;
 }
 
 export interface Reply {

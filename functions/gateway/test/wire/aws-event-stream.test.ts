@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { chunkFrame, exceptionFrame, frame } from '../../../../test/gateway/aws-event-stream.ts';
+import { UpstreamBroke } from '#core/ports/serving.ts';
+import { chunkFrame, exceptionFrame, frame, frameOf } from '../../../../test/gateway/aws-event-stream.ts';
 import { runs } from '../../../../test/support/runs.ts';
 import { toSse } from '../../wire/streams/aws-event-stream.ts';
 import { dataOf, SseSplitter } from '../../wire/streams/sse.ts';
@@ -68,4 +69,15 @@ test.each([
 test('headers of all types are stepped over', async () => {
   const text = await textOf(frame({ ':error-code': 'x', ':error-message': 'why' }, ''));
   expect(text).toContain('"message":"why"');
+});
+
+test('a frame whose bytes are no base64 is broken, and no error of our own', async () => {
+  await expect(textOf(frame({ ':event-type': 'chunk' }, '{"bytes":"%%%%"}'))).rejects.toThrow(UpstreamBroke);
+});
+
+test('a frame whose headers end too early is broken, and no error of our own', async () => {
+  const whole = frame({ ':event-type': 'chunk' }, '{}');
+  const headers = Buffer.from(whole.subarray(12, 12 + 10));
+  // The header of `frame` without its last bytes, in a frame with right checksums.
+  await expect(textOf(frameOf(headers, '{}'))).rejects.toThrow(UpstreamBroke);
 });

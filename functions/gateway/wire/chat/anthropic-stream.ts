@@ -9,6 +9,7 @@ import {
   toUsage,
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
+import { setPart } from '../streams/parts.ts';
 import { jsonOf, SseSplitter, toComment, toEvent } from '../streams/sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
@@ -19,8 +20,8 @@ interface Call {
   hasArguments: boolean;
 }
 
-export function createReader({ created }: ReplyMarks): StreamReader {
-  const splitter = new SseSplitter();
+export function createReader({ created, keepPending }: ReplyMarks): StreamReader {
+  const splitter = new SseSplitter(keepPending);
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
   let head = headOf(frame);
@@ -69,7 +70,7 @@ export function createReader({ created }: ReplyMarks): StreamReader {
     if (member(block, 'type') === 'text') return speak('content', textOf(member(block, 'text')));
     if (member(block, 'type') !== 'tool_use') return [];
     const call: Call = { index: calls.size, hasArguments: false };
-    calls.set(index, call);
+    setPart(calls, index, call);
     const name = textOf(member(block, 'name')) ?? '';
     const begun = { index: call.index, id: member(block, 'id'), type: 'function', function: { name, arguments: '' } };
     return [chunk({ tool_calls: [begun] }, { text: name })];

@@ -1,8 +1,9 @@
 // Streams of OpenAI's dialect: events that only continue an answer pass unread, all others are parsed one by one.
 
-import { listOf, member, parseJson } from '#core/json/json.ts';
+import { countIn, listOf, member, parseJson } from '#core/json/json.ts';
+import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { toUsage } from '#core/money/usage.ts';
-import { NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 import { dataOf, latin1, SseSplitter } from '../streams/sse.ts';
@@ -18,11 +19,12 @@ const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
 /** Texts one of which is in each match of the pattern: the engine finds them faster. */
 const MARKS = ['usage"', 'error"', '\\u00', DONE];
 
-export function createReader(): StreamReader {
-  const splitter = new SseSplitter();
+export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
+  const splitter = new SseSplitter(keepPending);
   return {
     push: (bytes) => {
-      const length = splitter.isBetween ? lengthUnread(latin1.decode(bytes)) : 0;
+      const isShort = bytes.length <= LONG_TEXT;
+      const length = isShort && splitter.isBetween ? lengthUnread(latin1.decode(bytes)) : 0;
       if (length === 0) return splitter.push(bytes).map(toPiece);
       const unread = length === bytes.length ? bytes : bytes.subarray(0, length);
       const piece = { ...NOTHING, bytes: unread, events: readEvents };
@@ -67,7 +69,7 @@ export function toPiece(event: Uint8Array): Piece {
     usage,
     usageOnly: usage !== undefined && Array.isArray(choices) && choices.length === 0,
     choices: listOf(choices).map((choice) => ({
-      index: Number(member(choice, 'index') ?? 0),
+      index: countIn(choice, 'index') ?? 0,
       finished: typeof member(choice, 'finish_reason') === 'string',
     })),
     frame: Array.isArray(choices) ? chunk : undefined,

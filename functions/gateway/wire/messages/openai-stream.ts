@@ -2,14 +2,15 @@
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
-import { BEGUN, FINISHED, NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { setPart } from '../streams/parts.ts';
 import { SseSplitter, toNamedEvent } from '../streams/sse.ts';
 import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts';
 
 type Event = readonly [type: string, more: object];
 
-export function createReader(): StreamReader {
-  const splitter = new SseSplitter();
+export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
+  const splitter = new SseSplitter(keepPending);
   /** Blocks of tool calls, by the provider's index of the call. */
   const calls = new Map<unknown, number>();
   let blocks = 0;
@@ -73,7 +74,7 @@ export function createReader(): StreamReader {
     if (!calls.has(key)) {
       const id = textOf(member(piece, 'id')) ?? `call_${calls.size}`;
       events.push(...start({ type: 'tool_use', id, name: textOf(member(called, 'name')) ?? '', input: {} }));
-      calls.set(key, blocks - 1);
+      setPart(calls, key, blocks - 1);
     }
     const json = textOf(member(called, 'arguments')) ?? '';
     const delta = { index: calls.get(key), delta: { type: 'input_json_delta', partial_json: json } };

@@ -1,6 +1,6 @@
 // Streamed messages: each event passes as it is, and is read for content, counts, errors and the end.
 import { member, textOf } from '#core/json/json.ts';
-import { BEGUN, FINISHED, NOTHING, type Piece, type StreamReader } from '../codec.ts';
+import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import {
   addUsage,
   anthropicError,
@@ -9,10 +9,10 @@ import {
   toUsage,
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
-import { jsonOf, SseSplitter, toNamedEvent } from '../streams/sse.ts';
+import { dataOf, jsonOf, SseSplitter, toNamedEvent } from '../streams/sse.ts';
 
-export function createReader(): StreamReader {
-  const splitter = new SseSplitter();
+export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
+  const splitter = new SseSplitter(keepPending);
   let counts: MessagesUsage = {};
   let isFinished = false;
   let hasEnded = false;
@@ -47,8 +47,8 @@ export function createReader(): StreamReader {
       case 'error':
         return { ...NOTHING, error: anthropicError(event) };
       default:
-        // Pings, and events that are new to us.
-        return { ...NOTHING, bytes };
+        // Pings, and events that are new to us. Text that is no JSON may be the beginning of one that was cut.
+        return { ...NOTHING, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 };
     }
   }
 

@@ -4,14 +4,15 @@ import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReade
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
-import { jsonOf, SseSplitter } from '../streams/sse.ts';
+import { setPart } from '../streams/parts.ts';
+import { dataOf, jsonOf, SseSplitter } from '../streams/sse.ts';
 import { mark } from './conversation-tag.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
 export function createReader(made: ReplyMarks): StreamReader {
-  const splitter = new SseSplitter();
+  const splitter = new SseSplitter(made.keepPending);
   const written: OutputBytes = new Map();
   const read = (bytes: Uint8Array) => {
     const event = jsonOf(bytes);
@@ -36,8 +37,8 @@ function readEvent(bytes: Uint8Array, event: unknown, written: OutputBytes): Rea
       return [{ ...NOTHING, frame: event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
     default:
       if (type.startsWith('response.')) return [content(bytes, event, { type, written })];
-      // Comments, and events that are new to us.
-      return [{ ...NOTHING, bytes }];
+      // Comments, and events that are new to us. Text that is no JSON may be the beginning of one that was cut.
+      return [{ ...NOTHING, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 }];
   }
 }
 
@@ -86,7 +87,7 @@ function sizeIn(event: unknown, type: string, written: OutputBytes): number {
   if (type === 'response.output_item.done') return unwritten(member(event, 'item'), index, written);
   if (!type.endsWith('.delta')) return 0;
   const size = bytesIn(textOf(member(event, 'delta')) ?? '');
-  written.set(index, (written.get(index) ?? 0) + size);
+  setPart(written, index, (written.get(index) ?? 0) + size);
   return size;
 }
 
@@ -94,6 +95,6 @@ function sizeIn(event: unknown, type: string, written: OutputBytes): number {
 function unwritten(item: unknown, index: unknown, written: OutputBytes): number {
   const known = written.get(index) ?? 0;
   const size = sizeOf({ ...Object(item), summary: undefined });
-  written.set(index, Math.max(known, size));
+  setPart(written, index, Math.max(known, size));
   return Math.max(0, size - known);
 }

@@ -1,10 +1,11 @@
 // AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
 // `@smithy/eventstream-codec` is slower (decision 35).
 import { bytesOf } from '#core/json/base64.ts';
-import { concat, fromUtf8, Pieces, toUtf8 } from '#core/json/bytes.ts';
+import { concat, fromUtf8, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
+import { isTooCostly } from '#core/json/json-limits.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
-import { toNamedEvent } from './sse.ts';
+import { type KeepPending, PendingBytes, toNamedEvent } from './sse.ts';
 
 /** Lengths of message and headers, and their checksum. */
 const PRELUDE = 12;
@@ -33,8 +34,11 @@ const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
-export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const pending = new Pieces();
+export async function* toSse(
+  body: AsyncIterable<Uint8Array>,
+  keep: KeepPending = () => true,
+): AsyncGenerator<Uint8Array> {
+  const pending = new PendingBytes(keep);
   let needed = PRELUDE;
   for await (const bytes of body) {
     pending.add(bytes);
@@ -43,7 +47,7 @@ export async function* toSse(body: AsyncIterable<Uint8Array>): AsyncGenerator<Ui
     let joined = pending.take();
     const events: Uint8Array[] = [];
     for (needed = lengthOf(joined); needed <= joined.length; needed = lengthOf(joined)) {
-      events.push(toEvent(joined.subarray(0, needed)));
+      events.push(read(joined.subarray(0, needed)));
       joined = joined.subarray(needed);
     }
     pending.add(joined);
@@ -64,6 +68,16 @@ function lengthOf(bytes: Uint8Array): number {
   return length;
 }
 
+/** Throws `UpstreamBroke` where the message is malformed: a header that ends too early, bytes that are no base64. */
+function read(message: Uint8Array): Uint8Array {
+  try {
+    return toEvent(message);
+  } catch (cause) {
+    if (cause instanceof UpstreamBroke) throw cause;
+    throw new UpstreamBroke('broken', 'an event stream of AWS has a malformed message', { cause });
+  }
+}
+
 function toEvent(message: Uint8Array): Uint8Array {
   const end = message.length - CHECKSUM;
   const view = viewOf(message);
@@ -71,7 +85,9 @@ function toEvent(message: Uint8Array): Uint8Array {
     throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
   const payload = PRELUDE + view.getUint32(4);
   const headers = headersIn(message.subarray(PRELUDE, payload));
-  const body = parseJson(fromUtf8(message.subarray(payload, end)));
+  const bytes = message.subarray(payload, end);
+  if (isTooCostly(bytes)) throw new UpstreamBroke('broken', 'an event of the upstream holds too many values');
+  const body = parseJson(fromUtf8(bytes));
   const failed = headers.get(':exception-type') ?? headers.get(':error-code');
   if (failed !== undefined) {
     const why = textOf(member(body, 'message')) ?? headers.get(':error-message') ?? failed;

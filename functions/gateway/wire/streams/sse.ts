@@ -1,6 +1,7 @@
 // Events of an event stream in their original bytes, whatever the packets (WHATWG HTML, 9.2).
 import { concat, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import { parseJson } from '#core/json/json.ts';
+import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
@@ -10,6 +11,7 @@ const MAX_EVENT = 32 * 1024 * 1024;
  * of a line end, so the match waits for the next byte, except in a stream whose lines end in carriage returns only.
  */
 const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))/g;
+const BLANK_LINE = toUtf8('\n\n');
 /** No end of an event, with what must stand before it, is longer by more than one character. */
 const MAX_TAIL = 4;
 
@@ -55,11 +57,53 @@ export function jsonOf(event: Uint8Array): unknown {
   return data === undefined ? undefined : parseJson(data);
 }
 
+/** Takes room for so many bytes of an event that has not ended, in place of the last number. False: there is none. */
+export type KeepPending = (bytes: number) => boolean;
+
+/** The bytes of an event, or of a frame, of which the rest has not arrived. Long ones take room. */
+export class PendingBytes {
+  readonly #pieces = new Pieces();
+  readonly #keep: KeepPending;
+  #kept = 0;
+
+  constructor(keep: KeepPending) {
+    this.#keep = keep;
+  }
+
+  get length(): number {
+    return this.#pieces.length;
+  }
+
+  add(bytes: Uint8Array): void {
+    this.#pieces.add(bytes);
+    const { length } = this.#pieces;
+    if (length > MAX_EVENT)
+      throw new UpstreamBroke('broken', `an event of the upstream is larger than ${MAX_EVENT} bytes`);
+    if (length > LONG_TEXT) this.#resize(2 * length);
+  }
+
+  /** All of them joined; none are left. */
+  take(): Uint8Array {
+    if (this.#kept > 0) this.#resize(0);
+    return this.#pieces.take();
+  }
+
+  /** The pieces are there beside the whole while they are joined. */
+  #resize(bytes: number): void {
+    if (!this.#keep(bytes)) throw new UpstreamBroke('no room', 'no room for an event of the upstream');
+    this.#kept = bytes;
+  }
+}
+
 /** Events keep their blank lines. A class, because one is made for each stream: methods are shared. */
 export class SseSplitter {
-  readonly #pending = new Pieces();
+  readonly #pending: PendingBytes;
   /** The last characters of what is pending: the end of an event may come in two packets. */
   #tail = '';
+
+  constructor(keep: KeepPending = () => true) {
+    this.#pending = new PendingBytes(keep);
+  }
 
   /** Whether nothing is left over, so that the next byte begins an event. */
   get isBetween(): boolean {
@@ -77,23 +121,22 @@ export class SseSplitter {
       taken = index + end.length;
       events.push(this.#take(bytes.subarray(from, taken - known)));
     }
-    this.#keep(bytes.subarray(Math.max(taken - known, 0)));
+    this.#pending.add(bytes.subarray(Math.max(taken - known, 0)));
     this.#tail = text.slice(Math.max(taken, text.length - MAX_TAIL));
     return events;
   }
 
-  /** The event that the end of the stream cut short, if any. Lenient: providers forget the last blank line. */
+  /**
+   * The event that the end of the stream cut short, if any: providers forget the last blank line. It gets one, so that
+   * what the gateway sends next is an event of its own.
+   */
   end(): ReadonlyArray<Uint8Array> {
-    return this.#pending.length === 0 ? [] : [this.#take(new Uint8Array(0))];
+    return this.#pending.length === 0 ? [] : [this.#take(BLANK_LINE)];
   }
 
   #take(rest: Uint8Array): Uint8Array {
-    return this.isBetween ? rest : concat([this.#pending.take(), rest]);
-  }
-
-  #keep(rest: Uint8Array): void {
-    this.#pending.add(rest);
-    if (this.#pending.length > MAX_EVENT)
-      throw new UpstreamBroke('broken', `an event of the upstream is larger than ${MAX_EVENT} bytes`);
+    const event = this.isBetween ? rest : concat([this.#pending.take(), rest]);
+    if (isTooCostly(event)) throw new UpstreamBroke('broken', 'an event of the upstream holds too many values');
+    return event;
   }
 }

@@ -33,7 +33,9 @@ const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
 function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
   const readable = (those: ReadonlyArray<Piece>) => those.map(tell).filter((piece) => !isBlank(piece));
   expect(readable(pieces.flatMap(one))).toEqual(readable(parsed(bytes)));
-  expect(decoder.decode(concat(pieces.map((piece) => piece.bytes)))).toBe(decoder.decode(bytes));
+  // An event that the end has cut gets its blank line.
+  const passed = decoder.decode(concat(pieces.map((piece) => piece.bytes)));
+  expect([decoder.decode(bytes), `${decoder.decode(bytes)}\n\n`]).toContain(passed);
   const unread = pieces.flatMap((piece) => piece.events?.(piece.bytes) ?? []);
   for (const { usage, done, error, usageOnly, prompt } of unread) {
     expect({ usage, done, error, usageOnly, prompt }).toEqual({
