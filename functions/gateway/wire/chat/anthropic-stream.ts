@@ -9,8 +9,9 @@ import {
   toUsage,
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
+import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
-import { jsonOf, SseSplitter, toComment, toEvent } from '../streams/sse.ts';
+import { jsonOf, toComment, toEvent } from '../streams/sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
 /** A tool call that is being streamed. */
@@ -21,7 +22,6 @@ interface Call {
 }
 
 export function createReader({ created, keepPending }: ReplyMarks): StreamReader {
-  const splitter = new SseSplitter(keepPending);
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
   let head = headOf(frame);
@@ -29,11 +29,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
   let finished = false;
   let ended = false;
 
-  return {
-    push: (bytes) => splitter.push(bytes).flatMap(read),
-    // A message whose answer has ended is whole, also when its last event did not come.
-    end: () => [...splitter.end().flatMap(read), ...(finished ? conclude() : [])],
-  };
+  return createEventReader(keepPending, read, () => (finished ? conclude() : []));
 
   function read(bytes: Uint8Array): ReadonlyArray<Piece> {
     const event = jsonOf(bytes);

@@ -5,12 +5,13 @@ import { isMap } from '#crds/validation/json-shapes.ts';
 import type { Api } from '../api.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
 import { hasSound } from '../prompt/higher-rates.ts';
-import { type Measure, measure } from '../prompt/prompt.ts';
+import type { Measure } from '../prompt/prompt.ts';
 import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, openai } from './openai.ts';
+import { measure } from './parts.ts';
 
 export const chat: Api = {
   name: 'chat',

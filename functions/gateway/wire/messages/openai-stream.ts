@@ -3,14 +3,14 @@ import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
 import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
-import { SseSplitter, toNamedEvent } from '../streams/sse.ts';
+import { toNamedEvent } from '../streams/sse.ts';
 import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts';
 
 type Event = readonly [type: string, more: object];
 
 export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
-  const splitter = new SseSplitter(keepPending);
   /** Blocks of tool calls, by the provider's index of the call. */
   const calls = new Map<unknown, number>();
   let blocks = 0;
@@ -21,11 +21,7 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
   let usage: Usage | undefined;
   let output = 0;
 
-  return {
-    push: (bytes) => splitter.push(bytes).flatMap(read),
-    // A completion whose answer has ended is whole, also when its last event did not come.
-    end: () => [...splitter.end().flatMap(read), ...(finishReason === undefined ? [] : conclude())],
-  };
+  return createEventReader(keepPending, read, () => (finishReason === undefined ? [] : conclude()));
 
   function read(bytes: Uint8Array): ReadonlyArray<Piece> {
     const piece = toPiece(bytes);

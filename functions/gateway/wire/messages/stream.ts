@@ -9,23 +9,17 @@ import {
   toUsage,
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
-import { dataOf, jsonOf, SseSplitter, toNamedEvent } from '../streams/sse.ts';
+import { createEventReader } from '../streams/event-reader.ts';
+import { dataOf, jsonOf, toNamedEvent } from '../streams/sse.ts';
+
+const STOP: Piece = { ...NOTHING, bytes: toNamedEvent('message_stop', {}), done: true };
 
 export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
-  const splitter = new SseSplitter(keepPending);
   let counts: MessagesUsage = {};
   let isFinished = false;
   let hasEnded = false;
 
-  return {
-    push: (bytes) => splitter.push(bytes).map(read),
-    end: () => {
-      const pieces = splitter.end().map(read);
-      // A message whose answer has ended is whole; without its last event some clients ask for it again and again.
-      if (!isFinished || hasEnded) return pieces;
-      return [...pieces, { ...NOTHING, bytes: toNamedEvent('message_stop', {}), done: true }];
-    },
-  };
+  return createEventReader(keepPending, read, () => (isFinished && !hasEnded ? [STOP] : []));
 
   function read(bytes: Uint8Array): Piece {
     const event = jsonOf(bytes);

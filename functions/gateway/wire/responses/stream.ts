@@ -4,22 +4,21 @@ import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReade
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
+import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
-import { dataOf, jsonOf, SseSplitter } from '../streams/sse.ts';
+import { dataOf, jsonOf } from '../streams/sse.ts';
 import { mark } from './conversation-tag.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
 export function createReader(made: ReplyMarks): StreamReader {
-  const splitter = new SseSplitter(made.keepPending);
   const written: OutputBytes = new Map();
-  const read = (bytes: Uint8Array) => {
+  return createEventReader(made.keepPending, (bytes) => {
     const event = jsonOf(bytes);
     const shown = mark(withoutSecretsIn(bytes, member(event, 'response'), made.redact), event, made);
     return readEvent(shown, shown === bytes ? event : jsonOf(shown), written);
-  };
-  return { push: (bytes) => splitter.push(bytes).flatMap(read), end: () => splitter.end().flatMap(read) };
+  });
 }
 
 /** Bytes of output that events have shown, by item. */

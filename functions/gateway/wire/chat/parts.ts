@@ -1,0 +1,58 @@
+// Parts of chat messages: their size, without a tokenizer.
+import { isObject, listOf, member, textOf } from '#core/json/json.ts';
+import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
+import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
+import { refersToFile } from '../prompt/stored-state.ts';
+
+const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
+/** Members in which parts of these types keep their media. Parts of other types count whole, and as a file on top. */
+const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
+/** Data URLs of other types are text, or may be. */
+const MAY_BE_TEXT = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
+const TEXT_FILE = /^\s*data:text\//i;
+
+export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
+  const lists = messages.map((message) => member(message, 'content'));
+  const measured = measureParts(bodyBytes, { lists, tools: listOf(tools).slice(0, 1) }, toPart);
+  // A spoken answer is an id of a few bytes in the request, and costs the same as before.
+  const spoken = messages.filter((message) => isObject(member(message, 'audio'))).length;
+  if (spoken === 0) return measured;
+  let { media } = measured;
+  for (let answer = 0; answer < spoken; answer += 1) media = addMedium(media, fileIn());
+  return { ...measured, media, hasStoredSpeech: true };
+}
+
+const TEXT: Part = {};
+
+function toPart(part: unknown): Part {
+  if (!isObject(part)) return TEXT;
+  // The content of a part (the result of a tool, say) is a list of parts.
+  const inner = [member(part, 'content')];
+  const type = mediaOf(part);
+  if (type === undefined) return { inner };
+  const holder = MEDIA_PARTS.has(type) ? member(part, type) : undefined;
+  const isStoredFile = refersToFile(part) || refersToFile(holder);
+  const encoded = encodedIn(holder);
+  const bytes = encoded.reduce((sum, text) => sum + (MAY_BE_TEXT.test(text) ? 0 : text.length), 0);
+  if (type === 'image_url' && encoded.every(isPicture)) return { medium: PICTURE.openai, bytes, inner, isStoredFile };
+  const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
+  const medium = isText ? undefined : fileIn(encoded);
+  return { medium, bytes, inner, isStoredFile };
+}
+
+/** The kind of a part that is no text. A part without a type has the kind of its content: some providers read it so. */
+function mediaOf(part: object): string | undefined {
+  const type = member(part, 'type');
+  if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
+  const carried = Object.keys(part).filter((name) => name !== 'type' && !TEXT_PARTS.has(name));
+  return carried.find((name) => MEDIA_PARTS.has(name)) ?? carried[0];
+}
+
+/**
+ * `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data": "…"}}`, `{"file": {"file_data":
+ * "…"}}`.
+ */
+function encodedIn(media: unknown): ReadonlyArray<string> {
+  if (typeof media === 'string') return [media];
+  return ['url', 'data', 'file_data', 'file_url'].flatMap((name) => textOf(member(media, name)) ?? []);
+}

@@ -1,0 +1,21 @@
+// Readers of streams that read each event.
+import type { Piece, StreamReader } from '../codec.ts';
+import { type KeepPending, SseSplitter } from './sse.ts';
+
+const NO_PIECES: ReadonlyArray<Piece> = [];
+
+/**
+ * Reads whole events, whatever the packets. `last`: what is missing at the end of a reply whose answer has ended, also
+ * when its last event did not come: without that event some clients ask for the reply again and again.
+ */
+export function createEventReader(
+  keepPending: KeepPending | undefined,
+  read: (event: Uint8Array) => Piece | ReadonlyArray<Piece>,
+  last = () => NO_PIECES,
+): StreamReader {
+  const splitter = new SseSplitter(keepPending);
+  return {
+    push: (bytes) => splitter.push(bytes).flatMap(read),
+    end: () => [...splitter.end().flatMap(read), ...last()],
+  };
+}
