@@ -79,9 +79,17 @@ export function publishedOf({ values }: Values, keyID: string | undefined, time:
 export const isOverlapping = ({ values }: Values, wanted: string, time: Millis): boolean =>
   values.some(({ hash, notAfter }) => hash === wanted && notAfter !== undefined && notAfter > time);
 
-/** Values whose end is over: they no longer work, and need not be kept. */
-export const endedOf = ({ values }: Values, time: Millis): ReadonlyArray<string> =>
-  values.flatMap(({ hash, notAfter }) => (notAfter !== undefined && notAfter <= time ? [hash] : []));
+/** Values of a key that work until an end that was set: each rotation adds one, and its owner decides how many there are. */
+const MAX_OVERLAPPING = 16;
+
+/** Values whose end is over, and the oldest of too many that overlap: they need not be kept. */
+export function endedOf({ values }: Values, time: Millis): ReadonlyArray<string> {
+  const { true: ended = [], false: overlapping = [] } = Object.groupBy(
+    values.filter(({ notAfter }) => notAfter !== undefined),
+    ({ notAfter = time }) => `${notAfter <= time}` as const,
+  );
+  return [...ended, ...overlapping.slice(0, -MAX_OVERLAPPING)].map(({ hash }) => hash);
+}
 
 /** Until when the last of those that were replaced works. */
 export function worksUntil({ values }: Values, time: Millis): Millis | undefined {

@@ -108,7 +108,7 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const { time } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
   const one: Case = { view, key, claim, live, time, shape, put };
-  const ended = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over');
+  const ended = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over, or too many overlap');
   const { steps, ...plan } = isNew ? planAbsent(one) : planPresent(one, present(secret));
   return { ...plan, steps: [...ended, ...steps] };
 }

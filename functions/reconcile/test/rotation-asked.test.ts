@@ -1,7 +1,7 @@
 // Is a rotation that an annotation asks for done once, whatever happens meanwhile?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createRotation, HOUR, MINUTE, ROTATE } from '../../../test/reconcile/rotation.ts';
@@ -44,6 +44,20 @@ describe('the annotation that asks for a rotation', () => {
     await pass(0);
     await pass(5 * MINUTE);
     expect(await harness.works(second)).toBe(false);
+  });
+
+  test('leaves at most 16 previous values at work, however often it is changed and long they overlap', async () => {
+    const first = await working({ rotation: { every: '36500d', overlap: '36000d' } });
+    for (let turn = 0; turn < 20; turn += 1) {
+      await ask(`${turn}`);
+      await pass(MINUTE);
+    }
+    await pass(MINUTE);
+    expect(await harness.works(first)).toBe(false);
+    expect(await harness.works(await published())).toBe(true);
+    const { uid = '' } = (await harness.get(gatewayInstances, 'main'))?.metadata ?? {};
+    const [claim] = await harness.database().claims(uid);
+    expect(claim?.values).toHaveLength(17);
   });
 
   test('is not acted on when the key is new, when it was taken away and put back, or when a mint came since', async () => {
