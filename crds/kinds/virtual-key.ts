@@ -133,8 +133,8 @@ export const VirtualKeySpec = withRule(
       ),
     userRef: LocalRef.optional().describe('The User whose budget the key spends too.'),
     teamRef: LocalRef.optional().describe('The Team whose budget the key spends too.'),
-    tags: inAll(8192, setOf(FreeText, 64)).optional().describe('Words for reports of spend.'),
-    metadata: inAll(8192, mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' }))
+    tags: inAll(2048, setOf(FreeText, 64)).optional().describe('Words for reports of spend.'),
+    metadata: inAll(2048, mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' }))
       .optional()
       .describe('Free entries for reports and logs; never secret.'),
     budgetWindow: choice('Rolling', 'Calendar').describe(

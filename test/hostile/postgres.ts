@@ -233,6 +233,7 @@ const CLAIM_COLUMNS = columns(
     ['policy', JSONB],
     ['anchor', FLOAT8],
     ['values', JSON_TYPE],
+    ['bytes', FLOAT8],
   ] as const),
 );
 let made = 0;
@@ -240,7 +241,7 @@ const claim = (policy: string, values: string) => {
   made += 1;
   const id = String(made).padStart(12, '0');
   const scope = `00000000-0000-7000-8000-${id}`;
-  return row(scope, 'key', `alias ${id}`, `uid ${id}`, 'default', `name-${id}`, policy, '1790000000000', values);
+  return row(scope, 'key', `alias ${id}`, `uid ${id}`, 'default', `name-${id}`, policy, '1790000000000', values, '1');
 };
 const claims = (count: number, policy: string, values = '[]') =>
   Buffer.concat([

@@ -14,8 +14,8 @@ const mapTo = (text: string, count: number) =>
 /** Lists and maps with as many characters as they may have in all. */
 const LARGEST: Readonly<Record<string, ReadonlyArray<string> | Readonly<Record<string, string>>>> = {
   'spec.models': texts(128, 256),
-  'spec.tags': texts(32, 256),
-  'spec.metadata': mapTo('🙂'.repeat(1020), 8),
+  'spec.tags': texts(8, 256),
+  'spec.metadata': mapTo('🙂'.repeat(1020), 2),
   'spec.secretTemplate.annotations': mapTo('🙂'.repeat(2044), 8),
   'spec.secretTemplate.data': mapTo('🙂'.repeat(2044), 8),
 };

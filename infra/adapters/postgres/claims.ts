@@ -13,29 +13,33 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
     held.bytes += bytes;
     session.share?.take(held, held.bytes);
   };
+  /** All rows of `text`, in pages of bounded size. */
+  const readPages = async (text: string, values: ReadonlyArray<unknown>): Promise<Claim[]> => {
+    const statement = { text, readJson: createSharing(), kept: keep };
+    const claims: Claim[] = [];
+    let [kind, alias, limit] = ['', '', FIRST_PAGE];
+    for (let page = 0; page < MAX_PAGES; page += 1) {
+      const rows = await session.query<ClaimRow>(LIMIT, statement, [...values, kind, alias, limit]);
+      for (const row of checkRows(ClaimSchema, rows)) claims.push(toClaim(row));
+      const last = rows.at(-1);
+      if (last === undefined || (rows.length < limit && last.bytes < PAGE_BYTES)) return claims;
+      [kind, alias] = [last.kind, last.alias];
+      // More than there will be room for, if the next rows are as large as these: what is cut off costs the server.
+      limit = Math.min(MAX_PAGE, 2 * rows.length);
+    }
+    throw new DatabaseUnreachable(`its database has more than ${MAX_PAGES} pages of claims of one instance`);
+  };
   return {
     claims: async (instanceUid) => {
       // The claims that were read before are replaced.
       held.bytes = 0;
-      const statement = { text: PAGE, readJson: createSharing(), kept: keep };
-      const claims: Claim[] = [];
-      let [kind, alias] = ['', ''];
-      for (let page = 0; page < MAX_PAGES; page += 1) {
-        const rows = await session.query<ClaimRow>(LIMIT, statement, [instanceUid, kind, alias]);
-        for (const row of checkRows(ClaimSchema, rows)) claims.push(toClaim(row));
-        const last = rows.at(-1);
-        if (last === undefined || rows.length < PAGE_SIZE)
-          return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
-        [kind, alias] = [last.kind, last.alias];
-      }
-      throw new DatabaseUnreachable(`its database has more than ${MAX_PAGES * PAGE_SIZE} claims of one instance`);
+      const claims = await readPages(pageOf('', ['$2', '$3', '$4']), [instanceUid]);
+      return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
     },
-    claimsOf: async (instanceUid, aliases) => {
-      const text = `${SELECT} join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)
-        where c.instance_uid = $1 and c.retired_at is null`;
+    claimsOf: (instanceUid, aliases) => {
       const columns = [aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)];
-      const rows = await session.query<ClaimRow>(LIMIT, { text, kept: keep }, [instanceUid, ...columns]);
-      return checkRows(ClaimSchema, rows).map(toClaim);
+      const wanted = 'join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)';
+      return readPages(pageOf(wanted, ['$4', '$5', '$6']), [instanceUid, ...columns]);
     },
     retireValues: async (scopeId, hashes, overlap) => {
       const later = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
@@ -69,27 +73,38 @@ interface ClaimRow extends Omit<Claim, 'holder' | 'policy'> {
   readonly namespace: string;
   readonly name: string;
   readonly policy: NonNullable<Claim['policy']> | null;
+  /** Bytes of the page until the end of this row. */
+  readonly bytes: number;
 }
 
-/** Values come as JSON, so that instants are numbers, and what is absent is absent. */
-const SELECT = `
-select c.scope_id as "scopeId", c.kind, c.alias, c.holder_uid as uid, c.holder_namespace as namespace, c.holder_name as name, c.policy,
-  ${millis('c.created_at')} as anchor,
-  coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
-      'notAfter', ${millis('v.not_after')}, 'asked', v.asked)) order by v.created_at, v.hash)
-    from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
-from gateway_operator.claim c`;
+/**
+ * Rows of the first page, and of any; and the bytes after which a page ends. Whoever may write a VirtualKey decides how
+ * large its policy is, and one row more must be within what a statement may answer (reply-meter.ts).
+ */
+const [FIRST_PAGE, MAX_PAGE, PAGE_BYTES] = [1000, 10_000, 6 * 1024 * 1024];
+const MAX_PAGES = 500;
 
 /**
- * Claims in one statement: their policies may take 6 KiB each before a page is more than a statement may answer
- * (reply-meter.ts).
+ * A page of claims of the instance $1, which `wanted` joins. Values come as JSON, so that instants are numbers, and what
+ * is absent is absent.
  */
-const PAGE_SIZE = 10_000;
-const MAX_PAGES = 50;
+const pageOf = (wanted: string, [kind, alias, limit]: readonly [string, string, string]): string => `
+with page as (
+  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, c.created_at,
+    coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
+        'notAfter', ${millis('v.not_after')}, 'asked', v.asked)) order by v.created_at, v.hash)
+      from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
+  from gateway_operator.claim c ${wanted}
+  where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > (${kind}, ${alias})
+  order by c.kind, c.alias limit ${limit}),
+sized as (
+  select *, coalesce(octet_length(policy::text), 0) + octet_length(values::text) as size from page),
+summed as (
+  select *, sum(size) over (order by kind, alias) as bytes from sized)
+select scope_id as "scopeId", kind, alias, holder_uid as uid, holder_namespace as namespace, holder_name as name, policy,
+  ${millis('created_at')} as anchor, values, bytes::float8 as bytes
+from summed where bytes - size < ${PAGE_BYTES} order by kind, alias`;
 
-const PAGE = `${SELECT} where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > ($2, $3)
-  order by c.kind, c.alias limit ${PAGE_SIZE}`;
-
-function toClaim({ uid, namespace, name, policy, ...claim }: ClaimRow): Claim {
+function toClaim({ uid, namespace, name, policy, bytes: _, ...claim }: ClaimRow): Claim {
   return { ...claim, holder: { uid, namespace, name }, ...(policy === null ? {} : { policy }) };
 }

@@ -24,6 +24,7 @@ export const ClaimRow = z.object({
   namespace: z.string(),
   name: z.string(),
   anchor: Instant,
+  bytes: z.number(),
   values: z.array(
     z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), asked: z.string().optional() }),
   ),

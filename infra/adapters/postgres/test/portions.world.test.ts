@@ -43,3 +43,15 @@ test('two that close the same instance concurrently both succeed', async () => {
   await Promise.all([database.closeInstance('i'), database.closeInstance('i')]);
   expect(await live()).toBe(0);
 });
+
+test('claims whose policies are large are read all, whatever they weigh together', async () => {
+  await run('delete from gateway_operator.claim');
+  await run(`insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy)
+    select 'i', 'key', n::text, n::text, 'n', n::text, json_build_object(
+      'scopeId', n::text, 'kind', 'key', 'name', 'x', 'tags', array[repeat('x', case when n > 800 then 60000 else 10 end)])
+    from generate_series(1, 1300) n`);
+  expect(await database.claims('i')).toHaveLength(1300);
+  const aliases = Array.from({ length: 1300 }, (_, index) => ({ kind: 'key' as const, alias: `${index + 1}` }));
+  const found = await database.claimsOf('i', aliases);
+  expect(new Set(found.map(({ alias }) => alias)).size).toBe(1300);
+});
