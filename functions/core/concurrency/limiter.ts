@@ -9,6 +9,6 @@ export const createLimiter = (max: number): Limiter => pLimit(max);
 /** Maps in order with at most `width` calls running. Rejects with the first rejection; the other calls continue. */
 export const mapConcurrent = <T, R>(
   items: Iterable<T>,
-  visit: (item: T) => Promise<R>,
+  call: (item: T) => Promise<R>,
   width = 32,
-): Promise<ReadonlyArray<R>> => pLimit(width).map(items, visit);
+): Promise<ReadonlyArray<R>> => pLimit(width).map(items, call);

@@ -31,7 +31,7 @@ process.on('exit', lines.flush);
 
 export const print = (line: string): void => lines.add(`${line}\n`);
 
-function processLog(name: string, level: LogLevel): Log {
+export function processLog(name: string, level: LogLevel): Log {
   return createLog({ write: lines.add, fields: { function: name }, level });
 }
 
