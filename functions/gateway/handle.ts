@@ -4,7 +4,6 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Grant } from './caller/access.ts';
 import { createBudgetLeft, type RequestFailure } from './caller/budget-left.ts';
 import type { GatewayDeps } from './deps.ts';
-import { createEstimate } from './reply/estimate.ts';
 import { createReply } from './reply/reply.ts';
 import { type RequestContext, refuse } from './reply/respond.ts';
 import { type AdmitShared, createAdmit } from './request/admit.ts';
@@ -28,8 +27,7 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   const chooseTargets = createChooseTargets(deps, cooldowns);
   const callUpstream = createCallUpstream(deps, cooldowns);
   const settle = isFree ? SETTLED : createSettle(deps);
-  const reply = createReply(deps, settle, isFree ? budgetLeft.learn : budgetLeft.look);
-  const estimate = createEstimate(api, budgetLeft.learn);
+  const { reply, estimate } = createReply(deps, settle, isFree ? budgetLeft.learn : budgetLeft.look);
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
     const share = shared.room.open();
@@ -54,10 +52,13 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
       const targets = chooseTargets(reservation, asking.log);
       const exchange = targets.ok ? await callUpstream(targets.value, attempts, asking) : targets;
       if (!exchange.ok) await settle.unanswered(attempts, asking.log);
-      const replied = exchange.ok
-        ? await reply(exchange.value, asking)
-        : await estimate(reservation, asking, exchange.failure);
-      return replied.ok ? replied : err({ failure: replied.failure, ...limitsOf(reservation) });
+      const replied = exchange.ok ? await reply(exchange.value, asking) : exchange;
+      if (replied.ok) return replied;
+      const { failure } = replied;
+      // A provider that refuses the request itself is right about that, also where its reply would be free.
+      const instead = failure.code === 'upstream_refused' ? undefined : api.estimate?.(reservation.grant.request);
+      if (instead === undefined) return err({ failure, ...limitsOf(reservation) });
+      return ok(await estimate(reservation, asking, instead));
     } catch (error) {
       await settle.afterError(attempts);
       throw error;

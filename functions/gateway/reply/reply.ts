@@ -7,13 +7,15 @@ import type { RemainingLimits, RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { settlementOfReply } from '../spend/meter.ts';
-import { limitsOf } from '../spend/reserve.ts';
+import { limitsOf, type ReservedGrant } from '../spend/reserve.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
 import { createFinish } from './finish.ts';
 import { pass } from './pass.ts';
 import { answerHeaders } from './respond.ts';
 import { createOpen } from './running-stream.ts';
+
+const ESTIMATED = { 'x-gateway-estimated': 'true' };
 
 export function createReply(
   deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>,
@@ -23,9 +25,20 @@ export function createReply(
   const open = createOpen(deps);
   const { finish, abandon } = createFinish(deps, settle);
 
+  return { reply, estimate };
+
   /** `err`: nothing has gone out, and the client gets this failure. */
-  return (exchange: Exchange, asking: ClientContext): Promise<Result<void, Failure>> =>
-    exchange.type === 'stream' ? stream(exchange, asking) : plain(exchange, asking);
+  function reply(exchange: Exchange, asking: ClientContext): Promise<Result<void, Failure>> {
+    return exchange.type === 'stream' ? stream(exchange, asking) : plain(exchange, asking);
+  }
+
+  /** Replies to a free request in the provider's place, with a count for example. */
+  async function estimate(reservation: ReservedGrant, { client, log }: ClientContext, body: object): Promise<void> {
+    log.answered(200, 'complete');
+    const known = { ...log.context, ...(await remaining(limitsOf(reservation))) };
+    client.begin(200, { ...answerHeaders({}, known, undefined), ...ESTIMATED });
+    client.end(JSON.stringify(body));
+  }
 
   async function plain(exchange: PlainExchange, { client, log }: ClientContext): Promise<Result<void, Failure>> {
     const { reservation, reply } = exchange;

@@ -8,6 +8,7 @@ import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from
 import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
 import { MAX_PARTS } from '../wire/streams/parts.ts';
+import { toShownError } from '../wire/streams/provider-error.ts';
 import type { Option, ReservedGrant } from './reserve.ts';
 
 /** The entry that was called. */
@@ -152,7 +153,7 @@ export class Meter {
   /** The event by which the provider has ended the stream, as the client may see it. */
   pass(piece: FailedPiece): Uint8Array {
     this.#readAll();
-    return this.#end.pass(piece);
+    return this.#end.pass(toShownError(piece.error), piece.frame);
   }
 
   /** The events that end the reply at its reservation. */

@@ -16,7 +16,7 @@ declare const authorize: ReturnType<typeof createAuthorize>;
 declare const reserve: ReturnType<typeof createReserve>;
 declare const chooseTargets: ReturnType<typeof createChooseTargets>;
 declare const callUpstream: ReturnType<typeof createCallUpstream>;
-declare const reply: ReturnType<typeof createReply>;
+declare const reply: ReturnType<typeof createReply>['reply'];
 
 /**
  * Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that

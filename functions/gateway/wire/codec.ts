@@ -46,8 +46,8 @@ export interface StreamEnd {
   note(piece: Piece): void;
   /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
   fail(failure: Failure): Uint8Array;
-  /** The error of this piece, by which the provider has ended the stream; nothing follows. */
-  pass(piece: FailedPiece): Uint8Array;
+  /** The error by which the provider has ended the stream, in this event; nothing follows. */
+  pass(error: ShownError, event: unknown): Uint8Array;
   /** The events that end the reply as at the client's own limit. `open`: answers that began and have not ended. */
   cut(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }
@@ -157,6 +157,12 @@ export interface Piece extends OutputSize {
   /** The parsed event, for the end of the stream; absent: the event is no part of an answer. */
   readonly frame: unknown;
   readonly error: WireError | undefined;
+}
+
+/** A provider's error as clients may see it. */
+export interface ShownError extends Pick<WireError, 'type' | 'code' | 'param'> {
+  /** The words are ours: the provider's may hold the prompt, or name its account. */
+  readonly message: string;
 }
 
 /** A piece with an error. */

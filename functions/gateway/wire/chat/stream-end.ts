@@ -1,9 +1,8 @@
 // Ends of chat completion streams that the upstream did not send: an error, or a cut at the reservation.
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { member, textOf } from '#core/json/json.ts';
-import type { FailedPiece, StreamEnd } from '../codec.ts';
+import type { ShownError, StreamEnd } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
-import { toShownError } from '../streams/provider-error.ts';
 import { toEvent } from '../streams/sse.ts';
 
 /** Names and ids are shorter. */
@@ -15,9 +14,8 @@ function fail(failure: Failure): Uint8Array {
 }
 
 /** A provider that names no type has failed like a server. */
-function pass({ error }: FailedPiece): Uint8Array {
-  const { message, type = 'server_error', code = null, param = null } = toShownError(error);
-  return toEvent(JSON.stringify({ error: { message, type, param, code } }));
+function pass({ message, type = 'server_error', code, param }: ShownError): Uint8Array {
+  return toEvent(JSON.stringify({ error: { message, type, param: param ?? null, code: code ?? null } }));
 }
 
 /** The end of a stream that has used up its reservation: every open answer ends by `length`, as at the client's own limit. */

@@ -1,9 +1,8 @@
 // Ends of streamed messages that the upstream did not send: an error, or a cut at the reservation.
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { member } from '#core/json/json.ts';
-import type { FailedPiece, StreamEnd } from '../codec.ts';
+import type { ShownError, StreamEnd } from '../codec.ts';
 import { anthropicErrors } from '../dialects/error-format.ts';
-import { toShownError } from '../streams/provider-error.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
 function fail(failure: Failure): Uint8Array {
@@ -12,8 +11,7 @@ function fail(failure: Failure): Uint8Array {
 }
 
 /** A provider that names no type has failed like Anthropic's API. */
-function pass({ error }: FailedPiece): Uint8Array {
-  const { message, type, code } = toShownError(error);
+function pass({ message, type, code }: ShownError): Uint8Array {
   const shown = { type: type ?? code ?? 'api_error', message, code: code === type ? undefined : code };
   return toNamedEvent('error', { error: shown });
 }

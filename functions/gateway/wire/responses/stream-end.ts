@@ -4,8 +4,7 @@ import { type Failure, toReply } from '#core/failure/failure.ts';
 import { concat } from '#core/json/bytes.ts';
 import { countIn, member, parseJson, textOf, toJson } from '#core/json/json.ts';
 import type { Tokens } from '#core/ports/ledger-rows.ts';
-import type { FailedPiece, StreamEnd } from '../codec.ts';
-import { toShownError } from '../streams/provider-error.ts';
+import type { ShownError, StreamEnd } from '../codec.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
 /**
@@ -52,7 +51,7 @@ export function createEnd(): StreamEnd {
   return {
     note: ({ frame }) => note(begun, frame),
     fail: (failure) => fail(begun, failure),
-    pass: (piece) => pass(begun, piece),
+    pass: (error, event) => pass(begun, error, event),
     cut: (_, tokens) => cut(begun, tokens),
   };
 }
@@ -121,17 +120,16 @@ function fail(begun: Begun, failure: Failure): Uint8Array {
 }
 
 /** A client that knows no `error` waits for the last event of a response, so that one follows. */
-function pass(begun: Begun, { error, frame }: FailedPiece): Uint8Array {
-  note(begun, { sequence_number: begun.sequence + 1, ...Object(frame) });
-  const { message, code = 'server_error', param = null } = toShownError(error);
+function pass(begun: Begun, { message, code = 'server_error', param }: ShownError, event: unknown): Uint8Array {
+  note(begun, { sequence_number: begun.sequence + 1, ...Object(event) });
   const sequence_number = begun.sequence;
   // The provider's own last response reaches the client whole.
-  const last = member(frame, 'response') ?? begun.response;
+  const last = member(event, 'response') ?? begun.response;
   const response = { ...Object(last), status: 'failed', error: { code, message } };
-  if (member(frame, 'type') === 'response.failed')
+  if (member(event, 'type') === 'response.failed')
     return toNamedEvent('response.failed', { sequence_number, response });
   return concat([
-    toNamedEvent('error', { sequence_number, code, message, param }),
+    toNamedEvent('error', { sequence_number, code, message, param: param ?? null }),
     toNamedEvent('response.failed', { sequence_number: sequence_number + 1, response }),
   ]);
 }

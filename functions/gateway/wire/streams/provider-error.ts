@@ -1,14 +1,5 @@
 // Errors by which a provider ends a stream: their type and code reach the client, their words do not.
-import type { WireError } from '../codec.ts';
-
-/** An error as clients may see it. */
-export interface ShownError {
-  /** The words are ours: the provider's may hold the prompt, or name its account. */
-  readonly message: string;
-  readonly type: string | undefined;
-  readonly code: string | undefined;
-  readonly param: string | undefined;
-}
+import type { ShownError, WireError } from '../codec.ts';
 
 /** Names of errors and of members; other texts may hold anything. */
 const NAME = /^[\w.[\]-]{1,64}$/;

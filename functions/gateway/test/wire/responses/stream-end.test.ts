@@ -74,7 +74,7 @@ test('a response is told by its short members: what repeats the request is left 
 test('a response that failed reaches the client whole', () => {
   const end = createEnd();
   const response = { id: 'r', usage: { input_tokens: 1 }, tools: [{ type: 'function' }] };
-  const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt', status: undefined };
-  const [event] = eventsOf([end.pass({ ...NOTHING, frame: { type: 'response.failed', response }, error })]);
+  const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
+  const [event] = eventsOf([end.pass(error, { type: 'response.failed', response })]);
   expect(event.response).toMatchObject({ ...response, status: 'failed', error: { code: 'invalid_prompt' } });
 });
