@@ -28,7 +28,7 @@ export function isTooCostly(bytes: Uint8Array): boolean {
   return exceeds(bytes, TEN_PER_MEMBER, 10 * MAX_VALUES);
 }
 
-/** What each byte outside of texts weighs. */
+/** The weight of each byte outside of texts. */
 type Weights = Uint8Array;
 
 const ONE_PER_VALUE = weightsOf({ ',': 1, '{': 1, '[': 1 });

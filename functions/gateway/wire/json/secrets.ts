@@ -26,7 +26,7 @@ export function withoutSecretsIn(bytes: Uint8Array, response: unknown, redact: (
 }
 
 /** A text without its escapes, and for each of its letters where it ends in the text as it was. */
-interface Unescaped {
+interface UnescapedText {
   readonly text: string;
   readonly ends: Uint32Array;
 }
@@ -48,7 +48,7 @@ function withoutSpellings(words: string, secret: string): string {
 const ESCAPES = /\\+(?:u([0-9a-f]{4}))?/gi;
 
 /** Backslashes go, also those that are escaped themselves. */
-function decode(words: string): Unescaped {
+function decode(words: string): UnescapedText {
   const ends = new Uint32Array(words.length + 1);
   let text = '';
   let from = 0;
