@@ -14,6 +14,12 @@ export const LONG_TEXT = 64 * 1024;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const COMMA = 0x2c;
+const COLON = 0x3a;
 
 /** Counts what begins a value, outside of texts: a brace, a bracket, a comma. The bytes need not be JSON. */
 export function hasTooManyValues(bytes: Uint8Array): boolean {
@@ -53,4 +59,36 @@ function exceeds(bytes: Uint8Array, weights: Weights, max: number): boolean {
     if (sum > max) return true;
   }
   return false;
+}
+
+/** What a JSON text is made of. */
+export interface JsonSize {
+  /** What begins a value: a brace, a bracket, a comma. */
+  readonly values: number;
+  /** Objects, lists and members of objects: each takes the time of many letters, numbers or short texts. */
+  readonly parts: number;
+  /** Members of the whole, repeated ones too. */
+  readonly members: number;
+}
+
+/** Counts outside of texts. The bytes need not be JSON. */
+export function sizeOfJson(bytes: Uint8Array): JsonSize {
+  const size = { values: 0, parts: 0, members: 0 };
+  let inText = false;
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) inText = !inText;
+    else if (inText) at += byte === BACKSLASH ? 1 : 0;
+    else if (byte === COMMA) size.values += 1;
+    else if (byte === COLON) {
+      size.parts += 1;
+      if (depth === 1) size.members += 1;
+    } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      size.values += 1;
+      size.parts += 1;
+      depth += 1;
+    } else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1;
+  }
+  return size;
 }

@@ -13,6 +13,12 @@ export type ReadBody = (
   accept: (bytes: number) => BodyRefusal | undefined,
 ) => Promise<Uint8Array | BodyRefusal | 'broken'>;
 
+/** The key that long work is for; all keys of a namespace together have as many turns as one of another namespace. */
+export interface TurnOwner {
+  readonly namespace: string;
+  readonly key: string;
+}
+
 /** The methods need `this`. After the client has left, writes are dropped. */
 export interface HttpExchange {
   readonly method: string;
@@ -24,6 +30,11 @@ export interface HttpExchange {
   header(name: string): string | undefined;
   /** Reads the body. May be called once. */
   readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
+  /**
+   * Resolves when long work for this key may run: one work at a time, and everything else that has arrived between two.
+   * Absent where requests do not share a thread.
+   */
+  turn?(of: TurnOwner): Promise<void>;
   /** Ends the reading before the end of the body: its result is of no use. */
   stopReading(): void;
   /**

@@ -57,7 +57,7 @@ export function createAdmit(
   ): Result<Grant, Failure> {
     const request = api.toRequest(body, client);
     if (!request.ok) return request;
-    if (!share.take(request.value.sent.memberBytes, 'all')) return err({ code: 'overloaded' });
+    if (!share.take(request.value.sent.memberBytes)) return err({ code: 'overloaded' });
 
     const snapshot = deps.snapshots.current();
     if (snapshot === undefined) return err({ code: 'no_healthy_target', model: request.value.model });

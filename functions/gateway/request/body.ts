@@ -1,11 +1,12 @@
 // Bodies of requests: read whole where they find room and arrive soon enough.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { LONG_TEXT, MAX_VALUES, sizeOfJson } from '#core/json/json-limits.ts';
 import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { type RoomLimits, roomOf, type Share } from './memory-budget.ts';
+import { type RoomLimits, roomOf, type Share, workOf } from './memory-budget.ts';
 
 /**
  * A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its
@@ -24,6 +25,21 @@ const SLOW: Failure = {
   code: 'invalid_request',
   message: `The request body arrived too slowly: after ${DEADLINE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
 };
+
+const TOO_MANY_VALUES: Failure = {
+  code: 'invalid_request',
+  message: 'The request body holds more than half a million values. Send fewer.',
+};
+/** No API has so many. */
+const MAX_MEMBERS = 1_000;
+const TOO_MANY_MEMBERS: Failure = {
+  code: 'invalid_request',
+  message: `The request body has more than ${MAX_MEMBERS} members. Send each member once.`,
+};
+/** Shorter ones hold too few parts to matter. */
+const UNCOUNTED_BYTES = 8 * 1024;
+
+type BodyResult = Result<Uint8Array, Failure>;
 
 /** The sender of a body. */
 interface Sender {
@@ -55,22 +71,31 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
       return more > 0 && !share.take(more) ? 'no room' : undefined;
     });
     // Nearly all bodies have arrived with their heads.
-    if (announced > 0 && received.bytes === announced) return toResult(await reading, announced, share);
+    if (announced > 0 && received.bytes === announced) return accept(await reading, { client, share, key });
     const pace = keepPace(client, received);
     const body = await reading;
     pace.stop();
-    return pace.isSlow() ? err(SLOW) : toResult(body, announced, share);
+    return pace.isSlow() ? err(SLOW) : accept(body, { client, share, key });
   };
 
-  function toResult(
-    body: Uint8Array | BodyRefusal | 'broken',
-    announced: number,
-    share: Share,
-  ): Result<Uint8Array, Failure> {
+  function accept(body: Uint8Array | BodyRefusal | 'broken', sender: Sender): BodyResult | Promise<BodyResult> {
     if (body === 'broken') return err(BROKEN);
     if (typeof body === 'string') return err(failureOf(body));
-    // The length of this one was not known before.
-    return announced === 0 && !share.work(body.length) ? err(OVERLOADED) : ok(body);
+    return body.length <= UNCOUNTED_BYTES ? ok(body) : acceptLong(body, sender);
+  }
+
+  /** A body that takes long to read waits for its turn. */
+  async function acceptLong(body: Uint8Array, { client, share, key }: Sender): Promise<BodyResult> {
+    const turn = () => client.turn?.({ namespace: key.object.namespace, key: key.scopeId });
+    const isLong = body.length > LONG_TEXT;
+    if (isLong) await turn();
+    const { values, members, parts } = sizeOfJson(body);
+    if (values > MAX_VALUES) return err(TOO_MANY_VALUES);
+    if (members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
+    const work = workOf(body.length, parts);
+    if (!share.work(work)) return err(OVERLOADED);
+    if (!isLong && work > LONG_TEXT) await turn();
+    return client.hasLeft() ? err(BROKEN) : ok(body);
   }
 
   /** Stops the reading of a body that arrives too slowly. */

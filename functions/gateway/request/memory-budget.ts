@@ -28,10 +28,17 @@ const FOR_SMALL = 1 / 8;
  */
 const TO_FREE = { key: 3, namespace: 7 };
 /**
- * Bodies above this size block other requests while they are read: a key may bring two of the largest, and then so many
- * bytes a second.
+ * How many times of this: a request that has begun may take more, because it gives room back soonest by continuing; a
+ * reply that is paid may take all.
+ */
+const PORTIONS = { mine: 1, more: 4, all: Number.POSITIVE_INFINITY };
+/**
+ * Bodies above this size, or with as many parts, block other requests while they are read: a key may bring two of the
+ * largest, and then so many bytes a second.
  */
 const LARGE = MIB;
+/** Measured: an object, a list or a member takes the time of so many bytes of text. */
+const PART = 64;
 const MAX_LARGE = 2 * MAX_BODY;
 const LARGE_PER_SECOND = 8 * MIB;
 const MAX_KEYS = 10_000;
@@ -73,6 +80,11 @@ export function limitsIn({
 /** The room that a body of so many bytes takes. */
 export function roomOf(bytes: number): number {
   return bytes <= LONG_TEXT ? WITH_TEXT * bytes : Math.max(bytes, SMALL);
+}
+
+/** The work of reading a body, as bytes of a plain text. */
+export function workOf(bytes: number, parts: number): number {
+  return Math.max(bytes, PART * parts);
 }
 
 /** The part of a key, or of a namespace, in the room. */
@@ -117,6 +129,8 @@ export class Share {
   /** Of the key, and of its namespace. */
   #uses: ReadonlyArray<KeyUse> = [];
   #bytes = 0;
+  /** Counted for the key already. */
+  #work = 0;
 
   constructor(state: State) {
     this.#state = state;
@@ -150,11 +164,8 @@ export class Share {
     return true;
   }
 
-  /**
-   * Takes room for so many bytes more, unless there is none. `all`: also what is left for others, for a request that
-   * gives it back soonest by continuing.
-   */
-  take(bytes: number, of: 'mine' | 'all' = 'mine'): boolean {
+  /** Takes room for so many bytes more, unless there is none. */
+  take(bytes: number, of: keyof typeof PORTIONS = 'mine'): boolean {
     if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
     this.#bytes += bytes;
     this.#state.kept += bytes;
@@ -162,15 +173,20 @@ export class Share {
     return true;
   }
 
-  /** Counts a large body as work of its key. False: the key has brought too much of that lately. */
+  /**
+   * Counts a large body as work of its key, what is counted of it before included. False: the key has brought too much
+   * lately.
+   */
   work(bytes: number): boolean {
     const { clock } = this.#state;
     const [key] = this.#uses;
     if (key === undefined || bytes <= LARGE) return true;
     const now = clock.now();
     const large = Math.max(0, key.large - (Math.max(0, now - key.at) / 1000) * LARGE_PER_SECOND);
-    if (large + bytes > MAX_LARGE) return false;
-    Object.assign(key, { large: large + bytes, at: now });
+    const more = bytes - this.#work;
+    if (large + more > MAX_LARGE) return false;
+    Object.assign(key, { large: large + more, at: now });
+    this.#work = bytes;
     return true;
   }
 
@@ -201,12 +217,12 @@ export class Share {
     if (this.#state.shares.delete(this)) for (const use of this.#uses) use.requests -= 1;
   }
 
-  #fits(bytes: number, of: 'mine' | 'all'): boolean {
+  #fits(bytes: number, of: keyof typeof PORTIONS): boolean {
     const { limits, kept } = this.#state;
     const free = limits.bytes - kept - bytes;
     if (of === 'all') return free >= 0;
     const left = this.#bytes + bytes <= SMALL ? free : free - limits.bytes * FOR_SMALL;
-    return left >= 0 && this.#uses.every(({ toFree, kept }) => kept + bytes <= toFree * left);
+    return left >= 0 && this.#uses.every(({ toFree, kept }) => kept + bytes <= PORTIONS[of] * toFree * left);
   }
 
   /** Forgets shares whose requests the platform has ended without a word, as Workers do. True: there were some. */

@@ -110,6 +110,19 @@ describe('room', () => {
     expect([fill('greedy'), fill('other')]).toEqual([768, 192]);
   });
 
+  test('is left to others by a key, and by a namespace, whose requests take all that they need to continue', () => {
+    for (const namespace of ['of greedy', 'greedy']) {
+      const { enter } = open();
+      const keys = Array.from({ length: 70 }, (_, at) =>
+        enter(namespace === 'greedy' ? `key ${at}` : 'greedy', namespace),
+      );
+      const shares = keys.filter((share) => share?.take(MIB));
+      for (const share of shares) while (share?.take(MIB, 'more')) expect(share.bytes).toBeLessThan(LIMITS.bytes);
+      for (const share of shares) share?.take(100_000, 'more');
+      expect(enter('other', 'other')?.take(250_000)).toBe(true);
+    }
+  });
+
   test('is for so many requests', () => {
     const { enter } = open({ requests: 8 });
     const shares = Array.from({ length: 8 }, (_, key) => enter(`key ${key}`));

@@ -154,7 +154,7 @@ export function createCallUpstream(
     // The dialect of the entry cannot express this request.
     if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
     const copied = copiedIn(call.value, request.sent);
-    if (!share.take(copied, 'all')) return err(NO_ROOM);
+    if (!share.take(copied, 'more')) return err(NO_ROOM);
     const before = share.bytes;
     attempts.isCalled = true;
     const controller = new AbortController();

@@ -3,7 +3,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { parseJson } from '#core/json/json.ts';
-import { hasTooManyValues, LONG_TEXT } from '#core/json/json-limits.ts';
+import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { type EncodedText, type Member, membersOf, type ObjectText } from './json/json-splice.ts';
 import { asksForHour, type HigherRates } from './prompt/higher-rates.ts';
@@ -113,7 +113,6 @@ export interface Body extends Pick<ModelRequest, 'sent' | 'model' | 'hourInCache
 }
 
 export function readBody(bytes: Uint8Array): Result<Body, Failure> {
-  if (hasTooManyValues(bytes)) return invalid(`The request body holds more than half a million values. Send fewer.`);
   const text = textIn(bytes);
   const members = parseJson(text);
   if (!isMap(members)) return invalid('The request body must be one JSON object in UTF-8.');

@@ -1,4 +1,5 @@
 // Turns of the event loop: what arrives in one is handled together, behind the reading of all sockets.
+import type { TurnOwner } from '#core/ports/http-exchange.ts';
 
 /** Runs the work behind the present reading of sockets, in order. An error of one keeps no other from running. */
 export type Turn = (work: () => void) => void;
@@ -33,18 +34,41 @@ function throwAlone(error: unknown): void {
   });
 }
 
+/** Runs the work in a turn of the event loop that no other such work has. */
+export type OwnedTurn = (of: TurnOwner, work: () => void) => void;
+
+/** Works that wait, by namespace and key. The first of each is the next. */
+type WorkQueues = Map<string, Map<string, Array<() => void>>>;
+
 /**
- * Runs one work in a turn of the event loop, in order: for works that take long. Between two of them everything else
- * that has arrived is handled.
+ * For works that take long: between two of them everything else that has arrived is handled. Namespaces take turns, and
+ * so do the keys of each; works of one key run in order.
  */
-export function createOneATurn(): Turn {
-  const waiting: Array<() => void> = [];
+export function createOneATurn(): OwnedTurn {
+  const waiting: WorkQueues = new Map();
   const run = () => {
-    const work = waiting.shift();
-    if (waiting.length > 0) setImmediate(run);
+    const work = takeNext(waiting);
+    if (waiting.size > 0) setImmediate(run);
     work?.();
   };
-  return (work) => {
-    if (waiting.push(work) === 1) setImmediate(run);
+  return ({ namespace, key }, work) => {
+    if (waiting.size === 0) setImmediate(run);
+    const keys = waiting.get(namespace) ?? new Map<string, Array<() => void>>();
+    keys.set(key, [...(keys.get(key) ?? []), work]);
+    waiting.set(namespace, keys);
   };
+}
+
+/** The next work. Its key and its namespace go behind all others. */
+function takeNext(waiting: WorkQueues): (() => void) | undefined {
+  for (const [namespace, keys] of waiting) {
+    waiting.delete(namespace);
+    for (const [key, [work, ...later]] of keys) {
+      keys.delete(key);
+      if (later.length > 0) keys.set(key, later);
+      if (keys.size > 0) waiting.set(namespace, keys);
+      return work;
+    }
+  }
+  return undefined;
 }

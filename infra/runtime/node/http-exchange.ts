@@ -1,7 +1,7 @@
 // An HTTP exchange of Node's server: through the web's `Request` and `Response` a short one costs twice as much.
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Turn } from '#adapters/process/event-loop-batch.ts';
-import type { HttpExchange, ReadBody } from '#core/ports/http-exchange.ts';
+import type { OwnedTurn } from '#adapters/process/event-loop-batch.ts';
+import type { HttpExchange, ReadBody, TurnOwner } from '#core/ports/http-exchange.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -12,10 +12,9 @@ type Headers = Readonly<Record<string, string>>;
 const LINGER = 2_000;
 
 const NOTHING = new Uint8Array(0);
-/** Bytes from which on a body is long, and large. */
+/** Bytes from which on a body is long. */
 const LONG = 64 * 1024;
-const LARGE = 1024 * 1024;
-const atOnce: Turn = (work) => work();
+const atOnce: OwnedTurn = (_, work) => work();
 
 /** A class, because one is made for each request: methods are shared. */
 export class NodeExchange implements HttpExchange {
@@ -24,14 +23,14 @@ export class NodeExchange implements HttpExchange {
   readonly query: string;
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
-  readonly #large: Turn;
+  readonly #long: OwnedTurn;
   /** The head, until it is written: a body that follows immediately goes out in one piece with it. */
   #head: { readonly status: number; readonly headers: Headers } | undefined;
   #stopReading = (): void => {};
 
-  /** `large`: the turns in which large bodies are handed over, because reading one of them blocks everything else. */
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse, large: Turn = atOnce) {
-    this.#large = large;
+  /** `long`: the turns of work that blocks everything else. */
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, long: OwnedTurn = atOnce) {
+    this.#long = long;
     this.#incoming = incoming;
     this.#outgoing = outgoing;
     this.method = incoming.method ?? 'GET';
@@ -60,8 +59,7 @@ export class NodeExchange implements HttpExchange {
       const finish = (body: Awaited<ReturnType<ReadBody>>) => {
         incoming.off('data', take).off('end', end).off('error', fail).off('close', fail);
         this.#stopReading = () => {};
-        if (typeof body === 'string' || body.length <= LARGE) resolve(body);
-        else this.#large(() => resolve(body));
+        resolve(body);
       };
       const take = (piece: Uint8Array) => {
         const refused = accept(piece.length);
@@ -79,6 +77,10 @@ export class NodeExchange implements HttpExchange {
       this.#stopReading = fail;
       incoming.on('data', take).on('end', end).on('error', fail).on('close', fail);
     });
+  }
+
+  turn(of: TurnOwner): Promise<void> {
+    return new Promise((resolve) => this.#long(of, resolve));
   }
 
   stopReading(): void {

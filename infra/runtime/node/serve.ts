@@ -122,8 +122,8 @@ async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
 }
 
 function exchangeListener(handle: HttpHandler): RequestListener {
-  const large = createOneATurn();
-  return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, large));
+  const long = createOneATurn();
+  return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, long));
 }
 
 /** A connection that is closed while its client sends a request loses that request: clients close theirs first. */

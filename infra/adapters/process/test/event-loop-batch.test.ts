@@ -18,10 +18,11 @@ test('works of one turn run together, in order; one that throws drops none of th
   expect(done).toEqual(['first', 'third', 'next turn']);
 });
 
-test('of works that take long one runs in a turn, in order, and others get between them', async () => {
+test('of works that take long one runs in a turn, and others get between them', async () => {
   const done: string[] = [];
   const turn = createOneATurn();
-  for (const name of ['first', 'second', 'third']) turn(() => void done.push(name));
+  const of = { namespace: 'a', key: 'k' };
+  for (const name of ['first', 'second', 'third']) turn(of, () => void done.push(name));
   const beside = (left: number): void => {
     done.push('beside');
     if (left > 0) setImmediate(() => beside(left - 1));
@@ -29,7 +30,19 @@ test('of works that take long one runs in a turn, in order, and others get betwe
   setImmediate(() => beside(2));
   while (done.length < 6) await new Promise(setImmediate);
   expect(done).toEqual(['first', 'beside', 'second', 'beside', 'third', 'beside']);
-  turn(() => void done.push('later'));
+  turn(of, () => void done.push('later'));
   await new Promise(setImmediate);
   expect(done.at(-1)).toBe('later');
+});
+
+test('works that take long run by turns of their namespaces, and of the keys of each', async () => {
+  const done: string[] = [];
+  const turn = createOneATurn();
+  const works = ['a/1', 'a/1', 'a/1', 'a/2', 'a/2', 'b/1', 'b/1', 'c/1'];
+  for (const [at, owner] of works.entries()) {
+    const [namespace = '', key = ''] = owner.split('/');
+    turn({ namespace, key }, () => void done.push(`${owner}: ${at}`));
+  }
+  while (done.length < works.length) await new Promise(setImmediate);
+  expect(done).toEqual(['a/1: 0', 'b/1: 5', 'c/1: 7', 'a/2: 3', 'b/1: 6', 'a/1: 1', 'a/2: 4', 'a/1: 2']);
 });

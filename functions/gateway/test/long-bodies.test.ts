@@ -1,0 +1,114 @@
+import { describe, expect, test } from 'vitest';
+import type { HttpExchange, TurnOwner } from '#core/ports/http-exchange.ts';
+import { KEY, keyRecord, keyValueOf } from '../../../test/gateway/instance.ts';
+import { codeOf, stage } from '../../../test/gateway/stage.ts';
+import { settleDown } from '../../../test/gateway/time.ts';
+import { createGateway } from '../app.ts';
+
+const encoder = new TextEncoder();
+
+/** Many of these, in a body that a model answers. */
+const holding = (many: string) => encoder.encode(`{"model":"gpt","messages":[{"role":"user","content":"hi"}]${many}}`);
+const tools = (count: number) => holding(`,"tools":[${'{},'.repeat(count)}{}]`);
+
+function open() {
+  const { app, fake, ledger, deps } = stage();
+  const post = async (body: Uint8Array) => {
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
+    const response = await app.request('/chat/completions', { method: 'POST', headers, body });
+    return response.ok ? [200] : await codeOf(response);
+  };
+  return { post, fake, ledger, deps };
+}
+
+describe('a body', () => {
+  test('of more than a thousand members is refused, whatever their names', async () => {
+    const { post, fake, ledger } = open();
+    const distinct = Array.from({ length: 2_000 }, (_, at) => `,"n${at}":1`).join('');
+    for (const many of [',"n":1'.repeat(150_000), ',"":1'.repeat(2_000), ',"\\u006e":1'.repeat(2_000), distinct]) {
+      expect(await post(holding(many))).toEqual([400, 'invalid_request']);
+    }
+    expect([fake.requests.length, ledger.asked.length]).toEqual([0, 0]);
+    expect(await post(holding(`,"metadata":{"a":"1"${',"n":1'.repeat(2_000)}}`))).toEqual([200]);
+  });
+
+  test('of very many parts counts as a large one: a key may send some, and then few a second', async () => {
+    const { post } = open();
+    const seen = new Set<unknown>();
+    for (let time = 0; time < 8; time += 1) seen.add((await post(tools(200_000)))[1]);
+    expect([...seen]).toContain('overloaded');
+    expect(await post(tools(10))).toEqual([200]);
+  });
+
+  test.each([
+    ['a long text', holding(`,"user":"${'x'.repeat(100_000)}"`), 1],
+    ['many parts', tools(5_000), 1],
+    ['neither', holding(`,"user":"${'x'.repeat(50_000)}"`), 0],
+  ])('of %s waits for the turn of its key', async (_, body, turns) => {
+    const { deps } = open();
+    const asked: TurnOwner[] = [];
+    const gateway = createGateway(deps);
+    await gateway(toExchange(body, { turn: async (of) => void asked.push(of) }));
+    expect(asked).toHaveLength(turns);
+    for (const of of asked) expect(of).toEqual({ namespace: expect.any(String), key: expect.any(String) });
+  });
+
+  test('whose client has left before its turn is not read', async () => {
+    const { deps, fake, ledger } = open();
+    const gateway = createGateway(deps);
+    let hasLeft = false;
+    const turn = async () => {
+      hasLeft = true;
+    };
+    await gateway(toExchange(holding(`,"user":"${'x'.repeat(100_000)}"`), { turn, hasLeft: () => hasLeft }));
+    expect([fake.requests.length, ledger.asked.length]).toEqual([0, 0]);
+  });
+});
+
+test('bodies of one key that are translated, each at the same time, leave room to other keys', async () => {
+  const other = keyValueOf('other');
+  const keys = { [KEY]: keyRecord({ limit: '1000' }), [other]: keyRecord({ scopeId: 'other', limit: '1000' }) };
+  const script = () => new Promise<never>(() => {});
+  // Room for 16 MiB.
+  const { app, fake } = stage({ keys, script, deps: { memory: { limit: 64 * 2 ** 20, own: 0 } } });
+  const post = (key: string, bytes: number) => {
+    const messages = [{ role: 'user', content: 'x'.repeat(bytes) }];
+    const body = encoder.encode(JSON.stringify({ model: 'gpt', max_tokens: 5, messages }));
+    const headers = { 'x-api-key': key, 'content-length': `${body.length}` };
+    return app.request('/messages', { method: 'POST', headers, body });
+  };
+  for (let request = 0; request < 10; request += 1) void post(KEY, 1_400_000);
+  await settleDown();
+  for (let request = 0; request < 100; request += 1) void post(KEY, 50_000);
+  await settleDown();
+  const called = fake.requests.length;
+  void post(other, 250_000);
+  await settleDown();
+  expect(fake.requests.length).toBe(called + 1);
+});
+
+/** A client that sends this body. */
+function toExchange(body: Uint8Array, more: Partial<HttpExchange>): HttpExchange {
+  const headers = new Map([
+    ['authorization', `Bearer ${KEY}`],
+    ['content-length', `${body.length}`],
+  ]);
+  return {
+    method: 'POST',
+    path: '/chat/completions',
+    query: '',
+    header: (name) => headers.get(name),
+    readBody: async (accept) => accept(body.length) ?? body,
+    stopReading: () => {},
+    begin: () => {},
+    flush: () => {},
+    hasBegun: () => false,
+    write: () => true,
+    drained: async () => {},
+    end: () => {},
+    destroy: () => {},
+    hasLeft: () => false,
+    onLeave: () => {},
+    ...more,
+  };
+}
