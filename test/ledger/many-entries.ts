@@ -103,6 +103,12 @@ function statementsFor(entries: number): ReadonlyArray<string> {
       from generate_series(1, ${keys}, 10) key`,
     `insert into gateway_operator.account select '${INSTANCE}', ${KEY.replace('-7000-', '-4000-')}, 1, 10, now(), array[${ID}]
       from made where n % 10 = 0`,
+    // Of another instance on the same database.
+    `insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges, scope_ids)
+      select n::text, 'settled', 'instance-2', '{}', 'made for a test', 5,
+        json_build_array(json_build_object('scopeId', md5(n::text)::uuid, 'window', json_build_object('start', '0', 'end', '1'))),
+        array[md5(n::text)::uuid::text]
+      from generate_series(1, ${keys}) n`,
     'vacuum analyze',
   ];
 }

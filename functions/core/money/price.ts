@@ -37,10 +37,10 @@ export interface PromptBound {
 }
 
 /**
- * The maximum that one request may hold or be charged: nine billion dollars, which every store and table can count.
- * Absurd numbers end here.
+ * The maximum that one request may reserve or be charged: a million dollars. Absurd prices and counts end here, so that
+ * counter store and tables can add them up: nine thousand of them in one ledger row, a billion in one counter.
  */
-export const MAX_COST: Nano = 9n * 10n ** 18n;
+export const MAX_COST: Nano = 10n ** 15n;
 
 /** The cost of a reply with this usage. */
 export function costOf(usage: Usage, price: Price): Nano {

@@ -1,5 +1,5 @@
 // Usage: tokens as a provider counts them, from the OpenAI `usage` object in the spellings of several providers.
-import { countIn as count, member } from '../json/json.ts';
+import { countIn, member } from '../json/json.ts';
 import type { Tokens } from '../ports/ledger-rows.ts';
 import type { Nano } from '../ports/money.ts';
 import { larger, nanoOfNumber } from './money.ts';
@@ -28,6 +28,23 @@ export interface Usage extends Tokens {
   readonly outputImage?: number | undefined;
   /** The part of the output that may be media, and whose kind nobody has counted. */
   readonly outputMedia?: number | undefined;
+}
+
+/** A larger number of tokens, or of searches, is no count: no request comes near it. */
+const MAX_COUNT = 1_000_000_000;
+
+/** A provider's count, where it may be true. */
+export function count(of: unknown, name: string): number | undefined {
+  const counted = countIn(of, name);
+  return counted === undefined || counted > MAX_COUNT ? undefined : counted;
+}
+
+/** The sum of counts that may each be true. */
+export function sumOf(counts: ReadonlyArray<number>): number {
+  return Math.min(
+    counts.reduce((sum, counted) => sum + counted, 0),
+    MAX_COUNT,
+  );
 }
 
 /** The tokens that are booked. */
@@ -109,7 +126,7 @@ export function toUsage(usage: unknown): Usage | undefined {
 /** The cost in a `usage` object: of OpenRouter, Perplexity (`{"total_cost"}`) and xAI (in units of 10^-10 dollars). */
 export function costIn(usage: unknown): Nano | undefined {
   const cost = member(usage, 'cost');
-  const ticks = count(usage, 'cost_in_usd_ticks');
+  const ticks = countIn(usage, 'cost_in_usd_ticks');
   if (ticks !== undefined) return (BigInt(ticks) + 9n) / 10n;
   return nanoOfNumber(cost) ?? nanoOfNumber(member(cost, 'total_cost'));
 }

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { toUtf8 } from '#core/json/bytes.ts';
+import { message } from '../../../test/gateway/anthropic.ts';
 import { entry, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
-import { MESSAGES, SSE } from '../../../test/gateway/upstream.ts';
+import { completion, MESSAGES, SSE } from '../../../test/gateway/upstream.ts';
 import { createReader } from '../wire/chat/anthropic-stream.ts';
 import { MAX_PARTS } from '../wire/streams/parts.ts';
 import { ASK, open } from './messages.fixture.ts';
@@ -115,4 +116,32 @@ test('an event that its provider cuts is charged, and what the gateway sends nex
   const text = await textOf(await ask({ ...ASK, stream: true }));
   expect(text).toContain(`${torn}\n\nevent: error\n`);
   expect(ledger.settled.map(({ tokens }) => tokens.output > 10)).toEqual([true]);
+});
+
+test.each([
+  ['chat', { prompt_tokens: 2 ** 53 - 1, completion_tokens: 2 ** 53 - 1 }],
+  ['chat', { prompt_tokens: 10, completion_tokens: 10 ** 9 + 1 }],
+])('a count that cannot be true is none: %s %j', async (_, usage) => {
+  const { chat, ledger } = stage({ script: () => ({ body: completion('a', usage) }) });
+  await chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5 });
+  expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 1 } }]);
+});
+
+test('counts whose sum cannot be true add up to one that every table holds', async () => {
+  const one = { input_tokens: 10 ** 9, output_tokens: 10 ** 9 };
+  const usage = { ...one, iterations: Array.from({ length: 1_100 }, () => one) };
+  const { ask, ledger } = open({ script: () => ({ body: message('a', { usage }) }) });
+  await ask(ASK);
+  expect(ledger.settled).toMatchObject([{ cost: 3n * 10n ** 12n, tokens: { input: 10 ** 9, output: 10 ** 9 } }]);
+});
+
+test.each([
+  ['null', { choices: null }],
+  ['an error', { error: { message: 'filtered' } }],
+])('an answer without content (%s) that its provider has counted is charged and asked for once', async (_, body) => {
+  const usage = { prompt_tokens: 1_000, completion_tokens: 500 };
+  const { chat, ledger, fake } = stage({ script: () => ({ body: JSON.stringify({ ...body, usage }) }) });
+  const response = await chat({ model: 'gpt', messages: MESSAGES, max_tokens: 500 });
+  expect([response.status, fake.requests.length]).toEqual([502, 1]);
+  expect(ledger.settled).toMatchObject([{ tokens: { input: 1_000, output: 500 } }]);
 });

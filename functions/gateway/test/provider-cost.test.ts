@@ -50,7 +50,7 @@ describe.each([
     const usage = JSON.stringify({ ...COUNT, ...costOf(1) }).replace(/:1\b/g, ':1e400');
     expect(await charge(provider, { body: completion('a', 0).replace('"usage":0', `"usage":${usage}`) })).toBe(OURS);
     const huge = { ...COUNT, ...costOf(1e300) };
-    expect(await charge(provider, { body: completion('a', huge) })).toBe(9n * 10n ** 18n);
+    expect(await charge(provider, { body: completion('a', huge) })).toBe(10n ** 15n);
   });
 
   test('stays, though a later count has none or a smaller one', async () => {

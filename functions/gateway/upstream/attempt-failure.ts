@@ -5,9 +5,10 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson } from '#core/json/json.ts';
-import type { Usage } from '#core/money/usage.ts';
+import { toUsage, type Usage } from '#core/money/usage.ts';
 import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Endpoint, WireError } from '../wire/codec.ts';
+import { addUsage, toUsage as toMessagesUsage } from '../wire/dialects/anthropic-dialect.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
 
 export interface AttemptFailure {
@@ -92,12 +93,24 @@ function systemCodeOf({ cause }: UpstreamBroke): string | undefined {
   return typeof code === 'string' ? code.slice(0, 64) : undefined;
 }
 
-/** A 2xx that carries no reply: one that ends too early, an error, or the page of a proxy, which took no request. */
+/**
+ * A 2xx that carries no reply: one that ends too early, an answer without content that its provider has counted, an
+ * error, or the page of a proxy, which took no request.
+ */
 export function invalidReply(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
   const text = fromUtf8(bytes).trim();
   const isCut = text === '' || (text.startsWith('{') && parseJson(text) === undefined);
   if (isCut) return { ...BROKEN, outputBytes: bytes.length, status };
+  const usage = usageIn(parseJson(text));
+  if (usage !== undefined) return { ...BROKEN, usage, ...reported(status, error) };
   return { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'unclear', ...reported(status, error) };
+}
+
+/** The count in a body of whichever dialect, where tokens were used. */
+function usageIn(body: unknown): Usage | undefined {
+  const usage = member(body, 'usage');
+  const counted = toUsage(usage) ?? toMessagesUsage(addUsage({}, usage));
+  return counted !== undefined && counted.input + counted.output > 0 ? counted : undefined;
 }
 
 /**

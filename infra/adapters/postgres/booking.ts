@@ -80,8 +80,9 @@ async function insertHalving(
 const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
 
 const INSERT_REJECTED = `
-insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges)
-select id, kind, $3, entry::json, $5, cost, charges::json
+insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges, scope_ids)
+select id, kind, $3, entry::json, $5, cost, charges::json,
+  array(select charge ->> 'scopeId' from json_array_elements(charges::json) as charge)
 from unnest($1::text[], $2::text[], $4::text[], $6::numeric[], $7::text[]) as t (id, kind, entry, cost, charges)
 on conflict (id, kind) do nothing`;
 

@@ -192,12 +192,12 @@ order by e.id`;
 
 /** With what was rejected: a rejected entry counts as spent until a person decides. */
 export const SUMS = `
-with rejected as materialized (
-  select charge ->> 'scopeId' as scope_id, charge -> 'window' ->> 'start' as window_start, charge -> 'window' ->> 'end' as window_end,
-    sum(cost) as amount
-  from gateway_operator.entry_rejected cross join lateral json_array_elements(charges) as charge group by 1, 2, 3)
 select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
   left join gateway_operator.sum s using (scope_id, window_start, window_end)
-  left join rejected r on r.scope_id = t.scope_id::text and r.window_start = t.window_start::text and r.window_end = t.window_end::text
+  left join lateral (
+    select sum(cost) as amount from gateway_operator.entry_rejected cross join lateral json_array_elements(charges) as charge
+    where scope_ids @> array[t.scope_id::text] and charge ->> 'scopeId' = t.scope_id::text
+      and charge -> 'window' ->> 'start' = t.window_start::text and charge -> 'window' ->> 'end' = t.window_end::text
+  ) r on true
 where s.amount is not null or r.amount is not null`;

@@ -3,29 +3,26 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /**
- * One more for each change of `TABLES`. Until the first release no database is brought forward: another version is
- * refused.
+ * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After it,
+ * each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 11;
+export const SCHEMA_VERSION = 1;
 
-/** A number of our own: the lock of all processes that make the schema. */
+/** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
 
 /**
- * Makes the schema where there is none, in one transaction. Throws where another version is there: its statements would
- * not fit. Answers the version before and after.
+ * Creates the schema if there is none, in one transaction. Throws if the database has another version. Returns the
+ * version before (0: none) and after.
  */
 export async function ensureSchema(session: Session): Promise<{ readonly from: number; readonly to: number }> {
   const found = await session.run(BACKGROUND_LIMIT, readVersion);
-  const from = found ?? (await session.transaction(BACKGROUND_LIMIT, create));
-  if (from !== 0) requireVersion(from);
-  return { from, to: SCHEMA_VERSION };
+  const before = found ?? (await session.transaction(BACKGROUND_LIMIT, create));
+  if (before !== undefined) requireVersion(before);
+  return { from: before ?? 0, to: SCHEMA_VERSION };
 }
 
-/**
- * Throws where another version of this operator made the schema: its statements would not fit, and what they charge
- * would be a guess.
- */
+/** Throws if another version of the operator made the schema: the statements of this version would not fit. */
 export function requireVersion(version: number | null): void {
   if (version === SCHEMA_VERSION) return;
   const there = `the database has version ${version} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
@@ -33,18 +30,18 @@ export function requireVersion(version: number | null): void {
   throw new DatabaseUnreachable(`${there}: ${made} version made it; run that version here, or name an empty database`);
 }
 
-/** Answers the version that is there once the lock is ours; 0: none was. */
-async function create(query: Query): Promise<number> {
+/** Returns the version that the database has once the lock is taken. Undefined: none, and the schema was created. */
+async function create(query: Query): Promise<number | undefined> {
   await query(`set local lock_timeout = ${BACKGROUND_LIMIT - 500}`);
   await query(`select pg_advisory_xact_lock(${LOCK})`);
   const version = await readVersion(query);
   if (version !== undefined) return version;
-  // `create schema if not exists` asks for the right to create one even where it is there.
+  // `create schema if not exists` needs the right to create schemas even if the schema exists.
   const [schema] = await query(`select 1 from pg_catalog.pg_namespace where nspname = 'gateway_operator'`);
   if (schema === undefined) await query('create schema gateway_operator');
   await query(TABLES);
   await query('insert into gateway_operator.migration (version) values ($1)', [SCHEMA_VERSION]);
-  return 0;
+  return undefined;
 }
 
 async function readVersion(query: Query): Promise<number | undefined> {
@@ -54,8 +51,9 @@ async function readVersion(query: Query): Promise<number | undefined> {
 }
 
 /**
- * Reads the catalog like any table. `to_regclass` would answer from a cache that a session refreshes when a transaction
- * begins: one that waits for an advisory lock inside it would not see what the lock's last holder made.
+ * Whether the schema has this table, read from the catalog. `to_regclass` reads a cache that a session refreshes when a
+ * transaction begins: a transaction that has waited for the advisory lock would not see the tables of the process that
+ * had the lock.
  */
 export async function hasTable(query: Query, name: string): Promise<boolean> {
   const [found] = await query(
@@ -66,7 +64,10 @@ export async function hasTable(query: Query, name: string): Promise<boolean> {
   return found !== undefined;
 }
 
-/** Windows are milliseconds since the epoch, exact in every language. */
+/**
+ * Windows are milliseconds since the Unix epoch, money is nano-dollars (`bigint` in a row, `numeric` in a sum). LEDGER 2
+ * to 8 define the terms.
+ */
 const TABLES = `
 create table gateway_operator.migration (
   version integer primary key,
@@ -80,51 +81,54 @@ create table gateway_operator.instance (
   opened_at timestamptz(3) not null default now(),
   closed_at timestamptz(3),
   cluster text,
-  -- The instance whose ledger this one continued with, and the one that continued with its own.
+  -- The uid of the instance whose ledger this instance has taken over, and of the instance that has taken over this one's.
   adopted_from text,
   adopted_at timestamptz(3),
   adopted_by text
 );
 
--- A scope. Rows stay for ever: entries and sums point to them.
+-- Scopes with their policies. Rows stay for ever, because ledger rows and sums refer to them.
 create table gateway_operator.claim (
   scope_id uuid primary key default gen_random_uuid(),
   instance_uid text not null,
   kind text not null check (kind in ('key', 'user', 'team')),
   alias text not null,
+  -- The custom resource that has the alias.
   holder_uid text not null,
   holder_namespace text not null,
   holder_name text not null,
-  -- Whole seconds, as people read the dates that are counted from it.
+  -- Whole seconds: windows are counted from this time, and people read their dates.
   created_at timestamptz(3) not null default date_trunc('second', clock_timestamp()),
   retired_at timestamptz(3),
   policy jsonb,
-  -- The policy's own list, typed, for the look-up by hash.
+  -- The charged scopes of the policy, typed for the look-up by hash.
   charges uuid[] not null default '{}',
-  -- Of the object that the policy was made of.
+  -- metadata.generation of the custom resource from which the policy was made.
   generation bigint,
-  -- The key of the MACs that bind stored responses to this VirtualKey (decision 34). It leaves the database for gateways only.
+  -- The key of the MACs that bind stored responses to this VirtualKey (decision 34). Only gateways read it.
   secret uuid not null default gen_random_uuid()
 );
 create unique index claim_alias on gateway_operator.claim (instance_uid, kind, alias) where retired_at is null;
 
+-- Hashes of key values. A VirtualKey has several while it rotates.
 create table gateway_operator.key_value (
   scope_id uuid not null references gateway_operator.claim,
   hash text collate "C" not null,
   created_at timestamptz(3) not null default date_trunc('milliseconds', clock_timestamp()),
   not_after timestamptz(3),
   retired_at timestamptz(3),
+  -- The value of the rotation annotation that asked for this key value.
   asked text,
   primary key (scope_id, hash)
 );
 create unique index key_value_hash on gateway_operator.key_value (hash) where retired_at is null;
 
--- Append-only. The id is a UUIDv7: its time picks the month, and (id, kind) is unique over all months.
+-- Ledger rows: append-only. The id is a UUIDv7: its time decides the partition, and (id, kind) is unique in all of them.
 create table gateway_operator.entry (
   id uuid not null,
   kind text not null check (kind in ('settled', 'expired', 'correction')),
   instance_uid text not null,
-  -- A closed account's charge is negative where corrections outweigh the rest (expired-entries.ts).
+  -- The charge of a closed account is negative if its corrections are larger than the rest (expired-rows.ts).
   cost bigint not null check (cost >= 0 or kind <> 'settled'),
   input_tokens bigint not null,
   output_tokens bigint not null,
@@ -134,14 +138,15 @@ create table gateway_operator.entry (
   identifier text not null,
   estimated boolean not null,
   settled_at timestamptz(3) not null,
-  -- Who pays, out of which windows: as many of each.
+  -- The charged scopes, and the window of each: the n-th elements belong together.
   scope_ids uuid[] not null,
   window_starts bigint[] not null,
   window_ends bigint[] not null,
   primary key (id, kind)
 ) partition by range (id);
 
--- What a scope paid in a second: one row per scope, second and batch. Its id is the lowest of that second, for windows begin with whole seconds.
+-- Charges of a scope in one second: one row per scope, second and batch. The id is the lowest UUIDv7 of that second,
+-- because windows begin with whole seconds.
 create table gateway_operator.charge (
   scope_id uuid not null,
   id uuid not null,
@@ -149,6 +154,7 @@ create table gateway_operator.charge (
 ) partition by range (id);
 create index charge_scope on gateway_operator.charge (scope_id, id) include (cost);
 
+-- The sum of each counter: a scope in a window.
 create table gateway_operator.sum (
   scope_id uuid not null,
   window_start bigint not null,
@@ -157,7 +163,7 @@ create table gateway_operator.sum (
   primary key (scope_id, window_start, window_end)
 ) with (fillfactor = 70);
 
--- The same charges by the hour of the entry's id (hours since the epoch): they make a recount cheap.
+-- The same charges by the hour of the ledger row's id (hours since the Unix epoch): they make a recount cheap.
 create table gateway_operator.hour_sum (
   scope_id uuid not null,
   hour bigint not null,
@@ -165,7 +171,7 @@ create table gateway_operator.hour_sum (
   primary key (scope_id, hour)
 ) with (fillfactor = 70);
 
--- The window a scope was last recounted into: entries of that time which name another window count there as well.
+-- The window into which a scope was last recounted: ledger rows of that time that name another window also count here.
 create table gateway_operator.recount (
   scope_id uuid primary key,
   window_start bigint not null,
@@ -174,54 +180,59 @@ create table gateway_operator.recount (
   until_id uuid not null
 );
 
--- Entries that PostgreSQL refused, as they came; a person decides.
+-- Ledger rows that PostgreSQL refused, as they came. They count as spent until a person decides.
 create table gateway_operator.entry_rejected (
   id text not null,
   kind text not null,
   instance_uid text not null,
   entry json not null,
   reason text not null,
-  -- Of the entry: it counts as spent until then.
   cost numeric not null,
   charges json not null,
+  -- The scopes of the charges, for the look-up of a counter.
+  scope_ids text[] not null,
   rejected_at timestamptz(3) not null default now(),
   primary key (id, kind)
 );
+create index entry_rejected_scopes on gateway_operator.entry_rejected using gin (scope_ids);
 
--- Like 2026_01. Whether an entry of that time was booked is not known any more.
+-- Months whose partitions were dropped, like 2026_01. Whether a ledger row of that time was booked is no longer known.
 create table gateway_operator.dropped_month (
   month text primary key,
   dropped_at timestamptz(3) not null default now()
 );
 
+-- The epoch of the counter store of an instance.
 create table gateway_operator.store_epoch (
   instance_uid text primary key,
   epoch bigint not null,
   raised_at timestamptz(3) not null default clock_timestamp(),
-  -- Null while live processes still join it.
+  -- Null while live processes still join the epoch.
   opened_at timestamptz(3),
-  -- The store's count of all calls in this epoch, as batches told it.
+  -- The counter store's number of calls in this epoch, as batches have reported it.
   calls bigint not null default 0
 );
 
--- An account of the store. Rows of closed accounts stay as long as the entries of their time (months.ts): a journal may come back after
--- days, and a store after a weekend. On Workers an account is one request with the id of its entry: the entry closes it, and it has no row.
+-- Accounts of the counter store. Rows of closed accounts stay as long as the ledger rows of their time (partitions.ts): a
+-- journal may come back after days, and a counter store after a weekend. On Workers an account is one request with the id
+-- of its ledger row: the ledger row closes the account, which has no row here.
 create table gateway_operator.account (
   instance_uid text not null,
   account uuid not null,
-  -- The last batch, and the number of the last answered call when that was booked.
+  -- The last batch that was booked, and the number of the last answered call at that time.
   booked bigint not null,
   number bigint not null,
   closed_at timestamptz(3),
-  -- The ids of its expired entries. Null: nobody has charged it.
+  -- The ids of the expired ledger rows of the account. Null: nobody has charged it.
   charged uuid[],
   primary key (instance_uid, account)
 ) with (fillfactor = 70);
 
+-- Heartbeats of gateway processes.
 create table gateway_operator.gateway_process (
   instance_uid text not null,
   process text not null,
-  -- The epoch under which the store has what this process holds.
+  -- The epoch in which the process has registered its reservations.
   epoch bigint not null,
   seen_at timestamptz(3) not null,
   left_at timestamptz(3),

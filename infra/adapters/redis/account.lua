@@ -78,7 +78,7 @@ local function wideMoney()
   local zero = of(0, 0)
   local function amount(text)
     local sign, digits = match(text, '^(%-?)(%d+)$')
-    if digits == nil or #digits > 21 then error('not an amount: ' .. text, 0) end
+    if digits == nil or #digits > 24 then error('not an amount: ' .. text, 0) end
     local size = of(tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9)))
     return sign == '' and size or zero - size
   end

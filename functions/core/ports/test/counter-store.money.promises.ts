@@ -23,6 +23,7 @@ const EDGES: ReadonlyArray<Nano> = [
   2n ** 53n + 1n,
   10n ** 17n,
   10n ** 18n,
+  10n ** 23n + 1n,
 ];
 
 /** `make` as in `describeAccounts`, which runs this too; `clock` as there. */

@@ -1,6 +1,6 @@
 // Anthropic's dialect, as far as all APIs share it: addresses, counts of tokens, and errors.
-import { countIn, listOf, member, textOf } from '#core/json/json.ts';
-import type { Usage } from '#core/money/usage.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import { count, sumOf, type Usage } from '#core/money/usage.ts';
 import { type Address, authOf, type Route, toRoute, type WireError } from '../codec.ts';
 import { routeToCloud } from './anthropic-clouds.ts';
 
@@ -54,22 +54,19 @@ function larger(counted: number | undefined, known: number | undefined): number 
 
 type Count = (usage: unknown) => number | undefined;
 
-const INPUT: Count = (usage) => countIn(usage, 'input_tokens');
-const CACHE_READ: Count = (usage) => countIn(usage, 'cache_read_input_tokens');
-const CACHE_WRITE: Count = (usage) => countIn(usage, 'cache_creation_input_tokens');
-const CACHE_WRITE_LONG: Count = (usage) => countIn(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens');
-const OUTPUT: Count = (usage) => countIn(usage, 'output_tokens');
-const WEB_SEARCHES: Count = (usage) => countIn(member(usage, 'server_tool_use'), 'web_search_requests');
+const INPUT: Count = (usage) => count(usage, 'input_tokens');
+const CACHE_READ: Count = (usage) => count(usage, 'cache_read_input_tokens');
+const CACHE_WRITE: Count = (usage) => count(usage, 'cache_creation_input_tokens');
+const CACHE_WRITE_LONG: Count = (usage) => count(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens');
+const OUTPUT: Count = (usage) => count(usage, 'output_tokens');
+const WEB_SEARCHES: Count = (usage) => count(member(usage, 'server_tool_use'), 'web_search_requests');
 
 /** The larger of the count of the first and the sum of the others; undefined where none of them counts. */
-function countOf([whole, ...iterations]: ReadonlyArray<unknown>, count: Count): number | undefined {
-  const counted = count(whole);
-  const parts = iterations.flatMap((iteration) => count(iteration) ?? []);
+function countOf([whole, ...iterations]: ReadonlyArray<unknown>, read: Count): number | undefined {
+  const counted = read(whole);
+  const parts = iterations.flatMap((iteration) => read(iteration) ?? []);
   if (parts.length === 0) return counted;
-  return Math.max(
-    counted ?? 0,
-    parts.reduce((sum, part) => sum + part, 0),
-  );
+  return Math.max(counted ?? 0, sumOf(parts));
 }
 
 /** Whether this `usage` object counts the answer: the count that begins a stream is of its first token only. */

@@ -1,8 +1,8 @@
 // The embeddings API: texts or tokens in batches, for which only the input is paid. Bytes pass through.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { countIn, member } from '#core/json/json.ts';
-import { costIn, NO_TOKENS, type Usage } from '#core/money/usage.ts';
+import { member } from '#core/json/json.ts';
+import { costIn, count, NO_TOKENS, type Usage } from '#core/money/usage.ts';
 import type { Api } from '../api.ts';
 import { type Codec, type Reply, toCall } from '../codec.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
@@ -86,6 +86,6 @@ function readReply(bytes: Uint8Array): Reply | undefined {
 
 /** Some providers count the total only. Zero is no count. */
 function toUsage(usage: unknown): Usage | undefined {
-  const input = countIn(usage, 'prompt_tokens') ?? countIn(usage, 'total_tokens') ?? countIn(usage, 'input_tokens');
+  const input = count(usage, 'prompt_tokens') ?? count(usage, 'total_tokens') ?? count(usage, 'input_tokens');
   return input === undefined || input === 0 ? undefined : { ...NO_TOKENS, input, cost: costIn(usage) };
 }
