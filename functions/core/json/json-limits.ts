@@ -61,9 +61,9 @@ function exceeds(bytes: Uint8Array, weights: Weights, max: number): boolean {
   return false;
 }
 
-/** What a JSON text is made of. */
+/** Counts of a JSON text's values. */
 export interface JsonSize {
-  /** What begins a value: a brace, a bracket, a comma. */
+  /** The begin of a value: a brace, a bracket, a comma. */
   readonly values: number;
   /** Objects, lists and members of objects: each takes the time of many letters, numbers or short texts. */
   readonly parts: number;

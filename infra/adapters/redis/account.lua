@@ -18,7 +18,7 @@
 -- A counter is named `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON; the reply is
 -- JSON, too; amounts are strings (account-text.ts). A step reads, decides, and writes last: one that fails at a wrong
 -- argument has written nothing.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD = 'accounts 3', 60000, 1000, 60000, 100
+local LAYOUT, MINUTE, SECOND, KEEP, OLD, MAX_AHEAD = 'accounts 3', 60000, 1000, 60000, 100, 60000
 -- Kinds of rates that count in windows, and the lengths of these: `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }
 local MAX_ENDED, MAX_SWEPT, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
@@ -30,7 +30,11 @@ if meta[1] ~= LAYOUT and (meta[1] or redisCall('EXISTS', prefix .. 'epoch') == 1
     .. '": stop all processes of the other version and delete the keys ' .. prefix .. '*')
 end
 local clock = redis.call('TIME')
-local now = math.max(tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000), tonumber(meta[4] or '0'))
+local time = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
+-- A clock that was ahead: leases and windows of that time would not end until the time has come. The store counts as
+-- lost: the next epoch begins with what PostgreSQL has.
+if tonumber(meta[4] or '0') > time + MAX_AHEAD then meta = { meta[1] } end
+local now = math.max(time, tonumber(meta[4] or '0'))
 local epoch = tonumber(meta[2] or '0')
 -- A step that names an epoch does nothing in another one.
 if given.epoch and operation ~= 'begin' and given.epoch ~= epoch then
