@@ -120,7 +120,13 @@ async function observeObject(
   const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
   try {
     const object = answer ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
-    if (object !== undefined) collect(found, object);
+    const own = object && collect(found, object);
+    const malformed = world.malformed.get(id);
+    if (own !== undefined && malformed !== undefined) {
+      // It stays what it is for the run, which has not planned for it, also if it can be read now.
+      world.malformed.set(id, { ...malformed, metadata: own.metadata, status: own.status });
+      return;
+    }
     if (kind === 'VirtualKey' && world.referred.keys.delete(path)) {
       for (const [, key] of found.keys) world.referred.keys.set(path, key);
       return;

@@ -28,6 +28,7 @@ import {
   type Path,
   pathOf,
 } from '../world.ts';
+import { createObjectMemory } from './object-memory.ts';
 
 /** Objects by kind. */
 export interface Collection {
@@ -57,8 +58,13 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
         ? pathOf(scope)
         : undefined;
   const found: Objects = { ...emptyCollection(), complete };
+  const memory = createObjectMemory(scope);
   const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
-    for (const object of objects) if (object !== undefined) collect(found, object, isWanted);
+    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? [])) {
+      const { metadata, object, violations } = own;
+      // A status is ours: the first one that is written makes no object larger.
+      memory.keep(metadata.namespace, [metadata, object?.spec, violations], () => drop(found, own));
+    }
   };
   const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
     whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
@@ -167,10 +173,17 @@ export async function whereServed<T, const A>(
   }
 }
 
-/** Puts an object where it belongs. Objects of other kinds are passed over, and those that can be read and are not wanted. */
-export function collect(into: Collection, object: KubeObject, isWanted: IsWanted = () => true): void {
+/**
+ * Puts an object where it belongs, and answers it. Objects of other kinds are passed over, and those that can be read
+ * and are not wanted.
+ */
+export function collect(
+  into: Collection,
+  object: KubeObject,
+  isWanted: IsWanted = () => true,
+): OwnObjectView | undefined {
   const own = toOwn(object);
-  if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return;
+  if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
   const id = idOf(own.kind, own.metadata);
   if (own.violations.length > 0) into.violations.set(id, own.violations);
   const [read, path] = [own.object, pathOf(own.metadata)];
@@ -179,7 +192,26 @@ export function collect(into: Collection, object: KubeObject, isWanted: IsWanted
   else if (read.kind === 'VirtualKey') into.keys.set(path, read);
   else if (read.kind === 'User') into.users.set(path, read);
   else into.teams.set(path, read);
+  return own;
 }
+
+/** Leaves of an object what is left of one that cannot be read. */
+function drop(from: Collection, { kind, metadata, status }: OwnObjectView): void {
+  const [id, path] = [idOf(kind, metadata), pathOf(metadata)];
+  const maps = { GatewayInstance: from.instances, VirtualKey: from.keys, User: from.users, Team: from.teams };
+  maps[kind].delete(path);
+  from.violations.delete(id);
+  from.malformed.set(id, { kind, metadata, status, violations: [TOO_LARGE_TOGETHER] });
+}
+
+const TOO_LARGE_TOGETHER: Violation = {
+  rule: 'TooLargeTogether',
+  type: 'Too many',
+  path: 'spec',
+  value: undefined,
+  message:
+    'the objects of this namespace take more memory together than a resync has for them; shorten or remove the largest of them',
+};
 
 export const emptyCollection = (): Collection => ({
   instances: new Map(),

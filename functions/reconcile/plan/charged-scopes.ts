@@ -57,21 +57,39 @@ const MAX_TEAMS = 8;
 type TeamsOf = (user: User, instance: Path) => ReadonlyArray<string>;
 
 /** The names of the first eight teams of a user on an instance: found once for all of the user's keys there. */
-function createTeamsOf({ teams }: World): TeamsOf {
-  const pairs = [...teams.values()].flatMap((team) =>
-    isDeleted(team) ? [] : team.spec.members.map(({ name }) => ({ user: pathOf({ ...team.metadata, name }), team })),
-  );
-  const memberships = Map.groupBy(pairs, ({ user, team }) => `${user} ${instancePathOf(team)}`);
+function createTeamsOf({ teams, keys }: World): TeamsOf {
+  // A team may have a thousand members, and of most of them nothing is asked here.
+  const users = new Set([...keys.values()].map(({ object: { metadata, spec } }) => userPathOf(metadata, spec.userRef)));
+  let memberships: Map<string, Team[]> | undefined;
+  const findMemberships = () => {
+    const found = new Map<string, Team[]>();
+    for (const team of teams.values()) {
+      if (isDeleted(team)) continue;
+      for (const { name } of team.spec.members) {
+        const user = userPathOf(team.metadata, { name });
+        if (!users.has(user)) continue;
+        const own = found.get(user);
+        if (own === undefined) found.set(user, [team]);
+        else own.push(team);
+      }
+    }
+    return found;
+  };
   const known = new Map<string, ReadonlyArray<string>>();
   return ({ metadata, spec }, instance) => {
     const place = `${pathOf(metadata)} ${instance}`;
-    const listing = () => (memberships.get(place) ?? []).map(({ team }) => team.metadata.name);
+    memberships ??= findMemberships();
+    const own = memberships.get(pathOf(metadata)) ?? [];
+    const listing = () => own.filter((team) => instancePathOf(team) === instance).map(({ metadata: { name } }) => name);
     const named = () => new Set([...spec.teamRefs.map(({ name }) => name), ...listing()]);
     const names = known.get(place) ?? [...named()].sort().slice(0, MAX_TEAMS);
     known.set(place, names);
     return names;
   };
 }
+
+const userPathOf = ({ namespace }: Member['metadata'], user: { readonly name: string } | undefined): Path =>
+  pathOf({ namespace, name: user?.name ?? '' });
 
 /** A missing team that the user itself names leaves the key unpaid, as a missing teamRef does. */
 function referencesOf(key: VirtualKey, { users }: World, teamsOf: TeamsOf): ReadonlyArray<Reference> {

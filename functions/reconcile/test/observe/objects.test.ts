@@ -33,7 +33,7 @@ test('of a spec that is larger than it may be, the violations with their sizes',
   expect(own?.object).toBeUndefined();
   expect(own?.violations).toMatchObject([
     { path: 'spec.metadata', type: 'Too many' },
-    { path: 'spec.metadata', message: 'may have at most 8192 characters in all and has 74890; shorten or remove some' },
+    { path: 'spec.metadata', message: 'may have at most 2048 characters in all and has 74890; shorten or remove some' },
     { path: 'spec.secretTemplate.data.a', type: 'Too long' },
   ]);
   expect(serialize(own).byteLength).toBeLessThan(4000);
