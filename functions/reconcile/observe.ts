@@ -123,7 +123,7 @@ async function observeObject(
     const own = object && collect(found, object);
     const malformed = world.malformed.get(id);
     if (own !== undefined && malformed !== undefined) {
-      // It stays what it is for the run, which has not planned for it, also if it can be read now.
+      // A malformed object stays malformed for the run, which has not planned for it, also if it can be read now.
       world.malformed.set(id, { ...malformed, metadata: own.metadata, status: own.status });
       return;
     }
