@@ -1,25 +1,20 @@
 // The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
 
-import { DEFAULT_SHARE, parseShare } from '#core/conditions/deletion-share.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { DELETION_SHARE_ANNOTATION } from '#crds/names/group.ts';
-import { type Action, type ActionOf, type DeletionGuard, identify, isForced } from './action.ts';
+import { type Action, type DeletionGuard, identify, isForced } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
+import { type GuardedActions, guardDeletions } from './plan/deletion-guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
 import { planOrphanedClaims, planScopeOwner } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
-import { hasFinalizer, isDeleted, objectIn, type Path, pathOf, type World } from './world.ts';
+import { hasFinalizer, isDeleted, type Path, type World } from './world.ts';
 
-export interface Plan {
-  /** Actions of one object go in order, those of different objects concurrently. */
-  readonly actions: ReadonlyArray<Action>;
-  /** Deletions that wait, for they are too many. */
-  readonly guarded: ReadonlyArray<DeletionGuard>;
-}
+/** Actions of one object go in order, those of different objects concurrently. */
+export type Plan = GuardedActions;
 
 /** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
 export function plan(world: World, now: Millis): Plan {
@@ -76,42 +71,4 @@ function planReports(context: PlanContext, guarded: ReadonlyArray<DeletionGuard>
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];
-}
-
-/** Never too many. */
-const ALWAYS = 10;
-
-/**
- * The deletion guard: what would remove more than is plausible waits until the instance's share lets it (DESIGN 6, law
- * 4).
- */
-function guardDeletions(actions: ReadonlyArray<Action>, { world, keysOf }: PlanContext): Plan {
-  const removals = actions.filter((action) => isRemoval(action, world));
-  const guarded = [...Map.groupBy(removals, ({ action, instance }) => `${action} ${instance}`).values()].flatMap(
-    (group): DeletionGuard[] => {
-      const [{ action, instance } = { action: 'RetireScope', instance: '' } as const] = group;
-      const view = world.instances.get(instance);
-      const isRetire = action === 'RetireScope';
-      const of = isRetire ? (view?.claims.size ?? 0) : keysOf(instance).length;
-      const share = parseShare(view?.object.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
-      // Those that were not asked for yet may be gone as well: in batches nothing would ever be too many.
-      const count = group.length + (isRetire ? (view?.unsearchedClaims ?? 0) : 0);
-      if (count <= Math.max(ALWAYS, (of * share) / 100)) return [];
-      const what = isRetire ? 'claims whose objects are gone' : 'keys of users';
-      const message =
-        `a run would remove ${count} of ${of} ${what}, which is more than is plausible: nothing was removed; if it is meant, ` +
-        `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${Math.ceil((count * 100) / of)}%, until they are removed`;
-      return [{ instance, action, count, of, message }];
-    },
-  );
-  const waiting = new Set(guarded.map(({ action, instance }) => `${action} ${instance}`));
-  const isGuarded = (action: Action) => isRemoval(action, world) && waiting.has(`${action.action} ${action.instance}`);
-  return { actions: actions.filter((action) => !isGuarded(action)), guarded };
-}
-
-/** Removals of an object that a person deleted do not count. */
-function isRemoval(action: Action, world: World): action is ActionOf<DeletionGuard['action']> {
-  if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
-  const object = objectIn(world, action.kind, pathOf(action));
-  return object === undefined || !isDeleted(object);
 }

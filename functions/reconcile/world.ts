@@ -106,8 +106,8 @@ export interface InstanceView {
   readonly sums: ReadonlyMap<string, Nano>;
   /** Claims whose holder, asked for by name, is not there any more, or claims something else. */
   readonly orphanedClaims: ReadonlySet<ScopeId>;
-  /** Claims whose holder was not asked for yet, for there are too many of them. */
-  readonly unsearchedClaims: number;
+  /** Claims whose holder was not asked for yet, for there are too many of them: how many, by the holder's namespace. */
+  readonly unsearchedClaims: ReadonlyMap<string, number>;
 }
 
 /** The claim of a member that has it, on an instance that can be used. */

@@ -75,7 +75,10 @@ export async function findOrphanedClaims(
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
-  return { orphanedClaims: new Set(orphans.flat()), unsearchedClaims: unsearched.length };
+  const unsearchedClaims = [...Map.groupBy(unsearched, ([, { holder }]) => holder.namespace)].map(
+    ([namespace, { length }]) => [namespace, length] as const,
+  );
+  return { orphanedClaims: new Set(orphans.flat()), unsearchedClaims: new Map(unsearchedClaims) };
 }
 
 /** Looks up each object once. A Secret without our label keeps no claim: nobody learns that it is there. */

@@ -1,5 +1,6 @@
 // Is a run that would remove more than is plausible guarded, and does the instance's share let it go ahead?
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { READS } from '../../../test/reconcile/databases.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -136,4 +137,57 @@ test('a dry run says what is guarded and how to let it go, and lists it once it 
   ]);
   await allow('37%');
   expect((await harness.dryRun()).filter(({ action }) => action === 'RetireScope')).toHaveLength(11);
+});
+
+describe('on an instance that tenants share', () => {
+  const namespaced = (namespace: string, count: number, more: object = {}) =>
+    Array.from({ length: count }, (_, index) =>
+      makeKey({ keyAlias: `${namespace}-${index}`, ...more }, `k${index}`, namespace),
+    );
+  const loseAll = async (namespace: string, count: number) => {
+    for (let index = 0; index < count; index += 1) {
+      await harness.edit(virtualKeys, `k${index}`, { metadata: { finalizers: [] } }, namespace);
+      await harness.remove(virtualKeys, `k${index}`, namespace);
+    }
+  };
+
+  test('a tenant who loses all its keys keeps no removal of another waiting', async () => {
+    await harness.apply(...namespaced('a', 10), ...namespaced('b', 15));
+    await harness.resync();
+    await loseAll('b', 15);
+    await loseAll('a', 1);
+    const report = await harness.resync();
+    expect(report.actions).toMatchObject({ RetireScope: 1 });
+    const message: unknown = expect.stringContaining('15 of 15 claims whose objects are gone in namespace b');
+    expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 15, of: 15, message }]);
+    expect((await harness.aliases()).filter((alias) => alias.startsWith('a-'))).toHaveLength(9);
+    await allow('100%');
+    expect((await harness.resync()).actions).toMatchObject({ RetireScope: 15 });
+  });
+
+  test('few keys of each of many namespaces are too many together', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
+    await harness.apply(...names.flatMap((name) => namespaced(name, 5)));
+    await harness.resync();
+    for (const name of names) await loseAll(name, 5);
+    const report = await harness.resync();
+    expect(report.guarded).toMatchObject([{ count: 40, of: 40 }]);
+    expect(report.actions).not.toHaveProperty('RetireScope');
+  });
+
+  test('a retained key whose Secret a person deleted ends, whatever other tenants lose', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
+    await harness.apply(
+      ...names.flatMap((name) => namespaced(name, 5)),
+      makeKey({ keyAlias: 'leaked', deletionPolicy: 'Retain' }, 'leaked', 'a'),
+    );
+    await harness.resync();
+    await harness.remove(virtualKeys, 'leaked', 'a');
+    await harness.resync();
+    for (const name of names) await loseAll(name, 5);
+    await harness.remove(RESOURCES.secrets, 'leaked-key', 'a');
+    await harness.resync();
+    expect(await harness.aliases()).not.toContain('leaked');
+    expect(await harness.aliases()).toHaveLength(40);
+  });
 });

