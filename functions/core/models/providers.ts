@@ -36,6 +36,8 @@ export interface Provider {
   readonly streamOptions: boolean;
   /** Usage has the cost in dollars, which is charged where it is more than ours. */
   readonly reportsCost?: true;
+  /** `external_web_access: false` of a tool `web_search` keeps its searches from the network. Others ignore it. */
+  readonly searchesOffline?: true;
   /** The provider refuses requests with `user`, so that translations leave it out. */
   readonly refusesUser?: true;
 }
@@ -52,6 +54,8 @@ const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ .
 /** Providers without embeddings in this dialect. */
 const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat', 'messages'] };
 const WITH_RESPONSES: Pick<Provider, 'apis'> = { apis: ['chat', 'messages', 'responses', 'embeddings'] };
+/** OpenAI's own servers. */
+const BY_OPENAI = { ...WITH_RESPONSES, storesChats: true, searchesOffline: true } as const;
 const MAX_TOKENS = { outputLimit: 'max_tokens' } as const;
 
 const ANTHROPIC: Provider = { ...OPENAI, dialect: 'anthropic', ...CHAT_ONLY, auth: 'x-api-key' };
@@ -66,9 +70,9 @@ const BY_GOOGLE = { prices: 'google', signing: 'google' } as const;
 
 /** Base addresses as the providers' own API references give them. */
 const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
-  ['openai', at('https://api.openai.com/v1', { ...WITH_RESPONSES, prices: 'openai', storesChats: true })],
+  ['openai', at('https://api.openai.com/v1', { ...BY_OPENAI, prices: 'openai' })],
   // The v1 API: `https://{resource}.openai.azure.com/openai/v1`; the model is the deployment's name.
-  ['azure', { ...OPENAI, ...WITH_RESPONSES, auth: 'api-key', prices: 'azure', storesChats: true }],
+  ['azure', { ...OPENAI, ...BY_OPENAI, auth: 'api-key', prices: 'azure' }],
   ['groq', at('https://api.groq.com/openai/v1', { apis: ['chat', 'messages', 'responses'], prices: 'groq' })],
   [
     'mistral',

@@ -9,7 +9,7 @@ import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import type { RateLimit } from '#core/ports/rates.ts';
 import { type Api, codecOf } from '../wire/api.ts';
 import type { Codec } from '../wire/codec.ts';
-import { webSearchRefused } from '../wire/prompt/unmetered-features.ts';
+import { isOfflineAt, webSearchRefused } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 import type { Caller } from './authenticate.ts';
 
@@ -73,7 +73,9 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     const how = { routing, storeResponses, candidates, isLimited, chargedScopes };
     const grant: Grant = { [made]: true, caller, request, ...how };
     if (webSearches === undefined) return ok(grant);
-    const priced = candidates.filter(({ price }) => price.webSearch !== undefined);
+    const priced = candidates.filter(
+      ({ price, provider }) => price.webSearch !== undefined || isOfflineAt(provider, webSearches),
+    );
     return priced.length === 0 ? err(webSearchRefused(webSearches)) : ok({ ...grant, candidates: priced });
   };
 

@@ -7,6 +7,7 @@ import type { Settlement } from '#core/ports/ledger.ts';
 import type { FailedPiece, OutputSize, Piece, Recipient, Reply, StreamEnd } from '../wire/codec.ts';
 import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
+import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import { MAX_PARTS } from '../wire/streams/parts.ts';
 import { toShownError } from '../wire/streams/provider-error.ts';
 import type { Option, ReservedGrant } from './reserve.ts';
@@ -45,11 +46,14 @@ export class Meter {
   #deltas = 0;
   #outputBytes = 0;
   #media = 0;
+  #searches = 0;
   #usage: Usage | undefined;
   #prompt: Usage | undefined;
   #concluded = false;
   /** Content has come since the last count. */
   #isBehind = false;
+  /** The last count is of one answer among several. */
+  #isOfOne = false;
 
   constructor(call: PaidCall, end: StreamEnd) {
     this.#call = call;
@@ -76,7 +80,10 @@ export class Meter {
 
   #countRead(piece: Piece): void {
     this.#size(piece);
-    if (piece.usage !== undefined) this.#usage = laterUsage(this.#usage, piece.usage);
+    if (piece.usage !== undefined) {
+      this.#usage = laterUsage(this.#usage, piece.usage);
+      this.#isOfOne = this.#countsOne(piece);
+    }
     this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
     this.#prompt = piece.prompt ?? this.#prompt;
     this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
@@ -107,6 +114,7 @@ export class Meter {
     this.#deltas += piece.deltas;
     this.#outputBytes += piece.outputBytes;
     this.#media += piece.media;
+    this.#searches += piece.searches;
     this.#end.note(piece);
     for (const { index, finished } of piece.choices) {
       const known = this.#choices.get(index);
@@ -126,9 +134,20 @@ export class Meter {
     if (usage !== undefined && this.#countsAll(usage)) {
       return settlementOf(this.#call, usage, {});
     }
-    const output = estimateOf(this.#outputSize(), this.#deltas);
+    const output = { ...estimateOf(this.#outputSize(), this.#deltas), ...this.#searchedAtMost(usage ?? prompt) };
     if (usage !== undefined) return settlementAbove(this.#call, usage, output);
     return settlementOf(this.#call, undefined, { ...prompt, ...output });
+  }
+
+  /** Searches that were not counted to their end, and the prompt with as many pages as it can hold. */
+  #searchedAtMost(known: Usage | undefined): Partial<Usage> {
+    const { reservation, target } = this.#call;
+    const asked = webSearchesAt(target, reservation.grant.request.webSearches);
+    if (asked === undefined) return {};
+    const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : asked.max);
+    return webSearches === 0
+      ? {}
+      : { webSearches, input: Math.max(known?.input ?? 0, Number(target.prompt.maxTokens)) };
   }
 
   #outputSize(): OutputSize {
@@ -171,6 +190,7 @@ export class Meter {
    * Whether the count includes all content. A count with the first words does not; nor does one of zero beside content.
    */
   #countsAll({ output }: Usage): boolean {
+    if (this.#isOfOne) return false;
     if (!this.#isBehind && output > 0) return true;
     this.#readAll();
     return output >= this.#deltas;
@@ -178,7 +198,13 @@ export class Meter {
 
   /** A lower bound of the output, this piece included: a delta is at least a token, unless the provider has counted. */
   #atLeast(piece: Piece): number {
-    return piece.usage?.output ?? Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
+    if (piece.usage !== undefined && !this.#countsOne(piece)) return piece.usage.output;
+    return Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
+  }
+
+  /** A server that counts in each event (vLLM) counts the answer that the event continues, not the others. */
+  #countsOne({ usageOnly }: Piece): boolean {
+    return this.#call.reservation.grant.request.n > 1 && !usageOnly;
   }
 }
 
@@ -253,7 +279,7 @@ function settlementOf(
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const { entry, price, provider, limit, uncounted, codec } = target;
+  const { entry, price, provider, limit, uncounted } = target;
   const { request } = reservation.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // No prompt has zero tokens: a count that says so is none.
@@ -261,8 +287,8 @@ function settlementOf(
   // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were
   // allowed.
   const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };
-  // Searches that the provider was asked for and does not count are charged as one. Translations leave them out.
-  const isAsked = request.webSearches !== undefined && !codec.isTranslated;
+  // Searches that the provider was asked for and does not count are charged as one.
+  const isAsked = webSearchesAt(target, request.webSearches) !== undefined;
   const isUncounted = isAsked && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
   const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));

@@ -13,6 +13,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { OutputLimit } from '../wire/codec.ts';
 import { LARGEST_WINDOW, mediaTokens } from '../wire/prompt/media.ts';
 import { growthOf, usualTokens } from '../wire/prompt/prompt.ts';
+import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
 const made: unique symbol = Symbol('Reservation');
@@ -127,9 +128,10 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
  */
 function promptBound(
   { input, webSearches, hasLargerWindow = false }: ModelRequest,
-  { entry, price, codec }: Candidate,
+  candidate: Candidate,
   growth = 0n,
 ): Pick<Option, 'prompt' | 'uncounted'> {
+  const { entry, price, codec } = candidate;
   const window = entry.maxInputTokens === undefined || hasLargerWindow ? undefined : BigInt(entry.maxInputTokens);
   const bound = price.tiers.some(({ above }) => window !== undefined && above >= window) ? undefined : window;
   const { max, estimate, prompts, media } = input;
@@ -137,7 +139,7 @@ function promptBound(
   const withMedia = (text: bigint): bigint =>
     bound === undefined ? text + ofMedia : smaller(text + ofMedia, bound * BigInt(prompts));
   const sent = withMedia(max + growth);
-  const searches = codec.isTranslated ? undefined : webSearches;
+  const searches = webSearchesAt(candidate, webSearches);
   const maxTokens = searches === undefined ? sent : larger(sent, window ?? BigInt(LARGEST_WINDOW));
   const inputMedia = ofMedia === 0n ? undefined : Number(ofMedia);
   return {

@@ -166,6 +166,10 @@ describe('a request', () => {
     ['tools', { tools: [{ type: 'namespace', tools: [{ type: 'code_interpreter' }] }] }],
     ['tools', { tools: [{ type: 'web_search' }] }],
     ['tools', { tools: [{ type: 'web_search', external_web_access: false, max_uses: '100' }] }],
+    ['tools', { tools: [{ type: 'web_search_preview', external_web_access: false }] }],
+    ['tools', { tools: [{ type: 'web_search_preview_2025_03_11', external_web_access: false }] }],
+    ['tools', { tools: [{ type: 'web_search', external_web_access: false }, { type: 'web_search' }] }],
+    ['plugins', { tools: [{ type: 'web_search', external_web_access: false }], plugins: [{ id: 'web' }] }],
     ...['safety_model', 'data_sources', 'chat_template'].map((name): [string, object] => [name, { [name]: ['a'] }]),
     ['tools', { input: [{ type: 'additional_tools', role: 'developer', tools: [{ type: 'mcp' }] }] }],
     ['tools', { input: [{ type: 'tool_search_output', call_id: 'c', tools: [] }] }],
@@ -191,6 +195,7 @@ describe('a request', () => {
   test.each([
     [{ store: false, background: false, conversation: null, previous_response_id: null }],
     [{ tools: [{ type: 'web_search', external_web_access: false }] }],
+    [{ tools: [{ type: 'web_search_2025_08_26', external_web_access: false }] }],
     [
       {
         tools: [
@@ -204,6 +209,20 @@ describe('a request', () => {
     const { ask, fake } = open();
     expect((await ask({ ...ASK, ...more })).status).toBe(200);
     expect(fake.sent()).toMatchObject(more);
+  });
+
+  test.each([
+    ['openai', false],
+    ['azure', false],
+    ['xai', true],
+    ['openrouter', true],
+    ['groq', true],
+    ['vllm', true],
+    ['somebody', true],
+  ])('whose web search is switched off is one where the switch is not known: %s, %s', async (provider, isRefused) => {
+    const { ask, ledger } = open({ entry: { provider } });
+    const response = await ask({ ...ASK, tools: [{ type: 'web_search', external_web_access: false }] });
+    expect([response.status === 400, ledger.asked.length]).toEqual([isRefused, isRefused ? 0 : 1]);
   });
 
   test('whose budget is spent is told so in words that Codex shows, with the reset', async () => {

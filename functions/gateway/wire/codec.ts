@@ -24,6 +24,8 @@ export interface Codec {
   readError(bytes: Uint8Array): WireError;
   /** The provider counts the tokens of a prompt at the API's own path; absent: the count is estimated. */
   readonly countsTokens?: true;
+  /** Streams show each web search. */
+  readonly showsSearches?: true;
   /** Absent: the API has no streams. */
   readonly streams?: StreamFormat;
 }
@@ -147,6 +149,8 @@ export interface Piece extends OutputSize {
   readonly done: boolean;
   /** Pieces of content, a lower bound of the tokens. */
   readonly deltas: number;
+  /** Web searches of the provider that this event shows. */
+  readonly searches: number;
   readonly usage: Usage | undefined;
   /** The provider's count of the prompt, sent before the answer is counted: its `output` has no meaning yet. */
   readonly prompt: Usage | undefined;
@@ -175,6 +179,7 @@ export const NOTHING: Piece = {
   events: undefined,
   done: false,
   deltas: 0,
+  searches: 0,
   outputBytes: 0,
   media: 0,
   usage: undefined,

@@ -21,6 +21,7 @@ export const PING = toNamedEvent('ping', {});
 
 export const anthropic: Codec = {
   isTranslated: false,
+  showsSearches: true,
   routeTo: routeToAnthropic,
   toCall: (request, to) => ok(toAnthropicCall(request, to, toBody(request, to))),
   readReply,

@@ -28,7 +28,7 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
         counts = addUsage(counts, member(member(event, 'message'), 'usage'));
         return { ...NOTHING, bytes, frame: event, choices: BEGUN, prompt: toUsage({ ...counts, output: 0 }) };
       case 'content_block_start':
-        return content(bytes, event, textIn(member(event, 'content_block'), BLOCK_TEXTS));
+        return begin(bytes, event);
       case 'content_block_delta':
         return content(bytes, event, textIn(member(event, 'delta'), DELTA_TEXTS));
       case 'content_block_stop':
@@ -59,6 +59,12 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
       usage: isOutputCounted(counted) ? toUsage(counts) : undefined,
     };
   }
+}
+
+function begin(bytes: Uint8Array, event: unknown): Piece {
+  const block = member(event, 'content_block');
+  const isSearch = member(block, 'type') === 'server_tool_use' && member(block, 'name') === 'web_search';
+  return { ...content(bytes, event, textIn(block, BLOCK_TEXTS)), searches: isSearch ? 1 : 0 };
 }
 
 function content(bytes: Uint8Array, event: unknown, text: string): Piece {

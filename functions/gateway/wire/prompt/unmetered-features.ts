@@ -2,6 +2,7 @@
 // price (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import { countIn, listOf, member } from '#core/json/json.ts';
+import type { Provider } from '#core/models/providers.ts';
 import { elementsOf, type Member, membersOf } from '../json/json-splice.ts';
 
 /** The members of a body by name. */
@@ -208,23 +209,42 @@ export interface WebSearches {
   readonly param: string;
   /** Searches of the request, at most. */
   readonly max: number;
+  /** All of them are kept from the network, by a provider that knows the switch. */
+  readonly isOffline: boolean;
 }
 
 /** Searches of one request that names no limit of its own. */
 const USUAL_SEARCHES = 10;
 
-/** `isOff`: a tool that is declared and switched off. */
-export function webSearchesIn(body: Members, isOff: (tool: unknown) => boolean = () => false): WebSearches | undefined {
+/** `isOffline`: a tool that is kept from the network. */
+export function webSearchesIn(
+  body: Members,
+  isOffline: (tool: unknown) => boolean = () => false,
+): WebSearches | undefined {
   const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
-  const asked: Array<readonly [string, number]> = [];
-  if (isAsked(options)) asked.push(['web_search_options', USUAL_SEARCHES]);
+  const asked: Array<Omit<WebSearches, 'isOffline'>> = [];
+  if (isAsked(options)) asked.push({ param: 'web_search_options', max: USUAL_SEARCHES });
   if (isAsked(parameters) && member(parameters, 'mode') !== 'off')
-    asked.push(['search_parameters', countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES]);
-  for (const _ of listOf(plugins)) asked.push(['plugins', USUAL_SEARCHES]);
-  for (const tool of listOf(tools).filter((tool) => isWebSearch(tool) && !isOff(tool)))
-    asked.push(['tools', countIn(tool, 'max_uses') ?? USUAL_SEARCHES]);
+    asked.push({ param: 'search_parameters', max: countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES });
+  for (const _ of listOf(plugins)) asked.push({ param: 'plugins', max: USUAL_SEARCHES });
+  const searching = listOf(tools).filter(isWebSearch);
+  for (const tool of searching) asked.push({ param: 'tools', max: countIn(tool, 'max_uses') ?? USUAL_SEARCHES });
   const [first] = asked;
-  return first && { param: first[0], max: asked.reduce((sum, [, max]) => sum + max, 0) };
+  if (first === undefined) return undefined;
+  const max = asked.reduce((sum, { max }) => sum + max, 0);
+  return { param: first.param, max, isOffline: asked.length === searching.length && searching.every(isOffline) };
+}
+
+/** Whether searches are kept from the network. */
+export const isOfflineAt = ({ searchesOffline }: Provider, { isOffline }: WebSearches): boolean =>
+  isOffline && searchesOffline === true;
+
+/** The searches of a request that an entry makes for it. Translations leave them out. */
+export function webSearchesAt(
+  { codec, provider }: { readonly codec: { readonly isTranslated: boolean }; readonly provider: Provider },
+  searches: WebSearches | undefined,
+): WebSearches | undefined {
+  return searches === undefined || codec.isTranslated || isOfflineAt(provider, searches) ? undefined : searches;
 }
 
 export function webSearchRefused({ param }: WebSearches): Failure {

@@ -16,6 +16,7 @@ import { sizeOf, toUsage } from './usage.ts';
 
 export const openai: Codec = {
   isTranslated: false,
+  showsSearches: true,
   routeTo: (address) => routeToOpenai(address, '/responses'),
   toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
   readReply,

@@ -8,8 +8,9 @@ import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
 import { dataOf, jsonOf } from '../streams/sse.ts';
 import { mark } from './conversation-tag.ts';
-import { sizeOf, toUsage } from './usage.ts';
+import { isSearch, sizeOf, toUsage } from './usage.ts';
 
+const ITEM_DONE = 'response.output_item.done';
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
 export function createReader(made: ReplyMarks): StreamReader {
@@ -73,7 +74,8 @@ function content(
   // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has
   // counted.
   if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };
-  return { ...piece, ...sized(sizeIn(event, type, written)) };
+  const searches = type === ITEM_DONE && isSearch(member(event, 'item')) ? 1 : 0;
+  return { ...piece, ...sized(sizeIn(event, type, written)), searches };
 }
 
 function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
@@ -83,7 +85,7 @@ function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
 /** Bytes of output that no event before this one has shown. */
 function sizeIn(event: unknown, type: string, written: OutputBytes): number {
   const index = member(event, 'output_index');
-  if (type === 'response.output_item.done') return unwritten(member(event, 'item'), index, written);
+  if (type === ITEM_DONE) return unwritten(member(event, 'item'), index, written);
   if (!type.endsWith('.delta')) return 0;
   const size = bytesIn(textOf(member(event, 'delta')) ?? '');
   setPart(written, index, (written.get(index) ?? 0) + size);

@@ -1,6 +1,6 @@
 // Features of a Responses request that the listed prices do not pay for: refused, unless usage counts them and an entry
 // names a price.
-import { listOf, member } from '#core/json/json.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
 import {
   absent,
   DECIDING_EVERYWHERE,
@@ -52,7 +52,15 @@ function isNamespace(tool: unknown): boolean {
   return member(tool, 'type') === 'namespace' && listOf(member(tool, 'tools')).every(isOwnTool);
 }
 
-/** Codex always declares web search, and switches it off: it then reads pages that the provider keeps. */
+/** Dates are behind the name. Older ones (`web_search_preview`) search the network all the same. */
+const OFFLINE_TOOL = /^web_search(_\d{4}_\d\d_\d\d)?$/;
+
+/** Codex always declares web search, and switches it off: OpenAI then reads pages that it keeps. */
 export function webSearchesIn(members: Members): WebSearches | undefined {
-  return searchesIn(members, (tool) => member(tool, 'external_web_access') === false);
+  return searchesIn(members, isOffline);
+}
+
+function isOffline(tool: unknown): boolean {
+  const isKnown = OFFLINE_TOOL.test(textOf(member(tool, 'type')) ?? '');
+  return isKnown && member(tool, 'external_web_access') === false;
 }

@@ -23,7 +23,7 @@ export function toUsage(response: unknown): Usage | undefined {
 }
 
 /** Pages that a model opens, and searches in them, are not billed. */
-function isSearch(item: unknown): boolean {
+export function isSearch(item: unknown): boolean {
   const action = member(member(item, 'action'), 'type');
   return member(item, 'type') === 'web_search_call' && (action === undefined || action === 'search');
 }

@@ -1,0 +1,99 @@
+// Streams whose client leaves before their count: no part of them is free.
+import { describe, expect, test } from 'vitest';
+import type { SnapshotEntry } from '#core/models/snapshot.ts';
+import { event } from '../../../test/gateway/anthropic.ts';
+import { entry } from '../../../test/gateway/instance.ts';
+import { stageOne } from '../../../test/gateway/stage.ts';
+import { settleDown } from '../../../test/gateway/time.ts';
+import { chunk, MESSAGES, SSE, stuckAfter } from '../../../test/gateway/upstream.ts';
+
+const CENT = 10_000_000n;
+const WINDOW = 100_000n;
+/** A dollar for a million tokens of the prompt, two for those of the answer. */
+const searching = { toolCosts: { webSearch: '0.01' }, maxInputTokens: Number(WINDOW) };
+
+/** The settlement of a stream of these events, which its client leaves behind the last. */
+async function leave(
+  events: ReadonlyArray<string>,
+  body: object,
+  { path, ...of }: { readonly path: string } & Partial<SnapshotEntry>,
+) {
+  const script = () => ({ headers: SSE, body: stuckAfter(...events) });
+  const { chat, ledger } = stageOne(entry('gpt', { maxOutputTokens: 100, ...of }), { script, limit: '1000' });
+  const client = new AbortController();
+  const response = await chat({ model: 'gpt', stream: true, ...body }, { path, signal: client.signal });
+  expect(response.status).toBe(200);
+  const reader = response.body?.getReader();
+  for (let piece = 0; piece < events.length; piece += 1) void reader?.read().catch(() => {});
+  await settleDown();
+  client.abort();
+  await settleDown();
+  const [settled] = ledger.settled;
+  return { settled, held: ledger.asked[0]?.amount ?? 0n };
+}
+
+describe('a stream with web searches that its client leaves', () => {
+  const searchOf = (index: number) =>
+    event('content_block_start', {
+      index,
+      content_block: { type: 'server_tool_use', id: `s${index}`, name: 'web_search', input: {} },
+    });
+  const begin = event('message_start', { message: { id: 'm', usage: { input_tokens: 20, output_tokens: 1 } } });
+  const text = event('content_block_delta', { index: 9, delta: { type: 'text_delta', text: 'abcdef' } });
+  const MESSAGE = { max_tokens: 100, messages: MESSAGES, tools: [{ type: 'web_search_20250305', name: 'web_search' }] };
+  const ofMessages = { path: '/messages', provider: 'anthropic', ...searching };
+
+  test('of Messages pays the searches that it shows, and a prompt with as many pages as it can hold', async () => {
+    const { settled, held } = await leave([begin, searchOf(0), searchOf(1), text], MESSAGE, ofMessages);
+    expect(settled).toMatchObject({ tokens: { input: Number(WINDOW), output: 9 }, estimated: true });
+    expect(settled?.cost).toBe(WINDOW * 1000n + 9n * 2000n + 2n * CENT);
+    expect(settled?.cost).toBeLessThanOrEqual(held);
+  });
+
+  test('of Messages that has searched nothing yet pays one search, and the prompt that was counted', async () => {
+    const { settled } = await leave([begin, text], MESSAGE, ofMessages);
+    expect(settled?.cost).toBe(20n * 1000n + 2n * 2000n + CENT);
+  });
+
+  test('of Responses pays the searches that it shows; pages that are opened are none', async () => {
+    const item = (type: string, action: string) =>
+      event('response.output_item.done', { output_index: 0, item: { type, action: { type: action } } });
+    const search = item('web_search_call', 'search');
+    const delta = event('response.output_text.delta', { output_index: 1, content_index: 0, delta: 'abcdef' });
+    const events = [event('response.created', { response: { id: 'r', output: [] } }), search, search, search];
+    const { settled } = await leave(
+      [...events, item('web_search_call', 'open_page'), delta],
+      { input: 'news?', tools: [{ type: 'web_search' }] },
+      { path: '/responses', ...searching },
+    );
+    expect(settled?.cost).toBe(WINDOW * 1000n + 2n * 2000n + 3n * CENT);
+  });
+
+  test('of an API that shows no searches pays all that it may have made', async () => {
+    const body = { messages: MESSAGES, max_tokens: 100, search_parameters: { mode: 'on', max_search_results: 4 } };
+    const { settled } = await leave([chunk({ content: 'abcdef' })], body, { path: '/chat/completions', ...searching });
+    expect(settled?.cost).toBe(WINDOW * 1000n + 2n * 2000n + 4n * CENT);
+  });
+});
+
+describe('a stream of several answers whose server counts in each event', () => {
+  const usage = (output: number) => ({
+    usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },
+  });
+  const answers = Array.from({ length: 20 }, (_, index) => ({
+    choices: [{ index, delta: { content: 'abc'.repeat(100) } }],
+  }));
+  const events = answers.map((answer) => chunk({}, { ...answer, ...usage(100) }));
+  const body = { messages: MESSAGES, max_tokens: 200, n: 20 };
+
+  test('and that its client leaves pays all of them', async () => {
+    const { settled } = await leave(events, body, { path: '/chat/completions' });
+    expect(settled).toMatchObject({ tokens: { input: 10, output: 2000 }, estimated: true });
+  });
+
+  test('pays what the server counts in the end', async () => {
+    const end = `data: ${JSON.stringify({ choices: [], ...usage(1900) })}\n\n`;
+    const { settled } = await leave([...events, end], body, { path: '/chat/completions' });
+    expect(settled).toMatchObject({ tokens: { input: 10, output: 1900 }, estimated: false });
+  });
+});
