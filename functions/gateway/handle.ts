@@ -30,7 +30,7 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   const { reply, estimate } = createReply(deps, settle, isFree ? budgetLeft.learn : budgetLeft.look);
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
-    const share = shared.room.open();
+    const share = shared.room.open(client);
     const log = openRequestLog(context);
     const asking = { client, log, share };
     try {

@@ -85,16 +85,15 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
   }
 
   /** A body that takes long to read waits for its turn. */
-  async function acceptLong(body: Uint8Array, { client, share, key }: Sender): Promise<BodyResult> {
-    const turn = () => client.turn?.({ namespace: key.object.namespace, key: key.scopeId });
+  async function acceptLong(body: Uint8Array, { client, share }: Sender): Promise<BodyResult> {
     const isLong = body.length > LONG_TEXT;
-    if (isLong) await turn();
+    if (isLong) await share.turn();
     const { values, members, parts } = sizeOfJson(body);
     if (values > MAX_VALUES) return err(TOO_MANY_VALUES);
     if (members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
     const work = workOf(body.length, parts);
     if (!share.work(work)) return err(OVERLOADED);
-    if (!isLong && work > LONG_TEXT) await turn();
+    if (!isLong && work > LONG_TEXT) await share.turn();
     return client.hasLeft() ? err(BROKEN) : ok(body);
   }
 

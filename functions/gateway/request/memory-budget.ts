@@ -4,6 +4,7 @@
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
+import type { HttpExchange, TurnOwner } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
@@ -106,7 +107,7 @@ export function createRoom(limits: RoomLimits, clock: Pick<Clock, 'now'>) {
     /** Bytes that are taken. */
     kept: () => state.kept,
     /** Opens the share of one request. It takes nothing until it enters. */
-    open: () => new Share(state),
+    open: (turns: Pick<HttpExchange, 'turn'> = {}) => new Share(state, turns),
   };
 }
 
@@ -125,15 +126,18 @@ interface State {
  */
 export class Share {
   readonly #state: State;
+  readonly #turns: Pick<HttpExchange, 'turn'>;
   #since: Millis = 0;
   /** Of the key, and of its namespace. */
   #uses: ReadonlyArray<KeyUse> = [];
+  #owner: TurnOwner | undefined;
   #bytes = 0;
   /** Counted for the key already. */
   #work = 0;
 
-  constructor(state: State) {
+  constructor(state: State, turns: Pick<HttpExchange, 'turn'>) {
     this.#state = state;
+    this.#turns = turns;
   }
 
   get limits(): RoomLimits {
@@ -160,6 +164,7 @@ export class Share {
     if (!isFree() && !(this.#forgetOld() && isFree())) return false;
     for (const use of uses) use.requests += 1;
     this.#uses = uses;
+    this.#owner = { namespace: object.namespace, key: scopeId };
     shares.add(this);
     return true;
   }
@@ -188,6 +193,11 @@ export class Share {
     Object.assign(key, { large: large + more, at: now });
     this.#work = bytes;
     return true;
+  }
+
+  /** Waits for the turn of its key, for the reading of a long JSON text. */
+  async turn(): Promise<void> {
+    if (this.#owner !== undefined) await this.#turns.turn?.(this.#owner);
   }
 
   /** Gives back so many bytes; all of them where no number is given. */

@@ -125,6 +125,43 @@ describe('embeddings', () => {
   });
 });
 
+describe('a long reply', () => {
+  const vectors = (count: number) => Array(count).fill(0.012345);
+  const long = (members: object) => JSON.stringify({ object: 'list', ...members });
+  const data = [{ object: 'embedding', index: 0, embedding: vectors(20_000) }];
+  const usage = { prompt_tokens: 7, total_tokens: 7 };
+
+  test.each([
+    ['behind its vectors', long({ data, model: 'real', usage }), 7, false],
+    ['before its vectors', `${long({ model: 'real', usage, data })}\n`, 7, false],
+    ['nowhere', long({ data, model: 'real' }), 4, true],
+    [
+      'far from its ends',
+      long({ data: [...data, { usage: { prompt_tokens: 1 } }], usage, model: 'x'.repeat(2000) }),
+      7,
+      false,
+    ],
+    ['of another object alone', long({ data: [...data, { usage: { prompt_tokens: 1 } }] }), 4, true],
+  ])('comes back untouched, and is charged by its count %s', async (_, reply, input, estimated) => {
+    const { embed, ledger } = open({ reply });
+    expect(await (await embed(EMBED)).text()).toBe(reply);
+    expect(ledger.settled).toMatchObject([{ estimated, tokens: { input } }]);
+  });
+
+  test('of more numbers than may be parsed comes back as well: they are not parsed', async () => {
+    const some = { object: 'embedding', embedding: vectors(3072) };
+    const reply = long({ data: Array(2000).fill(some), usage });
+    const { embed, ledger } = open({ reply });
+    expect((await (await embed(EMBED)).arrayBuffer()).byteLength).toBe(reply.length);
+    expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 7 } }]);
+  });
+
+  test('that is broken is none', async () => {
+    const { embed } = open({ reply: long({ data, usage }).slice(0, -1) });
+    expect((await embed(EMBED)).status).toBe(502);
+  });
+});
+
 describe('a model', () => {
   test('with an input price alone is for embeddings only', async () => {
     const { chat, ledger } = open();

@@ -84,6 +84,9 @@ async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult
   const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
   if (refused !== undefined) return err(unreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
   if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
+  const edges = bytes.length > LONG_TEXT ? codec.readEdges?.(bytes) : undefined;
+  if (edges !== undefined) return ok({ type: 'plain', reply: edges });
+  if (bytes.length > LONG_TEXT) await share.turn();
   if (isTooCostly(bytes)) return err(unreadable('upstream_error', length));
   try {
     const reply = codec.readReply(bytes, madeBy(origin));

@@ -20,6 +20,11 @@ export interface Codec {
   toCall(request: ModelRequest, to: Recipient): Result<Call, Failure>;
   /** A whole reply as the client gets it, and its counts; undefined when it is no reply of this API. */
   readReply(bytes: Uint8Array, made: ReplyMarks): Reply | undefined;
+  /**
+   * The same of a long reply whose beginning and end show all that is needed: millions of numbers take long to parse.
+   * Undefined: they do not.
+   */
+  readEdges?(bytes: Uint8Array): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
   /** The provider counts the tokens of a prompt at the API's own path; absent: the count is estimated. */

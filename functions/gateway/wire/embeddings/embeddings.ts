@@ -1,7 +1,8 @@
 // The embeddings API: texts or tokens in batches, for which only the input is paid. Bytes pass through.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { member } from '#core/json/json.ts';
+import { fromUtf8 } from '#core/json/bytes.ts';
+import { member, parseJson } from '#core/json/json.ts';
 import { costIn, count, NO_TOKENS, type Usage } from '#core/money/usage.ts';
 import type { Api } from '../api.ts';
 import { type Codec, type Reply, toCall } from '../codec.ts';
@@ -24,6 +25,7 @@ const codec: Codec = {
     return ok(toCall(request, to, spliceBytes(sent, sent.object, changes)));
   },
   readReply,
+  readEdges,
   readError,
 };
 
@@ -78,10 +80,29 @@ function withOthers(inputs: Measure, { text, object }: Pick<SentBody, 'text' | '
   return { ...inputs, max: inputs.max + BigInt(bytes), prompts: inputs.prompts + bytes };
 }
 
+/** Bytes of the beginning of a reply, and of its end: one of them has the usage. */
+const EDGE = 1024;
+const VECTORS = /"data"\s*:\s*\[/;
+
+/** The reply is read as if it had no vectors: the bytes between the first bracket and the last pass unread. */
+function readEdges(bytes: Uint8Array): Reply | undefined {
+  const beginning = fromUtf8(bytes.subarray(0, EDGE));
+  const end = fromUtf8(bytes.subarray(-EDGE));
+  const vectors = VECTORS.exec(beginning);
+  if (vectors === null || !end.includes(']')) return undefined;
+  const opened = beginning.slice(0, vectors.index + vectors[0].length);
+  const usage = toUsage(member(parseJson(opened + end.slice(end.lastIndexOf(']'))), 'usage'));
+  return usage && toReply(bytes, usage);
+}
+
 function readReply(bytes: Uint8Array): Reply | undefined {
   const { body, reply } = readJson(bytes);
   if (!Array.isArray(member(reply, 'data'))) return undefined;
-  return { body, usage: toUsage(member(reply, 'usage')), size: () => ({ outputBytes: 0, media: 0 }) };
+  return toReply(body, toUsage(member(reply, 'usage')));
+}
+
+function toReply(body: Reply['body'], usage: Usage | undefined): Reply {
+  return { body, usage, size: () => ({ outputBytes: 0, media: 0 }) };
 }
 
 /** Some providers count the total only. Zero is no count. */
