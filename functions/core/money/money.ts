@@ -17,7 +17,8 @@ export function parseMoney(text: string): Nano | undefined {
 export function formatMoney(amount: Nano): string {
   const sign = amount < 0n ? '-' : '';
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
-  const fraction = digits.slice(-9).replace(/(?<!0)0+$/, '');
+  let fraction = digits.slice(-9);
+  while (fraction.endsWith('0')) fraction = fraction.slice(0, -1);
   return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 

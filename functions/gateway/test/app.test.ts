@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MAX_COST } from '#core/money/price.ts';
 import { entry, KEY, keyRecord, keyValueOf, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { codeOf, Envelope, stage } from '../../../test/gateway/stage.ts';
 import { NOW, settleDown } from '../../../test/gateway/time.ts';
@@ -33,12 +34,12 @@ describe('a chat completion', () => {
     expect(fake.sent()).toMatchObject({ model: 'real-gpt', messages: MESSAGES });
   });
 
-  test('whose count is absurd is charged what a ledger can count, not refused by it', async () => {
-    const most = Number.MAX_SAFE_INTEGER;
-    const body = completion('hello', { prompt_tokens: most, completion_tokens: most });
-    const { chat, ledger } = stage({ script: () => ({ body }) });
+  test('whose price is absurd is charged what a ledger can count, not refused by it', async () => {
+    const snapshot = snapshotOf([entry('gpt', { price: { input: '999999999', output: '999999999' } })]);
+    const body = completion('hello', { prompt_tokens: 10 ** 9, completion_tokens: 10 ** 9 });
+    const { chat, ledger } = stage({ snapshot, script: () => ({ body }) });
     await chat({ model: 'gpt', messages: MESSAGES });
-    expect(ledger.settled).toMatchObject([{ cost: 9_000_000_000_000_000_000n, estimated: false }]);
+    expect(ledger.settled).toMatchObject([{ cost: MAX_COST, estimated: false }]);
   });
 
   test('is charged by its usage, to a nano-dollar', async () => {
