@@ -37,7 +37,8 @@ describe('a chat completion', () => {
   test('whose price is absurd is charged what a ledger can count, not refused by it', async () => {
     const snapshot = snapshotOf([entry('gpt', { price: { input: '999999999', output: '999999999' } })]);
     const body = completion('hello', { prompt_tokens: 10 ** 9, completion_tokens: 10 ** 9 });
-    const { chat, ledger } = stage({ snapshot, script: () => ({ body }) });
+    const keys = { [KEY]: keyRecord({ limit: '9000000' }) };
+    const { chat, ledger } = stage({ snapshot, keys, script: () => ({ body }) });
     await chat({ model: 'gpt', messages: MESSAGES });
     expect(ledger.settled).toMatchObject([{ cost: MAX_COST, estimated: false }]);
   });
