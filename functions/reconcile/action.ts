@@ -41,11 +41,11 @@ export interface SecretShape {
 export interface ScopeValue {
   /** Absent: a new one, which the Secret is to hold. */
   readonly hash?: string | undefined;
-  readonly asked?: string | undefined;
+  readonly rotation?: string | undefined;
   /**
    * The Secret holds this value, which the claim does not know: where it lives by now, another run has published it.
    */
-  readonly unless?: string | undefined;
+  readonly unlessLive?: string | undefined;
 }
 
 /** Details of each action, beside the object that it is about. */

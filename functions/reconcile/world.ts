@@ -79,7 +79,7 @@ export interface InstanceView {
   readonly database: DatabaseView;
   /** The database's clock when it was looked at: ages and ends of key values are counted by it. */
   readonly time: Millis;
-  readonly adopted?: InstanceState['adopted'];
+  readonly adopted?: InstanceState['predecessor'];
   /** Instances that are gone and still count as open in its database. Resyncs look for them. */
   readonly orphans: ReadonlyArray<InstanceRow>;
   readonly store: Reachability;

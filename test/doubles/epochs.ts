@@ -20,8 +20,8 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
     const now = clock.now();
     const { epoch, isOpen, raisedAt, calls } = current;
     const living = [...processes.values()].filter(({ seenAt }) => seenAt > now - ALIVE);
-    const awaited = living.filter((each) => each.joined < epoch).length;
-    return { epoch, isOpen, age: now - raisedAt, awaited, calls };
+    const missing = living.filter((each) => each.joined < epoch).length;
+    return { epoch, isOpen, age: now - raisedAt, missing, calls };
   };
   return {
     beat(process, joined) {

@@ -20,7 +20,7 @@ export interface MemoryLedgerDatabase extends LedgerDatabase {
   readonly ledgerRows: MemoryLedgerRows;
 }
 
-const NEW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
+const NEW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false };
 
 /** The ledger database of one instance. Each call is one step, as a transaction of PostgreSQL is. */
 export function createMemoryLedgerDatabase({
@@ -36,14 +36,14 @@ export function createMemoryLedgerDatabase({
     const current = epochs.current();
     if (current.epoch !== epoch && !(isLast && account !== undefined)) return 'epoch';
     if (account === undefined) return current.isOpen ? 'closed' : 'booked';
-    const { isClosed, booked } = rows.get(account.id) ?? NEW;
-    return isClosed && account.batch > booked ? 'closed' : 'booked';
+    const { isClosed, bookedBatch } = rows.get(account.id) ?? NEW;
+    return isClosed && account.batch > bookedBatch ? 'closed' : 'booked';
   };
 
   const close = ({ account, ...closing }: AccountClosing) => {
     const row = rows.get(account) ?? NEW;
-    if (row.isClosed) return { row, charged: [] };
-    const entries = expiredEntries({ account, ...closing }, row.booked, drawn);
+    if (row.isClosed) return { row, ledgerRows: [] };
+    const entries = expiredEntries({ account, ...closing }, row.bookedBatch, drawn);
     ledgerRows.insert(entries);
     epochs.record(closing.epoch, closing.calls);
     charged.set(
@@ -52,7 +52,7 @@ export function createMemoryLedgerDatabase({
     );
     const closed = { ...row, isClosed: true, isCharged: epochs.current().isOpen };
     rows.set(account, closed);
-    return { row: closed, charged: entries };
+    return { row: closed, ledgerRows: entries };
   };
 
   return {
@@ -64,8 +64,8 @@ export function createMemoryLedgerDatabase({
       const { account, isLast, epoch, calls, rows: entries } = batch;
       if (account !== undefined) {
         const row = rows.get(account.id) ?? NEW;
-        const [booked, number] = [Math.max(row.booked, account.batch), Math.max(row.number, account.number)];
-        rows.set(account.id, { ...row, booked, number, isClosed: row.isClosed || isLast === true });
+        const [bookedBatch, number] = [Math.max(row.bookedBatch, account.batch), Math.max(row.number, account.number)];
+        rows.set(account.id, { ...row, bookedBatch, number, isClosed: row.isClosed || isLast === true });
         epochs.record(epoch, calls);
       }
       return { outcome: 'booked', rejected: ledgerRows.insert(entries) };

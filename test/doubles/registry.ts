@@ -40,7 +40,7 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
 
 interface Instance extends InstanceRow {
   open: boolean;
-  adopted?: { readonly from: string; readonly at: number };
+  predecessor?: { readonly uid: string; readonly since: number };
   adoptedBy?: string;
   /** The claims that were live when the instance was closed. */
   closedWith: ReadonlyArray<{ readonly row: Row; readonly values: ReadonlyArray<LiveValue> }>;
@@ -64,7 +64,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     openInstance: async (instance, ledger) => {
       const { uid } = instance;
       const before = instances.get(uid);
-      const hasOwn = before?.adopted !== undefined || live(uid).length > 0;
+      const hasOwn = before?.predecessor !== undefined || live(uid).length > 0;
       const adoption = ledger === undefined || hasOwn ? { ok: true as const } : ledgerAdoption(uid, ledger);
       if (!adoption.ok) return adoption;
       instances.set(uid, { ...before, ...instance, open: true, closedWith: [] });
@@ -84,7 +84,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       const { instanceUid, holder, policy, value } = write;
       const row = claim(write);
       if (row?.holder.uid !== holder.uid || row.scopeId !== policy.scopeId) return 'taken';
-      const published = value?.unless === undefined ? undefined : row.values.get(value.unless);
+      const published = value?.unlessLive === undefined ? undefined : row.values.get(value.unlessLive);
       if (published !== undefined && published.notAfter === undefined) return 'overtaken';
       await writePolicy(instanceUid, write);
       if (row.retired) return 'taken';
@@ -93,9 +93,15 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     instance: async (uid) => {
       const row = instances.get(uid);
       const place = row && { namespace: row.namespace, name: row.name };
-      const { adopted, open = false } = row ?? {};
+      const { predecessor, open = false } = row ?? {};
       const hasClaims = live(uid).length > 0;
-      return { now: clock.now(), isOpen: open, hasClaims, ...(adopted && { adopted }), ...(place && { place }) };
+      return {
+        now: clock.now(),
+        isOpen: open,
+        hasClaims,
+        ...(predecessor && { predecessor }),
+        ...(place && { place }),
+      };
     },
     openInstances: async (cluster) =>
       [...instances.values()]
@@ -147,9 +153,9 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
   }
 
   /** Adds a value; false where another scope has it. */
-  function addValue(row: Row, { hash, asked = [...row.values.values()].at(-1)?.asked }: ValueWrite): boolean {
+  function addValue(row: Row, { hash, rotation = [...row.values.values()].at(-1)?.rotation }: ValueWrite): boolean {
     const owner = [...rows.values()].find(({ values }) => values.has(hash));
-    if (owner === undefined) row.values.set(hash, makeValue(row, hash, asked));
+    if (owner === undefined) row.values.set(hash, makeValue(row, hash, rotation));
     return owner === undefined || owner === row;
   }
 
@@ -178,14 +184,14 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     const old = instances.get(ledger.uid);
     if (uid === ledger.uid) return { ok: false, why: 'same' };
     if (old === undefined) return { ok: false, why: 'absent' };
-    if (old.adoptedBy !== undefined) return { ok: false, why: 'adopted', by: old.adoptedBy };
+    if (old.adoptedBy !== undefined) return { ok: false, why: 'adopted', successor: old.adoptedBy };
     return old.open && !ledger.isMissing ? { ok: false, why: 'open' } : { ok: true };
   }
 
   function adopt(uid: string, ledger: string): void {
     const [own, old] = [instances.get(uid), instances.get(ledger)];
     if (own === undefined || old === undefined) return;
-    own.adopted = { from: ledger, at: clock.now() };
+    own.predecessor = { uid: ledger, since: clock.now() };
     old.adoptedBy = uid;
     for (const { row, values } of old.closedWith) {
       row.instanceUid = uid;
@@ -198,10 +204,10 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     }
   }
 
-  function makeValue({ before, values }: Row, hash: string, asked: string | undefined): LiveValue {
+  function makeValue({ before, values }: Row, hash: string, rotation: string | undefined): LiveValue {
     const newest = Math.max(...[...values.values()].map(({ createdAt }) => createdAt + 1), 0);
     const createdAt = before.get(hash) ?? Math.max(clock.now(), newest);
-    return { hash, createdAt, ...(asked === undefined ? {} : { asked }) };
+    return { hash, createdAt, ...(rotation === undefined ? {} : { rotation }) };
   }
 
   async function writePolicy(instanceUid: string, { policy, generation, recounts = [] }: PolicyWrite): Promise<void> {

@@ -48,7 +48,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
     lease: LEASE,
     deadline: clock.now(),
     batch: 1,
-    booked: 0,
+    bookedBatch: 0,
     changes: [line],
     requests: [],
     rateChanges: [],

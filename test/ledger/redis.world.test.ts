@@ -119,7 +119,7 @@ describeUnless(missing, 'processes on one Redis', () => {
         lease: 60_000,
         deadline: Date.now() + 60_000,
         batch: 1,
-        booked: 0,
+        bookedBatch: 0,
         changes: scopes.map(toLine),
         requests: asks,
         rateChanges: [],

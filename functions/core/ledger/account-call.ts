@@ -1,5 +1,5 @@
-// One numbered call: everything that changed since the last one, as totals per counter; and what its answer changes
-// (LEDGER 3).
+// One numbered call: everything that changed since the previous call, as totals per counter; and the changes that its
+// reply makes (LEDGER 3).
 import {
   type AccountCall,
   type AccountReply,
@@ -20,7 +20,7 @@ import {
   type WaitingRequest,
 } from './counters.ts';
 
-/** A call as it was sent, with the counters and requests that it was made from. */
+/** A call as it was sent, with its counters and requests. */
 export interface PendingCall {
   readonly call: AccountCall;
   readonly counters: ReadonlyArray<CounterState>;
@@ -45,7 +45,7 @@ const IDLE_SHARE = 16n;
 /** The next call of the account, empty. */
 export function toCall(account: Account): AccountCall {
   account.number += 1;
-  const { epoch, id, number, batch, booked } = account;
+  const { epoch, id, number, batch, bookedBatch } = account;
   return {
     epoch,
     account: id,
@@ -53,7 +53,7 @@ export function toCall(account: Account): AccountCall {
     lease: LEASE,
     deadline: account.now() + DEADLINE,
     batch,
-    booked,
+    bookedBatch,
     changes: [],
     requests: [],
     rateChanges: [],
@@ -63,8 +63,8 @@ export function toCall(account: Account): AccountCall {
 }
 
 /**
- * Composes the next call of everything that fits; the rest is in a later call. `requests`: waiting requests, the first
- * ones first. Undefined if there is nothing to report, unless the call renews the lease.
+ * Composes the next call of everything that fits; the rest is in a later call. `requests`: waiting requests in order of
+ * arrival. Undefined if there is nothing to report, unless the call renews the lease.
  */
 export function compose(
   account: Account,
@@ -113,7 +113,7 @@ function takeRequests(counters: CounterState[], requests: Iterable<WaitingReques
   for (const waiter of requests) {
     if (waiters.length === MAX_REQUESTS) break;
     if (!addCounters(counters, waiter.charges.counters)) continue;
-    waiter.isAsking = true;
+    waiter.isInCall = true;
     waiters.push(waiter);
   }
   return waiters;
@@ -132,10 +132,10 @@ export function toCounterChange(account: Account, counter: CounterState, isReque
   const { limit, spend, risk } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
-  risk.inFlight = risk.live;
+  risk.inFlight = risk.current;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
   counter.returning = escrowChange.returned;
-  return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...escrowChange };
+  return { scopeId, window, limit, spend: spend.inFlight, risk: risk.current, registered: 0n, ...escrowChange };
 }
 
 /**
@@ -150,16 +150,16 @@ function escrowChangeOf(
 ): Pick<CounterChange, 'returned' | 'ahead'> {
   const idle = idleEscrow(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit, spend, reserved, demand, lastDemand, lastAmount, lastAt, waitQueue, isWanted } = counter;
+  const { limit, spend, reserved, demand, lastDemand, lastAmount, lastReservedAt, waitQueue, isWanted } = counter;
   const now = account.now();
   const isOver = counter.counter.window.end <= now;
-  const isUnused = lastAt + UNUSED_AFTER <= now || isWanted || waitQueue.size > 0;
+  const isUnused = lastReservedAt + UNUSED_AFTER <= now || isWanted || waitQueue.size > 0;
   const spent = spend.reported;
   if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
-  const share = (limit - spent - reserved) / (IDLE_SHARE * BigInt(account.accounts));
-  const enough = demand > lastDemand ? demand : lastDemand;
-  const max = enough < share ? enough : share;
+  const share = (limit - spent - reserved) / (IDLE_SHARE * BigInt(account.liveAccounts));
+  const maxDemand = demand > lastDemand ? demand : lastDemand;
+  const max = maxDemand < share ? maxDemand : share;
   const target = max < lastAmount ? 0n : max;
   if (isRequested) return { returned: free, ahead: target };
   return free > target ? { returned: free - target, ahead: 0n } : { returned: 0n, ahead: target - free };
@@ -167,9 +167,9 @@ function escrowChangeOf(
 
 /** Applies the reply to a call that was done. */
 export function applyDone(account: Account, { call, counters, waiters }: PendingCall, reply: DoneReply): void {
-  account.answered = call.number;
+  account.answeredNumber = call.number;
   // A repeated call does not renew a lease that has ended, so that there may be no live account.
-  account.accounts = Math.max(1, reply.accounts);
+  account.liveAccounts = Math.max(1, reply.liveAccounts);
   counters.forEach((counter, index) => {
     const [change, result] = [call.changes[index], reply.counters[index]];
     if (change === undefined || result === undefined) return;
@@ -184,8 +184,8 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
   account.requests.move('inFlight', 'openBatch');
   // The store counts grants as risk.
   waiters.forEach(({ charges }, index) => {
-    const answer = reply.replies[index];
-    if (answer?.outcome === 'reserved') for (const counter of charges.counters) counter.risk.reported += answer.amount;
+    const result = reply.replies[index];
+    if (result?.outcome === 'reserved') for (const counter of charges.counters) counter.risk.reported += result.amount;
   });
 }
 
@@ -194,22 +194,22 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
  * account had before.
  */
 function grantedUnder(
-  { escrow: before, grantedUnder: under }: CounterState,
+  { escrow: before, grantedUnder: previousLimit }: CounterState,
   { registered, spend, returned, limit }: CounterChange,
   escrow: Nano,
 ): Nano | undefined {
   if (registered > 0n) return undefined;
   const freed = (spend > 0n ? spend : 0n) + returned;
-  return escrow > (freed < before ? before - freed : 0n) ? limit : under;
+  return escrow > (freed < before ? before - freed : 0n) ? limit : previousLimit;
 }
 
 /** Applies the refusal of a whole call: everything that it reported is in the next call again. */
 export function applyRefused(account: Account, { call, counters }: PendingCall): void {
-  account.answered = call.number;
+  account.answeredNumber = call.number;
   for (const counter of counters) {
     revokeReport(counter);
     markChanged(account, counter);
   }
   account.requests.move('inFlight', 'unreported');
-  for (const each of call.rateChanges) addRateChange(account, each);
+  for (const change of call.rateChanges) addRateChange(account, change);
 }

@@ -11,8 +11,8 @@ import { report } from './failures.ts';
 import { FIRST_PAUSE, longer } from './timeout.ts';
 
 /**
- * The number of requests in flight beyond which calls that a request waits for are this far apart: few requests call
- * immediately, many share a call.
+ * While more requests than this are in flight, calls that a request waits for are sent at this interval, so that many
+ * requests share a call. With fewer requests each call is sent immediately.
  */
 const MAX_UNSHARED = 4;
 const CALL_INTERVAL: Millis = 2;
@@ -114,7 +114,7 @@ export function createSync(context: LedgerContext): AccountSync {
       context.membership.leave('error');
     }
   };
-  /** Sends one call. `calls`: the store's count of calls when this one was first sent. */
+  /** Sends one call. `calls`: the store's count of calls when this call was first sent. */
   const callStore = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
     const [sentAt, sentAtWall] = [clock.now(), wall.now()];
     metrics.add('gateway_operator_ledger_store_calls_total');
@@ -141,8 +141,8 @@ export function createSync(context: LedgerContext): AccountSync {
       return;
     }
     for (const waiter of sent.waiters) {
-      waiter.isAsking = false;
-      context.waitQueue.askAgain(waiter);
+      waiter.isInCall = false;
+      context.waitQueue.addToNextCall(waiter);
     }
     if (reply.outcome === 'epoch') context.membership.leave('epoch');
     else if (reply.outcome === 'stale') context.membership.leave(reply.why);
@@ -194,7 +194,7 @@ export function createSync(context: LedgerContext): AccountSync {
     call: callStore,
     /** Drops the pending call, whose account was left; the next call contains its requests again. */
     reset(): void {
-      context.waitQueue.askAll();
+      context.waitQueue.addAllToNextCall();
       pending = undefined;
       isSending = false;
       notBefore = Number.NEGATIVE_INFINITY;

@@ -36,12 +36,12 @@ export interface Account {
   /** The number of the last call, with or without a reply. */
   number: number;
   /** The number of the last call that has a reply. */
-  answered: number;
+  answeredNumber: number;
   /** Whether requests are admitted: the epoch is open, and the account has reported its live reservations. */
   isOpen: boolean;
   /** Resolves when the account is open; rejects if the ledger has stopped before. */
-  opened: PromiseWithResolvers<void>;
-  /** The reason why the account is not open. */
+  whenOpen: PromiseWithResolvers<void>;
+  /** The reason why the account is not open. Empty: it is open. */
   closedReason: string;
   /** Whether the store is being rebuilt: requests wait longer. */
   isRebuilding: boolean;
@@ -60,13 +60,13 @@ export interface Account {
   lastReplyAt: Millis;
   storeFailure: string;
   /** The number of live accounts, as of the last reply. */
-  accounts: number;
+  liveAccounts: number;
   readonly store: StoreState;
   readonly counters: Counters;
   readonly requests: Requests;
   /** The number of the open batch, and of the last batch that PostgreSQL has. */
   batch: number;
-  booked: number;
+  bookedBatch: number;
   /** Changes of rates by requests that have ended, by limit and minute. */
   readonly rateChanges: Map<string, RateChange>;
   /** Counters that changed: the next call names them. */
@@ -77,8 +77,8 @@ export interface Account {
    */
   readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
   /** The epoch in which the process has reported its live reservations; 0: none. */
-  joined: number;
-  /** The epoch in which the store has lost state: it must be raised. Undefined: no state is lost. */
+  joinedEpoch: number;
+  /** The epoch in which the store has lost state, so that the epoch must be raised. Undefined: no state is lost. */
   staleEpoch: number | undefined;
   /** The epoch of the last reply of the store. */
   storeEpoch: number;
@@ -90,10 +90,10 @@ export interface Account {
 const newAccount = () => ({
   id: '',
   number: 0,
-  answered: 0,
+  answeredNumber: 0,
   isOpen: false,
   batch: 1,
-  booked: 0,
+  bookedBatch: 0,
   sentAt: Number.NEGATIVE_INFINITY,
   sentAtWall: Number.NEGATIVE_INFINITY,
 });
@@ -105,22 +105,22 @@ export function recordCalls(store: StoreCount, epoch: number, calls: number): vo
   if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
 }
 
-export const createStoreState = (ahead: Millis = 0): StoreState => ({ epoch: 0, calls: 0, clockOffset: ahead });
+export const createStoreState = (clockOffset: Millis = 0): StoreState => ({ epoch: 0, calls: 0, clockOffset });
 
 /** Creates an account without a call. */
 export const createAccount = (clock: Clock, store: StoreState): Account => ({
   ...newAccount(),
   epoch: 0,
-  accounts: 1,
+  liveAccounts: 1,
   lastReplyAt: Number.NEGATIVE_INFINITY,
   storeFailure: '',
-  opened: Promise.withResolvers(),
+  whenOpen: Promise.withResolvers(),
   closedReason: 'the ledger starts',
   isRebuilding: false,
   hasNoJournal: false,
   isStopping: false,
   isOver: false,
-  joined: 0,
+  joinedEpoch: 0,
   staleEpoch: undefined,
   storeEpoch: 0,
   store,
@@ -129,7 +129,7 @@ export const createAccount = (clock: Clock, store: StoreState): Account => ({
   rateChanges: new Map(),
   changed: new Set(),
   previousAccounts: new Map(),
-  // Whole milliseconds, as PostgreSQL has them: a monotonic clock shows parts.
+  // PostgreSQL has whole milliseconds; a monotonic clock has fractions.
   now: () => Math.floor(clock.now() + store.clockOffset),
 });
 
@@ -145,8 +145,8 @@ export function addReservation(account: Account, reservation: LiveReservation): 
   account.requests.reserve(reservation);
   for (const counter of reservation.counters) {
     counter.reservations += 1;
-    counter.live += reservation.amount;
-    counter.risk.live += reservation.atRisk;
+    counter.liveAmount += reservation.amount;
+    counter.risk.current += reservation.atRisk;
     markChanged(account, counter);
   }
 }
@@ -157,8 +157,8 @@ export function enlargeReservation(account: Account, reservation: LiveReservatio
   reservation.amount += by;
   reservation.atRisk += risk;
   for (const counter of reservation.counters) {
-    counter.live += by;
-    counter.risk.live += risk;
+    counter.liveAmount += by;
+    counter.risk.current += risk;
     markChanged(account, counter);
   }
 }
@@ -168,8 +168,8 @@ export function endReservation(account: Account, live: LiveReservation, to: 'unr
   if (!account.requests.end(live, to)) return;
   for (const counter of live.counters) {
     counter.reservations -= 1;
-    counter.live -= live.amount;
-    counter.risk.live -= live.atRisk;
+    counter.liveAmount -= live.amount;
+    counter.risk.current -= live.atRisk;
     markChanged(account, counter);
   }
 }
@@ -178,7 +178,7 @@ export function endReservation(account: Account, live: LiveReservation, to: 'unr
 export function recordStreamCost(account: Account, live: LiveReservation, cost: Nano): void {
   if (live.isStream && cost <= live.atRisk) return;
   for (const counter of live.counters) {
-    counter.risk.live += cost - live.atRisk;
+    counter.risk.current += cost - live.atRisk;
     markChanged(account, counter);
   }
   live.atRisk = cost;
@@ -201,10 +201,10 @@ export const requeue = (
   { row, guaranteed = 0n, endedAt }: Pick<EndedRequest, 'row' | 'endedAt'> & { readonly guaranteed?: Nano },
 ): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guaranteed, endedAt });
 
-/** Moves charges to the next call. `isSent`: the charges that fit into it. */
-export function sendCharges(account: Account, isSent?: (request: EndedRequest) => boolean): void {
+/** Moves charges to the next call. `fits`: whether a charge fits into the call. */
+export function sendCharges(account: Account, fits?: (request: EndedRequest) => boolean): void {
   account.requests.move('unreported', 'inFlight', (request) => {
-    if (isSent?.(request) === false) return false;
+    if (fits?.(request) === false) return false;
     for (const { spend, unguaranteed } of request.counters) {
       spend.unreported -= request.row.cost;
       spend.inFlight += request.row.cost;

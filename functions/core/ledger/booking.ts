@@ -1,4 +1,5 @@
-// Bookings by numbered batches: reported first, then booked; one is being booked while the next collects (LEDGER 8).
+// Bookings by numbered batches: charges are reported first, then booked. While one batch is booked, the next batch
+// collects charges (LEDGER 8).
 
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
@@ -8,7 +9,7 @@ import { createRepeated } from './failures.ts';
 import { forgetPreviousAccounts } from './previous-accounts.ts';
 import { longer, pause } from './timeout.ts';
 
-/** The time for which rows collect, so that those of many ticks share a transaction. */
+/** The time for which rows collect, so that rows of many ticks share a transaction. */
 const GATHER: Millis = 100;
 /** More unbooked requests than this, or older ones, mean that PostgreSQL is unreachable (LEDGER 6). */
 const MAX_UNBOOKED = 100_000;
@@ -85,7 +86,7 @@ export function createBooking(context: LedgerContext): Booking {
       const isUnbooked = (): boolean => account.requests.unbooked().some(({ row }) => rows.has(row));
       while (isUnbooked()) {
         if (account.isOver) throw new Error(STOPPED);
-        await account.opened.promise;
+        await account.whenOpen.promise;
         await context.sync.flush();
         if (isUnbooked()) await run();
         // A pending call may add to the batch.
@@ -116,14 +117,14 @@ function seal(account: Account): boolean {
 
 async function bookSealed(context: LedgerContext): Promise<void> {
   const { account } = context;
-  const { id, epoch, answered: number } = account;
+  const { id, epoch, answeredNumber: number } = account;
   const batch = account.batch - 1;
   const rows = account.requests.in('sealedBatch').map(({ row }) => row);
   const outcome = await book(context, { epoch, account: { id, batch, number }, rows });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.membership.leave(outcome);
   account.requests.move('sealedBatch', 'booked');
-  account.booked = batch;
+  account.bookedBatch = batch;
   forgetPreviousAccounts(context);
   context.sync.callSoon();
 }

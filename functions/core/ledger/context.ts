@@ -21,7 +21,7 @@ export interface LedgerDependencies {
   readonly epochs: Epochs;
   readonly journal: Journal;
   readonly clock: Clock;
-  /** A clock that nobody sets, for intervals; it may stand still while the machine sleeps. Default: `clock`. */
+  /** A clock for intervals, which is never set. It may stop while the machine sleeps. Default: `clock`. */
   readonly monotonic?: Clock | undefined;
   readonly ids: Ids;
   readonly log: Log;
@@ -53,11 +53,11 @@ export interface StoreContext
 }
 
 /**
- * What the parts of one ledger share, and the parts by name: each is created with this object and calls the others
- * through it, never while the ledger is being created.
+ * The shared context of one ledger, with all its parts. Each part is created with this object and calls the other parts
+ * through it, but not before all parts are created.
  */
 export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'clock' | 'monotonic'> {
-  /** The clock for intervals, which nobody sets. */
+  /** The clock for intervals, which is never set. */
   readonly clock: Clock;
   readonly wall: Clock;
   readonly account: Account;
@@ -75,23 +75,23 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
 /** Requests between their arrival and their reservation. */
 export interface WaitQueue {
   /** Adds a request, which waits for a reply of the store. */
-  add(request: Omit<WaitingRequest, 'rateView' | 'busyIn' | 'isAsking' | 'isOver'>): void;
+  add(request: Omit<WaitingRequest, 'rateView' | 'queuedIn' | 'isInCall' | 'isOver'>): void;
   /** The request waits until reservations in this counter end. */
   waitIn(request: WaitingRequest, counter: CounterState): void;
   /** The next call contains the request again. */
-  askAgain(request: WaitingRequest): void;
+  addToNextCall(request: WaitingRequest): void;
   remove(request: WaitingRequest): void;
   refuse(request: WaitingRequest, refusal: ReservationRefusal): void;
   refuseAll(): void;
   /** The next call contains the first requests of this queue. */
-  wakeFront(line: ReadonlySet<WaitingRequest>): void;
+  wakeFront(queue: ReadonlySet<WaitingRequest>): void;
   /** The store has replied for this counter: the next call contains the requests for which enough money is left. */
   wakeAffordable(counter: CounterState): void;
   /** Requests for the next call, in order of arrival. A request is removed when the call contains it. */
   requests(): Iterable<WaitingRequest>;
   hasRequests(): boolean;
   /** No call is pending any longer: the next call contains all waiting requests. */
-  askAll(): void;
+  addAllToNextCall(): void;
   close(): void;
 }
 
@@ -128,7 +128,7 @@ export interface Reservations {
 }
 
 export interface Settlements {
-  /** The store, or a new epoch, has everything that was reported: ends the replies that waited for that. */
+  /** Ends the replies that waited for a report, after the store or a new epoch has it. */
   onReported(): void;
   trackStream(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void;
   settle(reservation: Reservation, settlement: Settlement): Promise<void>;

@@ -97,9 +97,9 @@ export const createSpend =
 export const createKnownSpend =
   ({ account }: LedgerContext) =>
   (scopes: ReadonlyArray<ScopePolicy>): Spends => {
-    const { all, counters } = account.counters.charges(scopes, account.now());
+    const { scopeWindows, counters } = account.counters.charges(scopes, account.now());
     return scopes.map(({ budget }, index) => {
-      const [scopeWindow, counter] = [all[index], counters[index]];
+      const [scopeWindow, counter] = [scopeWindows[index], counters[index]];
       if (budget === undefined || scopeWindow === undefined || counter?.spend.reported === undefined) return undefined;
       return { ...scopeWindow, spent: counter.spend.reported + pendingSpend(counter) };
     });
@@ -107,7 +107,7 @@ export const createKnownSpend =
 
 async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
   const { account, counterStore } = context;
-  await account.opened.promise;
+  await account.whenOpen.promise;
   // Settlements that wait for the next call are spend too.
   await context.sync.flush();
   const now = account.now();

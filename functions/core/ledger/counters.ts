@@ -7,12 +7,12 @@ import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 
-/** An amount in three parts: reported to the counter store, in the pending call, and in no call yet. */
+/** An amount in three parts: reported to the counter store, in the pending call, and not yet in a call. */
 export interface Quantity<Reported> {
   reported: Reported;
   /** The part in the pending call. */
   inFlight: Nano;
-  /** The part in no call yet. */
+  /** The part that is not yet in a call. */
   unreported: Nano;
 }
 
@@ -23,17 +23,17 @@ export interface CounterState {
   /** The limit of the last policy that was used; undefined: the scope has no limit. */
   limit: Nano | undefined;
   /**
-   * The limit under which the store last granted escrow: that grant and all escrow before were within it. Undefined:
-   * escrow was registered since, whatever the limit is.
+   * The limit under which the store last granted escrow: all escrow of the account was within this limit. Undefined: the
+   * account has registered escrow since then, which no limit has checked.
    */
   grantedUnder: Nano | undefined;
   /** Escrow of this account, as of the last reply. */
   escrow: Nano;
   /** Escrow that the pending call returns. */
   returning: Nano;
-  /** Live reservations, and the sum of their amounts. */
+  /** The number of live reservations, and the sum of their amounts. */
   reservations: number;
-  live: Nano;
+  liveAmount: Nano;
   /**
    * Costs of ended requests. `reported`: spend of all processes as of the last reply; undefined: there was no reply.
    */
@@ -41,10 +41,10 @@ export interface CounterState {
   /** The charge that the store must be able to make for these requests if process and disk are lost. */
   readonly unguaranteed: Omit<Quantity<Nano>, 'reported'>;
   /**
-   * The charge of live reservations if this process dies: now (`live`), as last reported, and in the pending call (if
+   * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call (if
    * there is one).
    */
-  readonly risk: { live: Nano; reported: Nano; inFlight: Nano | undefined };
+  readonly risk: { current: Nano; reported: Nano; inFlight: Nano | undefined };
   /** Escrow of all processes, as of the last reply. */
   reserved: Nano;
   /** Whether the store has refused a request of another account because of escrow. */
@@ -52,9 +52,9 @@ export interface CounterState {
   /** The sum of the amounts reserved in this second, and in the previous second. */
   demand: Nano;
   lastDemand: Nano;
-  /** The amount of the last reservation that was not free, and its time on the store’s clock. */
+  /** The amount of the last reservation that was not free, and its time on the store's clock. */
   lastAmount: Nano;
-  lastAt: Millis;
+  lastReservedAt: Millis;
   /** Requests that wait because reservations in this counter left too little, in order of arrival. */
   readonly waitQueue: Set<WaitingRequest>;
   /** Whether the counter is being loaded from PostgreSQL: no call names it meanwhile. */
@@ -71,10 +71,10 @@ export interface CounterState {
 export interface ChargedCounters {
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /**
-   * The windows of these scopes, with or without a limit; the ledger row names each. The same list for the same scopes
-   * and windows, so that it is encoded once.
+   * The windows of these scopes, with or without a limit, as the ledger row has them. The same scopes and windows have
+   * the same list object, so that the list is encoded once.
    */
-  readonly all: ReadonlyArray<ScopeWindow>;
+  readonly scopeWindows: ReadonlyArray<ScopeWindow>;
   /** The counters and limits of these scopes, in the same order. */
   readonly counters: ReadonlyArray<CounterState>;
   readonly limits: ReadonlyArray<Nano | undefined>;
@@ -95,9 +95,9 @@ export interface WaitingRequest {
   /** Rates as of the last reply, if reservations left too little. */
   rateView: { readonly rates?: RateView };
   /** The counter whose queue the request waits in, because reservations left too little there. */
-  busyIn: CounterState | undefined;
+  queuedIn: CounterState | undefined;
   /** Whether the pending call contains the request. */
-  isAsking: boolean;
+  isInCall: boolean;
   isOver: boolean;
 }
 
@@ -127,15 +127,15 @@ export function createCounters() {
     of,
     all: () => counters.values(),
     /**
-     * Counters and limits of these scopes now. They are made once per list and window; changed policies are another
-     * list.
+     * Counters and limits of these scopes now. They are made once for each list of scopes and its windows; changed
+     * policies come as a new list.
      */
     charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
       const cached = chargesOf.get(scopes);
       if (cached !== undefined && isCurrent(cached, now)) return cached;
-      const all = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
+      const scopeWindows = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
       const limits = scopes.map(({ budget }) => (budget === undefined ? undefined : BigInt(budget.limit)));
-      const charges = { scopes, all, counters: all.map(of), limits };
+      const charges = { scopes, scopeWindows, counters: scopeWindows.map(of), limits };
       chargesOf.set(scopes, charges);
       return charges;
     },
@@ -189,16 +189,16 @@ const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
   escrow: 0n,
   returning: 0n,
   reservations: 0,
-  live: 0n,
+  liveAmount: 0n,
   spend: { reported: undefined, inFlight: 0n, unreported: 0n },
   unguaranteed: { inFlight: 0n, unreported: 0n },
-  risk: { live: 0n, reported: 0n, inFlight: undefined },
+  risk: { current: 0n, reported: 0n, inFlight: undefined },
   reserved: 0n,
   isWanted: false,
   demand: 0n,
   lastDemand: 0n,
   lastAmount: 0n,
-  lastAt: 0,
+  lastReservedAt: 0,
   waitQueue: new Set(),
   isLoading: false,
   isChanged: false,
@@ -217,22 +217,22 @@ export const pendingSpend = ({ spend }: CounterState): Nano => spend.inFlight + 
 
 /** Escrow that no reservation and no cost needs. Negative if replies cost more than their reservations. */
 export const idleEscrow = (counter: CounterState): Nano =>
-  counter.escrow - counter.returning - counter.live - pendingSpend(counter);
+  counter.escrow - counter.returning - counter.liveAmount - pendingSpend(counter);
 
 /** Whether escrow that becomes idle may be used again: the limit has not fallen since the grant. */
 export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
   grantedUnder !== undefined && grantedUnder <= limit;
 
 /**
- * Whether the whole amount fits into the idle escrow. No escrow at all admits nothing, since spend that has reached the
- * limit also refuses free requests.
+ * Whether the whole amount fits into the idle escrow. Without any escrow nothing fits, not even a free
+ * request, since spend that has reached the limit also refuses free requests.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, escrow, returning, live } = state;
+  const { limit, escrow, returning, liveAmount } = state;
   if (limit === undefined) return true;
   if (!isUsable(state)) return false;
   const left = escrow - returning - pendingSpend(state);
-  return left > 0n && left - live >= amount;
+  return left > 0n && left - liveAmount >= amount;
 }
 
 /**

@@ -23,12 +23,12 @@ const FAILURES = {
   request: { level: 'error', message: 'ledger: no reservation can be made for a request (our error)' },
   cost: {
     level: 'error',
-    message: 'ledger: the cost of a request so far is unknown, its whole reservation counts (our error)',
+    message: 'ledger: the cost of a request so far is unknown, so its whole reservation counts (our error)',
   },
   notice: { level: 'error', message: 'ledger: a request whose lease has ended cannot be stopped (our error)' },
   answer: {
     level: 'error',
-    message: 'ledger: a reply of the store cannot be applied, the account is replaced by a new one (our error)',
+    message: 'ledger: a reply of the store cannot be applied, so a new account replaces the account (our error)',
   },
   timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
   charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },
@@ -36,17 +36,17 @@ const FAILURES = {
     level: 'warn',
     message: 'ledger: booking in PostgreSQL failed, and is repeated',
     metric: BOOKING_FAILURES,
-    recovery: 'ledger: PostgreSQL takes ledger rows again',
+    recovery: 'ledger: PostgreSQL accepts ledger rows again',
   },
   sums: {
     level: 'warn',
-    message: 'ledger: sums cannot be loaded into the store, which is repeated',
+    message: 'ledger: sums cannot be loaded into the store; loading is repeated',
     recovery: 'ledger: sums are loaded again',
   },
   heartbeat: {
     level: 'warn',
     message: 'ledger: the heartbeat in PostgreSQL failed, and is repeated',
-    recovery: 'ledger: PostgreSQL takes the heartbeat again',
+    recovery: 'ledger: PostgreSQL accepts the heartbeat again',
   },
   join: {
     level: 'warn',
@@ -62,9 +62,12 @@ const FAILURES = {
     level: 'warn',
     message: 'ledger: counters changed during every audit; the next audit compares them',
   },
-  maintenance: { level: 'warn', message: 'ledger: the store cannot be audited' },
+  maintenance: { level: 'warn', message: 'ledger: the counters of the store cannot be audited' },
   close: { level: 'warn', message: 'ledger: an account cannot be closed' },
-  stop: { level: 'warn', message: 'ledger: a step of the stop failed, the lease of the account ends it' },
+  stop: {
+    level: 'warn',
+    message: 'ledger: a step of the stop failed; another process closes the account when its lease ends',
+  },
 } as const satisfies Record<string, Failure>;
 
 export type Step = keyof typeof FAILURES;

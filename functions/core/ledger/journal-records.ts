@@ -27,8 +27,8 @@ function discard(context: LedgerContext, cause: unknown): void {
 }
 
 /**
- * The journal whose errors are only reported, since no reply waits: a record that stays is booked again by its id,
- * once.
+ * The journal with `done` and `discard` whose errors are only reported, since no reply waits for them. A record that
+ * stays in the journal is booked by its id, so it is never charged twice.
  */
 export const withReportedErrors = (reporter: Reporter, journal: Journal): Journal => ({
   ...journal,

@@ -34,7 +34,7 @@ const CHARGE_TIMEOUT: Millis = 2500;
 const PER_REQUEST_GRACE: Millis = 15_000;
 /** The time limit of the last report to the store. */
 const REPORT_TIMEOUT: Millis = 1000;
-/** The interval of beats: each reports idle escrow. */
+/** The interval of beats. Each beat reports idle escrow. */
 const BEAT: Millis = 250;
 const BEATS_PER_SECOND = 4;
 
@@ -95,7 +95,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 function createParts(deps: LedgerDependencies): LedgerContext {
   const { clock: wall, monotonic: clock = wall, process = deps.ids.next() } = deps;
   beginCounters(deps.metrics);
-  // The wall clock is the best guess at the store's.
+  // Until the first reply, the wall clock is taken for the store's clock.
   const account = createAccount(clock, deps.isolate ?? createStoreState(wall.now() - clock.now()));
   const context: LedgerContext = {
     ...deps,
@@ -169,8 +169,8 @@ async function closeParts(context: LedgerContext): Promise<void> {
   const { account, timer, sync, booking, waitQueue, membership, closing } = context;
   account.isOver = true;
   for (const part of [sync, booking, waitQueue]) part.close();
-  account.opened.promise.catch(() => undefined);
-  account.opened.reject(new Error(STOPPED));
+  account.whenOpen.promise.catch(() => undefined);
+  account.whenOpen.reject(new Error(STOPPED));
   const closed = withTimeout(timer, TIMEOUT, 'store or database', closing.stop());
   await Promise.all([closed.catch((error) => report(context, 'stop', error)), membership.close()]);
 }
@@ -189,7 +189,7 @@ async function stop(context: LedgerContext): Promise<void> {
   if (account.requests.reserved.length > 0) return booking.flush();
   const isReported = account.requests.isReported();
   const rows = account.requests.unbooked().map(({ row }) => row);
-  const { id, epoch, batch, answered: number } = account;
+  const { id, epoch, batch, answeredNumber: number } = account;
   const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows });
   if (outcome !== 'booked') throw new Error('another process has closed the account');
   journal.done([id]);
@@ -200,7 +200,7 @@ async function stop(context: LedgerContext): Promise<void> {
   const last = {
     ...toCall(account),
     batch: batch + 1,
-    booked: batch,
+    bookedBatch: batch,
     isLast: true,
     rateChanges: takeRateChanges(account),
   };

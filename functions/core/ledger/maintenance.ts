@@ -52,9 +52,9 @@ export async function maintainAlone(
   const { epoch, isOpen, calls } = await epochs.state();
   if (!isOpen) return;
   // An empty audit shows the store's clock.
-  const audited = await counterStore.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
-  if (audited.outcome === 'epoch') return;
-  const ahead = audited.now - clock.now();
+  const reply = await counterStore.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
+  if (reply.outcome === 'epoch') return;
+  const ahead = reply.now - clock.now();
   await maintain({ ...deps, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch);
 }
 
@@ -70,7 +70,7 @@ async function whenBooked({ counterStore, database, timer, now }: StoreContext):
     const rows = await database.rows(unbookedAccounts.map(({ account }) => account));
     const isBooked = unbookedAccounts.every(({ account, unbooked }) => {
       const row = rows.get(account);
-      return row !== undefined && (row.isClosed || row.booked >= unbooked);
+      return row !== undefined && (row.isClosed || row.bookedBatch >= unbooked);
     });
     if (isBooked) return;
     await pause(timer, POLL_INTERVAL);
@@ -88,35 +88,35 @@ export async function closeAccount(
   { epoch, account, ...how }: ClosingRequest,
 ) {
   const calls = store.epoch === epoch ? store.calls : 0;
-  let frozen = await counterStore.freeze(epoch, account, how);
-  if (frozen.outcome === 'absent') {
-    await load({ counterStore, database }, epoch, frozen.counters);
-    frozen = await counterStore.freeze(epoch, account, how);
+  let freezeReply = await counterStore.freeze(epoch, account, how);
+  if (freezeReply.outcome === 'absent') {
+    await load({ counterStore, database }, epoch, freezeReply.counters);
+    freezeReply = await counterStore.freeze(epoch, account, how);
   }
-  if (!('calls' in frozen)) return frozen;
-  // The store shows fewer calls than it had done before: it has gone back in time.
-  if (frozen.calls <= calls) return { outcome: 'behind' } as const;
-  recordCalls(store, epoch, frozen.calls);
-  if (frozen.outcome === 'none' && !how.isOwn) return frozen;
-  const { figures, number } = { figures: undefined, number: undefined, ...frozen };
-  const { now: at } = frozen;
-  const closed = await database.close({
+  if (!('calls' in freezeReply)) return freezeReply;
+  // The store shows fewer calls than before, so it has gone back in time.
+  if (freezeReply.calls <= calls) return { outcome: 'behind' } as const;
+  recordCalls(store, epoch, freezeReply.calls);
+  if (freezeReply.outcome === 'none' && !how.isOwn) return freezeReply;
+  const { figures, number } = { figures: undefined, number: undefined, ...freezeReply };
+  const { now: at } = freezeReply;
+  const closeReply = await database.close({
     epoch,
     account,
     figures,
     number,
-    calls: frozen.calls,
+    calls: freezeReply.calls,
     at,
     isRebuild: how.isRebuild,
   });
-  if (closed.outcome === 'epoch') return undefined;
-  if (closed.outcome === 'closed' && closed.charged.length > 0 && !how.isOwn) {
-    const sum = closed.charged.reduce((all, { cost }) => all + cost, 0n);
+  if (closeReply.outcome === 'epoch') return undefined;
+  if (closeReply.outcome === 'closed' && closeReply.ledgerRows.length > 0 && !how.isOwn) {
+    const sum = closeReply.ledgerRows.reduce((all, { cost }) => all + cost, 0n);
     const message =
       'ledger: an account was closed after the end of its lease; its requests in flight and unbooked spend are charged, in one ledger row per counter';
-    log.warn(message, { instance, account, rows: closed.charged.length, sum: `${sum}` });
+    log.warn(message, { instance, account, rows: closeReply.ledgerRows.length, sum: `${sum}` });
   }
-  return closed.outcome === 'closed' ? { ...closed, figures, number } : closed;
+  return closeReply.outcome === 'closed' ? { ...closeReply, figures, number } : closeReply;
 }
 
 /**
@@ -124,10 +124,10 @@ export async function closeAccount(
  * earlier state of the account than PostgreSQL.
  */
 async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'behind' | 'done'> {
-  const closed = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
-  if (closed?.outcome === 'behind') return 'behind';
-  if (closed?.outcome !== 'closed') return 'done';
-  const { row, figures = [], number = 0 } = closed;
+  const closing = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
+  if (closing?.outcome === 'behind') return 'behind';
+  if (closing?.outcome !== 'closed') return 'done';
+  const { row, figures = [], number = 0 } = closing;
   if (number < row.number) return 'behind';
   // An account that its own process closed has booked more than it reported: its escrow stays until its counters show
   // all rows.
@@ -157,7 +157,7 @@ export function createClosing(context: LedgerContext): Closing {
   };
 
   return {
-    close({ ended: accounts, calls }): void {
+    close({ endedAccounts: accounts, calls }): void {
       if (accounts.length === 0 || own.isOver) return;
       // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
       // number in the store.
@@ -182,21 +182,21 @@ async function auditCounters(
   const { counterStore, database, store, now } = context;
   // Accounts that ended just now have figures in the counters but are not in the list of the store: those of each
   // attempt are remembered.
-  const known = new Set<string>();
+  const accounts = new Set<string>();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
-    for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) known.add(account);
-    const ids = [...known];
+    for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) accounts.add(account);
+    const ids = [...accounts];
     const before = await database.rows(ids);
     const sums = await database.sums(counters);
     const rows = await database.rows(ids);
     if (!ids.every((id) => isSame(before.get(id), rows.get(id)))) continue;
     const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
-    const audited = await counterStore.audit(epoch, sums, all, now() + DEADLINE);
-    if (audited.outcome === 'epoch') throw new Error('the store is being rebuilt');
-    recordCalls(store, epoch, audited.calls);
-    for (const account of audited.moved) known.add(account);
-    if (audited.moved.length > 0) continue;
-    await reportRepairs(context, audited.differences);
+    const reply = await counterStore.audit(epoch, sums, all, now() + DEADLINE);
+    if (reply.outcome === 'epoch') throw new Error('the store is being rebuilt');
+    recordCalls(store, epoch, reply.calls);
+    for (const account of reply.changedAccounts) accounts.add(account);
+    if (reply.changedAccounts.length > 0) continue;
+    await reportRepairs(context, reply.differences);
     return true;
   }
   return counters.length === 0;
@@ -204,21 +204,21 @@ async function auditCounters(
 
 /** Whether nothing was booked between two readings of a row: then the sums that were read between them belong to it. */
 const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolean =>
-  before.booked === after.booked && before.isClosed === after.isClosed;
+  before.bookedBatch === after.bookedBatch && before.isClosed === after.isClosed;
 
-const NO_ROW: AccountRow = { booked: 0, number: 0, isClosed: false, isCharged: false };
+const NO_ROW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false };
 
 /**
- * Reports repairs counters, without scopes that now belong to another instance: their counters differ without a fault.
+ * Reports repaired counters, except those of scopes that now belong to another instance: they differ without a fault.
  * If the database does not reply, every repair is reported.
  */
 async function reportRepairs(context: StoreContext, repairs: AuditReport['differences']): Promise<void> {
   if (repairs.length === 0) return;
   const { database, instanceUid: instance, metrics, log } = context;
   const reading = database.scopesOfOtherInstances(instance, [...new Set(repairs.map(({ scopeId }) => scopeId))]);
-  const elsewhere = await reading.catch((): ReadonlySet<string> => new Set());
+  const otherInstances = await reading.catch((): ReadonlySet<string> => new Set());
   for (const { scopeId: scope, window, by } of repairs) {
-    if (elsewhere.has(scope)) continue;
+    if (otherInstances.has(scope)) continue;
     metrics.add('gateway_operator_ledger_audit_differences_total');
     const fields = { instance, scope, start: window.start, end: window.end, by: `${by}` };
     log.warn('ledger: a counter differed from the sum of its ledger rows, and was repaired', fields);

@@ -33,17 +33,17 @@ export function createMembership(context: LedgerContext): Membership {
   const { account, journal, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isJournalRead = false;
-  let hasBeaten = false;
+  let hasSentHeartbeat = false;
   let joining: Promise<void> | undefined;
   let beating: Promise<void> | undefined;
   let cancel = (): void => undefined;
 
   const joinOnce = async (): Promise<void> => {
     try {
-      hasBeaten = true;
+      hasSentHeartbeat = true;
       await join(context);
       account.closedReason = '';
-      account.opened.resolve();
+      account.whenOpen.resolve();
       forgetPreviousAccounts(context);
       context.settlement.onReported();
       context.booking.gather();
@@ -70,8 +70,8 @@ export function createMembership(context: LedgerContext): Membership {
 
   const leave = (reason: LeaveReason): void => {
     if (!account.isOpen) return;
-    Object.assign(account, { isOpen: false, opened: Promise.withResolvers(), isRebuilding: reason !== 'closed' });
-    account.joined = 0;
+    Object.assign(account, { isOpen: false, whenOpen: Promise.withResolvers(), isRebuilding: reason !== 'closed' });
+    account.joinedEpoch = 0;
     if (reason === 'behind') account.staleEpoch = account.epoch;
     if (reason === 'closed') {
       const message =
@@ -92,7 +92,7 @@ export function createMembership(context: LedgerContext): Membership {
 
   const beatPostgres = async (): Promise<void> => {
     const { epoch, id } = account;
-    const state = await epochs.beat(process, account.joined);
+    const state = await epochs.beat(process, account.joinedEpoch);
     heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) leave('epoch');
@@ -102,14 +102,14 @@ export function createMembership(context: LedgerContext): Membership {
   return {
     leave,
     /**
-     * Books the rows of the journal, and joins the epoch. Throws if PostgreSQL or the store is unreachable; then it
-     * repeats this itself, and may be called again.
+     * Books the rows of the journal, and joins the epoch. Throws if PostgreSQL or the store is unreachable. The join is
+     * then repeated automatically, and `start` may be called again.
      */
     async start(): Promise<void> {
       if (account.isOpen) return;
       if (isolate !== undefined && isolate.epoch > 0) {
         Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
-        return account.opened.resolve();
+        return account.whenOpen.resolve();
       }
       const records = isJournalRead ? [] : await journal.replay();
       if (!isJournalRead) recover(context, records);
@@ -123,7 +123,7 @@ export function createMembership(context: LedgerContext): Membership {
     /** Never rejects. */
     async close(): Promise<void> {
       cancel();
-      if (!hasBeaten) return;
+      if (!hasSentHeartbeat) return;
       // A pending heartbeat must not arrive after the end of this process.
       const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(process));
       await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => report(context, 'stop', error));
@@ -154,15 +154,15 @@ async function join(context: LedgerContext): Promise<void> {
   for (;;) {
     if (account.isOver) throw new Error(STOPPED);
     if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
-    const state = await epochs.beat(process, account.joined);
+    const state = await epochs.beat(process, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;
-    else if (account.joined !== state.epoch) {
+    else if (account.joinedEpoch !== state.epoch) {
       // The account may belong to an epoch that was raised again before it was open.
       if (account.id !== '') leaveAccount(context);
-      if (await openAccount(context, state)) account.joined = state.epoch;
+      if (await openAccount(context, state)) account.joinedEpoch = state.epoch;
       else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
-    else if (state.awaited > 0 && state.age < JOIN_TIMEOUT) await pause(timer, POLL_INTERVAL);
+    else if (state.missing > 0 && state.age < JOIN_TIMEOUT) await pause(timer, POLL_INTERVAL);
     else {
       await epochs.open(state.epoch);
       metrics.add('gateway_operator_ledger_rebuilds_total');
@@ -175,11 +175,11 @@ async function join(context: LedgerContext): Promise<void> {
 /** Leaves the account; the process closes it itself when it joins again. */
 function leaveAccount({ account }: LedgerContext): void {
   if (account.number > 0) account.previousAccounts.set(account.id, undefined);
-  account.joined = 0;
+  account.joinedEpoch = 0;
   resetAccount(account);
 }
 
-/** Raises the epoch. The first epoch of an instance is no reason of state. */
+/** Raises the epoch. Without an earlier epoch no state is lost, so nothing is logged. */
 async function raise({ account, epochs, log, instanceUid: instance }: LedgerContext, from: number): Promise<void> {
   await epochs.raise(from, account.storeEpoch);
   account.staleEpoch = undefined;
@@ -224,9 +224,9 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   const rows = requests.in('unreported').map(({ row }) => row);
   if (rows.length === 0) return true;
   if (!isOpen && (await book(context, { epoch, rows })) !== 'booked') return false;
-  const booked = isOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
+  const bookedById = isOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
   const isBooked = ({ id, kind }: LedgerRow) =>
-    booked === undefined || booked.get(id)?.some((row) => row.kind === kind);
+    bookedById === undefined || bookedById.get(id)?.some((row) => row.kind === kind);
   const bookedRows = new Set(rows.filter(isBooked));
   requests.move('unreported', 'booked', ({ row, counters, guaranteed }) => {
     if (!bookedRows.has(row)) return false;
@@ -255,8 +255,8 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
   do {
     const counters = remaining.splice(0, MAX_COUNTERS);
     const changes = counters.map((counter) => {
-      const { limit, live, spend } = counter;
-      const registered = limit === undefined ? 0n : live + (spend.unreported > 0n ? spend.unreported : 0n);
+      const { limit, liveAmount, spend } = counter;
+      const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
       return { ...toCounterChange(account, counter, false), registered };
     });
     const call = { ...toCall(account), changes, previousAccounts: remaining.length === 0 ? ends : [] };

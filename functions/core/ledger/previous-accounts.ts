@@ -7,8 +7,8 @@ import { closeAccount } from './maintenance.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**
- * Closes previous accounts, in the store and in PostgreSQL; returns the accounts that the next account's call must end
- * in the store.
+ * Closes previous accounts, in the store and in PostgreSQL. Returns those that the first calls of the next account must
+ * end in the store.
  */
 export async function closePreviousAccounts(
   context: LedgerContext,
@@ -17,21 +17,21 @@ export async function closePreviousAccounts(
 ): Promise<string[] | undefined> {
   const ends: string[] = [];
   for (const account of context.account.previousAccounts.keys()) {
-    const closed = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
-    if (closed?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closed.epoch);
-    if (closed?.outcome === 'behind') context.account.staleEpoch = epoch;
-    if (closed?.outcome !== 'closed') return undefined;
-    if (closed.figures === undefined) continue;
-    // Charges from before the epoch is open are in the sums that are loaded then.
+    const closing = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
+    if (closing?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closing.epoch);
+    if (closing?.outcome === 'behind') context.account.staleEpoch = epoch;
+    if (closing?.outcome !== 'closed') return undefined;
+    if (closing.figures === undefined) continue;
+    // Charges that are made before the epoch is open are in the sums that are loaded afterwards.
     if (isRebuild) await context.counterStore.forget(epoch, account, false);
     // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
     // audits it.
-    else if (closed.row.isCharged) ends.push(account);
+    else if (closing.row.isCharged) ends.push(account);
   }
   return ends;
 }
 
-/** Records that the store is in another epoch than PostgreSQL, so that a new one is raised. Always false. */
+/** Records that the store is in another epoch than PostgreSQL, so that a new epoch is raised. Always false. */
 export function recordStoreEpoch(account: Account, epoch: number, storeEpoch: number): false {
   account.storeEpoch = storeEpoch;
   account.staleEpoch = epoch;

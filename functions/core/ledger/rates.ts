@@ -1,5 +1,5 @@
-// Rates of a request: what is requested of the store, the view of the client, and moves to a fallback entry (decision
-// 0012).
+// Rates of a request: its request to the store, the figures that the client gets, and moves to a fallback model entry
+// (decision 0012).
 
 import { err, ok, type Result } from '../failure/result.ts';
 import type { ReservationReply } from '../ports/counter-store.ts';
@@ -14,7 +14,7 @@ import { REQUEST_DEADLINE } from './timeout.ts';
 
 /**
  * The rates that a request needs; undefined if neither a scope nor a model entry is limited. Entries without a limit
- * count too, since the reservation may move to one that has a limit.
+ * count too, since the reservation may move to an entry with a limit.
  */
 export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
   if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
@@ -32,19 +32,19 @@ function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
 /** The refusal that the gateway gets when a rate refuses. */
 export function toLimited(
   { charges, rates }: WaitingRequest,
-  answer: Extract<ReservationReply, { outcome: 'limited' }>,
+  result: Extract<ReservationReply, { outcome: 'limited' }>,
 ): ReservationRefusal {
-  const { limit: at, rate, retryIn, rates: reply } = answer;
+  const { limit: at, rate, retryIn, rates: reply } = result;
   const limit = (rates?.limits[at] ?? rates?.entries[at - rates.limits.length])?.[rate];
-  if (limit === undefined) throw new Error('the store refused for a rate that was not asked for');
+  if (limit === undefined) throw new Error('the store refused a request for a rate that it does not name (our error)');
   const scope = charges.scopes.filter(hasLimits)[at];
   const view = toView(rates, reply).rates ?? {};
   return { reason: 'limited', rate, limit, retryIn, rates: view, ...(scope === undefined ? {} : { scope }) };
 }
 
 /**
- * The view of the client: for each kind, the scope that leaves the least, the first of equals. Rates of model entries
- * are not shown.
+ * The figures that the client gets: for each kind, the scope with the smallest remainder (of several, the first). Rates
+ * of model entries are not shown.
  */
 export function toView(request: RateRequest | undefined, reply: RateReply | undefined): { readonly rates?: RateView } {
   if (request === undefined || reply === undefined) return {};
@@ -76,7 +76,7 @@ export function rateUseOf({ epoch }: Account, request: RateRequest, { entry = -1
   return { limits: request.limits.map(toUse), entry: chosen && toUse(chosen), tokens: request.tokens };
 }
 
-/** The true use of a request: 1 request, or 0 without a provider. */
+/** The true use of a request. `requests`: 0 if no provider was called, else 1. */
 export interface RateUsage {
   readonly requests: number;
   readonly tokens: number;
@@ -86,31 +86,31 @@ export interface RateUsage {
  * Returns the unused part of a limit, at most what was used of it, to the minute of the use. Tokens beyond that count
  * now.
  */
-export function giveBack(account: Account, use: LimitUse, used: RateUsage): void {
+export function returnRate(account: Account, use: LimitUse, usage: RateUsage): void {
   const { id, minute, parallel } = use;
   // A later epoch has no record of what was used in an earlier epoch.
   const isKnown = use.epoch === account.epoch;
-  const requests = use.requests === undefined || !isKnown ? 0 : used.requests - use.requests;
-  const tokens = use.tokens === undefined ? 0 : used.tokens - (isKnown ? use.tokens : 0);
+  const requests = use.requests === undefined || !isKnown ? 0 : usage.requests - use.requests;
+  const tokens = use.tokens === undefined ? 0 : usage.tokens - (isKnown ? use.tokens : 0);
   addRateChange(account, { id, minute, requests, tokens: Math.min(0, tokens), parallel: 0 });
   addRateChange(account, { id, requests: 0, tokens: Math.max(0, tokens), parallel: -parallel });
 }
 
 /** Returns the rates of a request that does not need them any more. */
-export function giveAllBack(
+export function returnRates(
   account: Account,
   { rates }: Pick<WaitingRequest, 'rates'>,
   reply: RateReply | undefined,
 ): void {
   if (rates === undefined || reply === undefined) return;
-  for (const use of limitsOf(rateUseOf(account, rates, reply))) giveBack(account, use, { requests: 0, tokens: 0 });
+  for (const use of limitsOf(rateUseOf(account, rates, reply))) returnRate(account, use, { requests: 0, tokens: 0 });
 }
 
 type MoveResult = Result<void, ReservationRefusal>;
 
 const OK: MoveResult = ok(undefined);
 
-const NO_CHARGES = { scopes: [], all: [], counters: [], limits: [] };
+const NO_CHARGES = { scopes: [], scopeWindows: [], counters: [], limits: [] };
 
 /**
  * Moves the reservation to a fallback entry. Refused if that entry is full: then the reservation does not change. The
@@ -135,7 +135,7 @@ export const createMove =
         onReserved({ reply }) {
           if (live.ending === undefined)
             return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).entry));
-          giveAllBack(account, { rates }, reply);
+          returnRates(account, { rates }, reply);
           resolve(OK);
         },
         onRefused: (refusal) => resolve(err(refusal)),
@@ -145,7 +145,7 @@ export const createMove =
 
 /** Changes the entry: the previous entry gets its tokens back, not its request. */
 function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
-  if (rateUse.entry !== undefined) giveBack(account, rateUse.entry, { requests: 1, tokens: 0 });
+  if (rateUse.entry !== undefined) returnRate(account, rateUse.entry, { requests: 1, tokens: 0 });
   rateUse.entry = to;
   return OK;
 }

@@ -51,7 +51,8 @@ export interface LiveReservation extends Reservation, RequestRecord {
   /** Returns the cost of the reply so far; undefined: the reply is not a stream. */
   costSoFar: (() => Nano) | undefined;
   /**
-   * Called if other requests may have reserved the money of this one, because another process has closed the account.
+   * Called if other requests may have reserved the money of this request, because another process has closed the
+   * account.
    */
   onAccountClosed: (() => void) | undefined;
   /** The last cost of the stream in the journal; undefined: none, so that a restart charges `amount`. */
@@ -61,7 +62,7 @@ export interface LiveReservation extends Reservation, RequestRecord {
   isStream: boolean;
   /** The rates in which the request counts; undefined without any. */
   readonly rateUse: RateUse | undefined;
-  /** Set when the reservation is settled or released: resolves when that is durable. */
+  /** Set when the reservation is settled or released: resolves when its settlement or release is durable. */
   ending: Promise<void> | undefined;
   /** The index among the reserved requests. */
   index: number;
@@ -134,7 +135,7 @@ export function createRequests() {
       for (const request of ended[from]) (isMoved(request) ? moving : staying).push(request);
       ended[from] = staying;
       for (const request of moving) changeState(request, to);
-      // Requests that become unreported again are older than the other unreported ones.
+      // Requests that become unreported again are older than the other unreported requests.
       if (to === 'unreported') ended[to] = [...moving, ...ended[to]];
       else if (to !== 'booked') ended[to].push(...moving);
     },
@@ -149,7 +150,8 @@ export function createRequests() {
 
 function changeState(request: RequestRecord, to: RequestState): void {
   const next: ReadonlyArray<RequestState> = NEXT_STATES[request.state];
-  if (!next.includes(to)) throw new Error(`a request that is ${request.state} cannot become ${to} (our error)`);
+  if (!next.includes(to))
+    throw new Error(`a request in the state ${request.state} cannot get the state ${to} (our error)`);
   request.state = to;
 }
 

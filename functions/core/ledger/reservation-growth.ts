@@ -23,10 +23,10 @@ export const createGrow =
     if (live === undefined) return Promise.resolve(RESERVATION_ENDED);
     const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
-    const { scopes, scopeWindows: all, counters } = live;
+    const { scopes, scopeWindows, counters } = live;
     const fitsIdle = isFresh(context) && counters.every((counter) => fits(counter, by));
     if (by === 0n || fitsIdle) return add(context, live, by);
-    const charges = { scopes, all, counters, limits: counters.map(({ limit }) => limit) };
+    const charges = { scopes, scopeWindows, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
       context.waitQueue.add({
         charges,

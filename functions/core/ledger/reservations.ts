@@ -20,18 +20,18 @@ import {
 } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
-import { giveAllBack, ratesOf, rateUseOf, toLimited, toView } from './rates.ts';
+import { ratesOf, rateUseOf, returnRates, toLimited, toView } from './rates.ts';
 import type { LiveReservation } from './requests.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
 import { renew } from './wait-queue.ts';
 
 type ReservationResult = Result<Reservation, ReservationRefusal>;
 
-const BACKLOG = 'too many settlements are not booked yet: PostgreSQL or the store is away or slow';
+const BACKLOG = 'too many settlements are not booked yet: PostgreSQL or the store is unreachable or slow';
 /** The time since the last call with a reply during which escrow is used without a call. */
 const FRESH_FOR: Millis = 1000;
 
-/** Labels that come in the same object cost nothing (ports/clock.ts). */
+/** Labels as constant objects, which are encoded once (ports/clock.ts). */
 const OUTCOMES = {
   reserved: { outcome: 'reserved' },
   exceeded: { outcome: 'exceeded' },
@@ -60,7 +60,7 @@ export function createReservations(context: LedgerContext): Reservations {
     if (reply.outcome === 'reserved') {
       context.waitQueue.remove(waiter);
       waiter.onReserved({ charges, amount: reply.amount, rates, reply: reply.rates });
-    } else if (reply.outcome === 'late') context.waitQueue.askAgain(waiter);
+    } else if (reply.outcome === 'late') context.waitQueue.addToNextCall(waiter);
     else if (reply.outcome !== 'busy' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = charges.counters[reply.counter];
@@ -76,7 +76,7 @@ export function createReservations(context: LedgerContext): Reservations {
     // The account of a ledger for one request has the id of that request, by which a booking finds it.
     if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
     const charges = account.counters.charges(request.scopes, account.now());
-    // A ledger for one request has no next request that would need escrow ahead.
+    // A ledger for one request has no next request that could use escrow.
     recordDemand(charges, context.isolate === undefined ? amount : 0n, account.now());
     const rates = ratesOf(request);
     if (rates === undefined && isFresh(context) && fitsIdleEscrow(charges, amount))
@@ -113,7 +113,7 @@ export function createReservations(context: LedgerContext): Reservations {
       waiters.forEach((waiter, index) => {
         const requestReply = reply.replies[index];
         const { counters: requested } = waiter.charges;
-        waiter.isAsking = false;
+        waiter.isInCall = false;
         if (requestReply === undefined) return;
         const isLower = requested.some(
           ({ limit = 0n, changeIndex }) => limit < (call.changes[changeIndex]?.limit ?? 0n),
@@ -121,8 +121,8 @@ export function createReservations(context: LedgerContext): Reservations {
         // Money that came too late, or above a limit that has fallen meanwhile, is returned with the next call.
         if (requestReply.outcome === 'reserved' && (waiter.isOver || isLower)) {
           for (const counter of requested) markChanged(account, counter);
-          giveAllBack(account, waiter, requestReply.rates);
-          context.waitQueue.askAgain(waiter);
+          returnRates(account, waiter, requestReply.rates);
+          context.waitQueue.addToNextCall(waiter);
         } else if (!waiter.isOver) applyReply(waiter, requestReply);
       });
       for (const counter of counters) {
@@ -133,12 +133,12 @@ export function createReservations(context: LedgerContext): Reservations {
     },
 
     /**
-     * Admits requests that fit into the escrow that became idle in this counter, in order of arrival; the first that
-     * does not fit requests more.
+     * Admits requests that fit into the escrow that became idle in this counter, in order of arrival. The first request
+     * that does not fit is in the next call.
      */
     onEscrowFreed({ waitQueue }): void {
       for (const waiter of isFresh(context) ? [...waitQueue] : []) {
-        if (waiter.isAsking || waiter.rates !== undefined) break;
+        if (waiter.isInCall || waiter.rates !== undefined) break;
         renew(account, waiter);
         if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
         applyReply(waiter, { outcome: 'reserved', amount: waiter.amount });
@@ -168,7 +168,7 @@ function recordDemand({ counters, limits }: ChargedCounters, amount: Nano, now: 
     counter.demand += amount;
     if (amount === 0n) continue;
     counter.lastAmount = amount;
-    counter.lastAt = now;
+    counter.lastReservedAt = now;
   }
 }
 
@@ -187,11 +187,11 @@ function startReservation(
   { charges, amount, rates, reply }: GrantedReservation,
 ): LiveReservation {
   const { account, clock } = context;
-  const { scopes, all, counters } = charges;
+  const { scopes, scopeWindows, counters } = charges;
   const live: LiveReservation = {
     id,
     amount,
-    scopeWindows: all,
+    scopeWindows,
     scopes,
     counters,
     model,
@@ -242,16 +242,16 @@ function toError(context: LedgerContext, error: unknown): ReservationRefusal {
 
 function toRefusal(
   waiter: WaitingRequest,
-  answer: Exclude<ReservationReply, { outcome: 'reserved' | 'late' }>,
+  reply: Exclude<ReservationReply, { outcome: 'reserved' | 'late' }>,
 ): ReservationRefusal {
-  if (answer.outcome === 'limited') return toLimited(waiter, answer);
+  if (reply.outcome === 'limited') return toLimited(waiter, reply);
   const { scopes, counters, limits } = waiter.charges;
-  const [scope, counter, limit] = [scopes[answer.counter], counters[answer.counter], limits[answer.counter]];
+  const [scope, counter, limit] = [scopes[reply.counter], counters[reply.counter], limits[reply.counter]];
   if (scope === undefined || counter === undefined || limit === undefined)
-    throw new Error('the store refused in a counter that was not asked for');
-  const view = toView(waiter.rates, answer.rates);
-  if (answer.outcome === 'busy') return { reason: 'busy', scope, ...view };
-  return { reason: 'exceeded', scope, spent: answer.spent, limit, resetAt: counter.counter.window.end, ...view };
+    throw new Error('the store refused a request for a counter that it does not name (our error)');
+  const view = toView(waiter.rates, reply.rates);
+  if (reply.outcome === 'busy') return { reason: 'busy', scope, ...view };
+  return { reason: 'exceeded', scope, spent: reply.spent, limit, resetAt: counter.counter.window.end, ...view };
 }
 
 /** Refuses requests in this queue for which spend leaves too little, so that waiting is of no use. */
@@ -264,7 +264,7 @@ function refuseSpent(
   const spent = spend.reported + pendingSpend(counter);
   for (const waiter of [...waitQueue]) {
     const index = waiter.charges.counters.indexOf(counter);
-    if (waiter.isAsking || index < 0 || spent + waiter.minAmount <= limit) continue;
+    if (waiter.isInCall || index < 0 || spent + waiter.minAmount <= limit) continue;
     applyReply(waiter, { outcome: 'exceeded', counter: index, spent });
   }
 }

@@ -10,7 +10,7 @@ import { type CounterState, isGuaranteed } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
 import { toUnsettledRow } from './ledger-rows.ts';
-import { giveBack, type RateUsage } from './rates.ts';
+import { type RateUsage, returnRate } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
 /**
@@ -20,14 +20,14 @@ import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 export const MAX_REQUEST: Millis = 3_600_000;
 /** The time after which a reply ends although the store has not replied. */
 const GUARANTEE_TIMEOUT: Millis = 2000;
-/** Labels that come in the same object cost nothing (ports/clock.ts). */
+/** Labels as constant objects, which are encoded once (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createSettlements(context: LedgerContext): Settlements {
   const { account, journal, clock, timer, metrics, log } = context;
   const waitingReplies = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly end: () => void }>();
 
-  /** Resolves when the store could charge these costs if process and disk were lost. Undefined: it already can. */
+  /** Resolves when the store can charge these costs if process and disk are lost. Undefined: it can already. */
   const whenGuaranteed = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
     if (counters.every(isGuaranteed)) return undefined;
     return new Promise((resolve) => {
@@ -44,9 +44,9 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   /** Ends the reservation: its escrow becomes idle, and its use of rates is returned. */
-  const endLive = (live: LiveReservation, kind: keyof typeof KINDS, used: RateUsage): void => {
+  const endLive = (live: LiveReservation, kind: keyof typeof KINDS, usage: RateUsage): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
-    for (const use of limitsOf(live.rateUse)) giveBack(account, use, used);
+    for (const use of limitsOf(live.rateUse)) returnRate(account, use, usage);
     for (const counter of live.counters) if (counter.waitQueue.size > 0) context.reservations.onEscrowFreed(counter);
     context.sync.callSoon();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
@@ -71,8 +71,8 @@ export function createSettlements(context: LedgerContext): Settlements {
       estimated,
       settledAt,
     };
-    // The escrow is given up only after the record is on disk, or cannot be: a restart without the record charges the
-    // whole amount.
+    // The escrow is given up only after the record is on disk or the disk has refused it: a restart without the record
+    // charges the whole amount.
     const isWritten = await append(context, { type: 'settle', row });
     // The store can charge a stream its reported cost.
     const guaranteed = live.isStream && live.atRisk < cost ? live.atRisk : cost;
@@ -101,7 +101,7 @@ export function createSettlements(context: LedgerContext): Settlements {
       const live = liveOf(reservation);
       if (live === undefined || live.ending !== undefined) return live?.ending ?? Promise.resolve();
       const { cost } = settlement;
-      if (cost < 0n) return Promise.reject(new Error(`a reply cannot cost ${cost}`));
+      if (cost < 0n) return Promise.reject(new Error(`the cost of a reply cannot be negative: ${cost}`));
       if (cost > live.amount) {
         metrics.add('gateway_operator_ledger_overruns_total');
         log.warn('ledger: a reply cost more than its reservation', {
@@ -145,12 +145,12 @@ export function createSettlements(context: LedgerContext): Settlements {
     /** Resolves when all live requests are charged like those of a process that died. */
     async chargeLive(): Promise<void> {
       const now = account.now();
-      const settlementsOfAll = account.requests.reserved.map((live) => {
+      const pendingSettlements = account.requests.reserved.map((live) => {
         if (live.ending === undefined)
           log.warn('ledger: a request had not ended at the stop, and is charged', { id: live.id });
         return settlements.settle(live, toUnsettledRow(live, costSoFarOf(context, live) ?? live.amount, now));
       });
-      await Promise.allSettled(settlementsOfAll);
+      await Promise.allSettled(pendingSettlements);
     },
   };
   return settlements;
@@ -160,7 +160,7 @@ export function createSettlements(context: LedgerContext): Settlements {
 function costSoFarOf(context: LedgerContext, live: LiveReservation): Nano | undefined {
   try {
     const cost = live.costSoFar?.();
-    if (cost !== undefined && cost < 0n) throw new Error(`a reply cannot have cost ${cost}`);
+    if (cost !== undefined && cost < 0n) throw new Error(`the cost of a reply cannot be negative: ${cost}`);
     return cost;
   } catch (error) {
     report(context, 'cost', error, { id: live.id });

@@ -1,5 +1,5 @@
-// Requests that wait for the store or for live reservations: a deadline for each, a queue per counter in order of
-// arrival, a timer for all (LEDGER 3, 9).
+// Requests that wait for the store or for live reservations. Each has a deadline; each counter has a queue in order of
+// arrival; one timer serves all (LEDGER 3, 9).
 
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -14,17 +14,17 @@ const ALIVE_WITHIN: Millis = 500;
 /** The interval at which the first requests of the queues call again, since reservations of other processes end too. */
 const RETRY_INTERVAL: Millis = 50;
 /**
- * The minimum time between two looks at deadlines and queues; a look that is this late shows that the process was
- * paused.
+ * The minimum time between two checks of deadlines and queues.
  */
 const MIN_INTERVAL: Millis = 10;
+/** A check that is this late shows that the process was paused. */
 const PAUSE_THRESHOLD: Millis = 20;
 
 export function createWaitQueue(context: LedgerContext): WaitQueue {
   const { account, clock, timer } = context;
-  /** All waiting requests, in order of arrival; and those that the next call contains. */
+  /** All waiting requests, in order of arrival; and the requests for the next call. */
   const waiters = new Set<WaitingRequest>();
-  const asking = new Set<WaitingRequest>();
+  const nextCall = new Set<WaitingRequest>();
   let due = Number.POSITIVE_INFINITY;
   let wasPaused = false;
   let cancel = (): void => undefined;
@@ -32,31 +32,31 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   const remove = (waiter: WaitingRequest): void => {
     waiter.isOver = true;
     waiters.delete(waiter);
-    asking.delete(waiter);
+    nextCall.delete(waiter);
     leaveWaitQueue(waiter);
   };
   const leaveWaitQueue = (waiter: WaitingRequest): void => {
-    waiter.busyIn?.waitQueue.delete(waiter);
-    waiter.busyIn = undefined;
+    waiter.queuedIn?.waitQueue.delete(waiter);
+    waiter.queuedIn = undefined;
   };
   const refuse = (waiter: WaitingRequest, refusal: ReservationRefusal): void => {
     remove(waiter);
     waiter.onRefused(refusal);
   };
 
-  const lookBy = (at: Millis): void => {
+  const checkBy = (at: Millis): void => {
     if (at >= due) return;
     cancel();
     due = at;
-    cancel = timer(Math.max(0, at - clock.now()), look);
+    cancel = timer(Math.max(0, at - clock.now()), check);
   };
-  const look = (): void => {
+  const check = (): void => {
     const now = clock.now();
     // A process that was paused handles its timers first: replies that have arrived are read before deadlines count.
     wasPaused = !wasPaused && now - due > PAUSE_THRESHOLD;
     due = Number.POSITIVE_INFINITY;
-    // A later look is certain whatever fails in this one.
-    if (waiters.size > 0) lookBy(now + RETRY_INTERVAL);
+    // The next check is certain, whatever fails in this check.
+    if (waiters.size > 0) checkBy(now + RETRY_INTERVAL);
     let next = now + RETRY_INTERVAL;
     if (!wasPaused)
       for (const waiter of waiters) {
@@ -64,26 +64,26 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
         if (deadline > now) next = Math.min(next, deadline);
         else refuse(waiter, timeoutRefusal(account, waiter, now));
       }
-    for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ busyIn = [] }) => busyIn)))
-      if (counter.window.end <= account.now()) for (const waiter of waitQueue) askAgain(waiter);
+    for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ queuedIn = [] }) => queuedIn)))
+      if (counter.window.end <= account.now()) for (const waiter of waitQueue) addToNextCall(waiter);
       else wakeFront(waitQueue);
-    if (asking.size > 0) context.sync.callNow();
-    if (waiters.size > 0) lookBy(Math.max(next, now + MIN_INTERVAL));
+    if (nextCall.size > 0) context.sync.callNow();
+    if (waiters.size > 0) checkBy(Math.max(next, now + MIN_INTERVAL));
   };
   /** The next call contains the request. */
-  const askAgain = (waiter: WaitingRequest): void => {
-    if (!waiter.isOver && !waiter.isAsking) asking.add(waiter);
+  const addToNextCall = (waiter: WaitingRequest): void => {
+    if (!waiter.isOver && !waiter.isInCall) nextCall.add(waiter);
   };
   /**
-   * Wakes each request that wants less than all requests before it: money that is too little for a request is too
-   * little for all behind it that want as much.
+   * Wakes each request whose amount is below the amounts of all requests before it: if the money is too little for a
+   * request, it is also too little for those behind it with the same or a larger amount.
    */
   const wakeFront = (queue: ReadonlySet<WaitingRequest>): void => {
     let min: Nano | undefined;
     for (const waiter of queue) {
       if (min !== undefined && waiter.amount >= min) continue;
       min = waiter.amount;
-      askAgain(waiter);
+      addToNextCall(waiter);
     }
   };
   /** Wakes the requests for which the money that spend and escrow leave, with the idle escrow here, is enough. */
@@ -93,32 +93,32 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     for (const waiter of waitQueue) {
       left -= waiter.amount;
       if (left < 0n) break;
-      askAgain(waiter);
+      addToNextCall(waiter);
     }
   };
-  /** Whether the request is behind others that want no more, and so waits with them. */
+  /** Whether the request waits in a queue behind requests with the same or a smaller amount. */
   const joinsWaitQueue = (waiter: WaitingRequest): boolean => {
     const { counters } = waiter.charges;
-    if (waiter.busyIn !== undefined && !counters.includes(waiter.busyIn)) leaveWaitQueue(waiter);
-    const full =
-      waiter.busyIn === undefined && counters.find(({ waitQueue }) => hasSmallerRequest(waitQueue, waiter.amount));
-    if (full) waitIn(waiter, full);
-    return Boolean(full);
+    if (waiter.queuedIn !== undefined && !counters.includes(waiter.queuedIn)) leaveWaitQueue(waiter);
+    const fullCounter =
+      waiter.queuedIn === undefined && counters.find(({ waitQueue }) => hasSmallerRequest(waitQueue, waiter.amount));
+    if (fullCounter) waitIn(waiter, fullCounter);
+    return Boolean(fullCounter);
   };
   const refuseAll = (): void => {
     for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
   };
   /** The request waits until reservations in this counter end. */
   const waitIn = (waiter: WaitingRequest, counter: CounterState): void => {
-    if (waiter.busyIn === counter) return;
+    if (waiter.queuedIn === counter) return;
     leaveWaitQueue(waiter);
-    waiter.busyIn = counter;
+    waiter.queuedIn = counter;
     counter.waitQueue.add(waiter);
   };
 
   return {
     waitIn,
-    askAgain,
+    addToNextCall,
     remove,
     refuse,
     wakeFront,
@@ -128,30 +128,30 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
         request.onRefused({ reason: 'unavailable', why: STOPPED });
         return;
       }
-      const waiter = { ...request, rateView: {}, busyIn: undefined, isAsking: false, isOver: false };
+      const waiter = { ...request, rateView: {}, queuedIn: undefined, isInCall: false, isOver: false };
       waiters.add(waiter);
-      lookBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
-      asking.add(waiter);
+      checkBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
+      nextCall.add(waiter);
       context.sync.callNow();
     },
     /** Requests for the next call, in order of arrival. A request is removed when the call contains it. */
     *requests(): Iterable<WaitingRequest> {
-      for (const waiter of asking) {
+      for (const waiter of nextCall) {
         if (!waiter.isGrowth) renew(account, waiter);
         const isBehind = !waiter.isGrowth && joinsWaitQueue(waiter);
         if (!isBehind) yield waiter;
-        if (isBehind || waiter.isAsking) asking.delete(waiter);
+        if (isBehind || waiter.isInCall) nextCall.delete(waiter);
       }
     },
     /** No call is pending any longer: the next call contains all waiting requests. */
-    askAll(): void {
+    addAllToNextCall(): void {
       for (const waiter of waiters) {
-        waiter.isAsking = false;
-        askAgain(waiter);
+        waiter.isInCall = false;
+        addToNextCall(waiter);
       }
     },
     refuseAll,
-    hasRequests: () => asking.size > 0,
+    hasRequests: () => nextCall.size > 0,
     close(): void {
       cancel();
       refuseAll();
@@ -173,7 +173,7 @@ export function renew(account: Account, waiter: WaitingRequest): void {
   }
 }
 
-/** Whether a request in this queue wants no more than this amount. */
+/** Whether a request in this queue has this amount or a smaller one. */
 function hasSmallerRequest(queue: ReadonlySet<WaitingRequest>, amount: Nano): boolean {
   for (const waiter of queue) if (waiter.amount <= amount) return true;
   return false;
@@ -185,10 +185,10 @@ function hasSmallerRequest(queue: ReadonlySet<WaitingRequest>, amount: Nano): bo
  */
 function timeoutRefusal(
   account: Account,
-  { busyIn, charges, rateView }: WaitingRequest,
+  { queuedIn, charges, rateView }: WaitingRequest,
   now: Millis,
 ): ReservationRefusal {
-  const scope = busyIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(busyIn)];
+  const scope = queuedIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(queuedIn)];
   if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
   const { isOpen, closedReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };

@@ -90,7 +90,7 @@ export interface AccountCall {
   readonly deadline: Millis;
   /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
   readonly batch: number;
-  readonly booked: number;
+  readonly bookedBatch: number;
   readonly changes: ReadonlyArray<CounterChange>;
   readonly requests: ReadonlyArray<ReservationRequest>;
   readonly rateChanges: ReadonlyArray<RateChange>;
@@ -152,12 +152,12 @@ export type AccountReply =
   | (StoreReply & {
       readonly outcome: 'done';
       /** Accounts whose lease has not ended, this one included. */
-      readonly accounts: number;
+      readonly liveAccounts: number;
       /** Replies to the changes, in order. */
       readonly counters: ReadonlyArray<CounterReply>;
       readonly replies: ReadonlyArray<ReservationReply>;
       /** Other accounts whose lease has ended, some of them: a process should close them. */
-      readonly ended: ReadonlyArray<string>;
+      readonly endedAccounts: ReadonlyArray<string>;
     })
   /** These counters are not loaded, but a change or request needs them: nothing was done, and the number is used up. */
   | (StoreReply & { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> })
@@ -207,7 +207,7 @@ export type FreezeReply =
 /** PostgreSQL's row of an account (`LedgerDatabase.rows`). */
 export interface AccountRow {
   /** The last batch that was booked; 0: none. */
-  readonly booked: number;
+  readonly bookedBatch: number;
   /** The number of its last answered call when that was booked. */
   readonly number: number;
   readonly isClosed: boolean;
@@ -226,7 +226,7 @@ export interface AuditReport extends StoreReply {
    * Accounts of which a batch was booked after PostgreSQL was read, or that are not in `rows`, finished accounts too:
    * nothing was repaired, read again with their rows.
    */
-  readonly moved: ReadonlyArray<string>;
+  readonly changedAccounts: ReadonlyArray<string>;
 }
 
 /**

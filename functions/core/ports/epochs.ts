@@ -9,7 +9,7 @@ export interface EpochState {
   /** The time since the raise. */
   readonly age: Millis;
   /** Live processes that have not joined. */
-  readonly awaited: number;
+  readonly missing: number;
   /**
    * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
    * has gone back in time.
@@ -23,7 +23,7 @@ export interface Epochs {
    * The heartbeat of a process whose reservations are in the store in the epoch `joined` (0: not yet). Returns the
    * current state.
    */
-  beat(process: string, joined: number): Promise<EpochState>;
+  beat(process: string, joinedEpoch: number): Promise<EpochState>;
   /** The current state, without a heartbeat. */
   state(): Promise<EpochState>;
   /**

@@ -29,12 +29,12 @@ export interface HttpExchange {
   /** A header of the request by its name in lower case. */
   header(name: string): string | undefined;
   /** Reads the body. May be called once. */
-  readBody(...of: Parameters<ReadBody>): ReturnType<ReadBody>;
+  readBody(...parameters: Parameters<ReadBody>): ReturnType<ReadBody>;
   /**
    * Resolves when long work for this key may run: one work at a time, and everything else that has arrived between two.
    * Absent where requests do not share a thread.
    */
-  turn?(of: TurnOwner): Promise<void>;
+  turn?(owner: TurnOwner): Promise<void>;
   /** Ends the reading before the end of the body: its result is of no use. */
   stopReading(): void;
   /**

@@ -58,7 +58,7 @@ export interface LedgerDatabase extends LedgerQueries {
    * Reads sums as `LedgerQueries.sums` does, with the rows in the table `entry_rejected`: a rejected row counts as
    * spent until a person decides (LEDGER 6).
    */
-  sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
+  sums(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /**
    * Books rows and their sums in one transaction, each (id, kind) once, and records the batch in the account's row:
    * only in its epoch and while the account is not closed. A batch that was booked before is done again without effect,
@@ -74,7 +74,7 @@ export interface LedgerDatabase extends LedgerQueries {
   close(
     closing: AccountClosing,
   ): Promise<
-    | { readonly outcome: 'closed'; readonly row: AccountRow; readonly charged: ReadonlyArray<LedgerRow> }
+    | { readonly outcome: 'closed'; readonly row: AccountRow; readonly ledgerRows: ReadonlyArray<LedgerRow> }
     | { readonly outcome: 'epoch' }
     | { readonly outcome: 'behind' }
   >;

@@ -35,7 +35,7 @@ export type BookedLedgerRow = Pick<LedgerRow, 'kind' | 'cost'>;
 
 export interface LedgerQueries {
   /** Reads the sums of these scope windows, in order; a window without rows is 0n. */
-  sums(of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
+  sums(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /** Reads the rows of these ids: kinds, sorted, with their costs. */
   bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<BookedLedgerRow>>>;
 }

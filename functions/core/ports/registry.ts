@@ -17,7 +17,7 @@ export interface LiveValue {
   readonly hash: string;
   readonly createdAt: Millis;
   readonly notAfter?: Millis;
-  readonly asked?: string;
+  readonly rotation?: string;
 }
 
 /**
@@ -79,9 +79,9 @@ export interface ScopeWrite extends PolicyWrite {
 export interface ValueWrite {
   readonly hash: string;
   /** The text of the rotation annotation. Absent: that of the value before it stays. */
-  readonly asked?: string | undefined;
+  readonly rotation?: string | undefined;
   /** Nothing is written where this value lives in the claim: another run has published it meanwhile. */
-  readonly unless?: string | undefined;
+  readonly unlessLive?: string | undefined;
 }
 
 /**
@@ -109,7 +109,7 @@ export interface InstanceRow {
 export type Adoption =
   | { readonly ok: true }
   | { readonly ok: false; readonly why: 'same' | 'absent' | 'open' }
-  | { readonly ok: false; readonly why: 'adopted'; readonly by: string };
+  | { readonly ok: false; readonly why: 'adopted'; readonly successor: string };
 
 /** `lost`: the instance's cluster is gone, so it cannot be closed any more and counts as closed from now on. */
 export interface PreviousLedger {
@@ -127,7 +127,7 @@ export interface InstanceState {
   /** The namespace and the name that it is recorded with; absent: it is not recorded. */
   readonly place?: { readonly namespace: string; readonly name: string };
   /** The instance whose ledger this one continued, and since when. */
-  readonly adopted?: { readonly from: string; readonly at: Millis };
+  readonly predecessor?: { readonly uid: string; readonly since: Millis };
 }
 
 /**

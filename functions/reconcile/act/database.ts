@@ -138,7 +138,7 @@ function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted
     same: `is this instance's own uid: write that of the instance before it`,
     absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
     open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
-    adopted: `continues already with the instance ${'by' in adoption ? adoption.by : ''}: if that is gone too, write its uid`,
+    adopted: `continues already with the instance ${'successor' in adoption ? adoption.successor : ''}: if that is gone too, write its uid`,
     here: `is not lost: it is the instance ${'at' in adoption ? adoption.at : ''} of this cluster. Delete that first, and write the uid alone`,
   }[adoption.why];
   const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or take the annotation away for a new ledger`;

@@ -31,7 +31,8 @@ export function whyRotate(
   // Blocked keys are rotated like all others. An expired one is when it lives again.
   if (isExpired(key, claim, time)) return undefined;
   const asked = askedFor(key.metadata.annotations);
-  if (asked !== undefined && asked !== value.asked) return `the annotation ${ROTATE_ANNOTATION} asks for a new value`;
+  if (asked !== undefined && asked !== value.rotation)
+    return `the annotation ${ROTATE_ANNOTATION} asks for a new value`;
   const due = dueAt(key, value);
   if (due === undefined || due > time) return undefined;
   return `its value is from ${toTimestamp(value.createdAt)}, and rotation.every is ${key.spec.rotation?.every}`;

@@ -41,7 +41,7 @@ export async function reachDatabase(
   const link = linkTo(context, metadata, connection);
   const { uid, registry, where } = link;
   try {
-    const { now: time, isOpen, adopted, hasClaims } = await registry.instance(uid);
+    const { now: time, isOpen, predecessor, hasClaims } = await registry.instance(uid);
     const found = aliases === 'all' ? await registry.claims(uid) : await registry.claimsOf(uid, aliases);
     const claims = new Map(found.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
     if (claims.size > 0) await flush(context, metadata, connections);
@@ -52,7 +52,7 @@ export async function reachDatabase(
       store: 'reason' in store ? memory.instances.get(uid)?.store : store,
     });
     const database = { ok: true, message: where, isKnown: true, isOpen } as const;
-    return { database, time, hasClaims, claims, sums, ...(adopted && { adopted }), link };
+    return { database, time, hasClaims, claims, sums, ...(predecessor && { adopted: predecessor }), link };
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };

@@ -113,8 +113,8 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
   const asked = ledgerAskedFor(object);
   if (asked === undefined || !isOpen(view)) return [];
   const type = 'LedgerAdopted';
-  if (adopted?.from === asked.uid) {
-    const message = `continues with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.at)}`;
+  if (adopted?.uid === asked.uid) {
+    const message = `continues with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.since)}`;
     return [{ type, status: 'True', reason: 'Adopted', message }];
   }
   const message =
@@ -147,4 +147,4 @@ export function isOpen({ database, object, adopted, hasClaims }: InstanceView): 
 }
 
 export const mayStillArrive = ({ adopted, time }: InstanceView): boolean =>
-  adopted !== undefined && time < adopted.at + ARRIVAL;
+  adopted !== undefined && time < adopted.since + ARRIVAL;

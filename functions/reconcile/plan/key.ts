@@ -143,11 +143,11 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   if (hash !== '' && !isOld && isRestorable(one, hash))
     return { value: { ...newValue(key), hash }, why: `the value in Secret "${name}" is to work`, steps: [] };
   // Another run may just have published the value that the Secret holds.
-  const unless = secret.hash;
+  const unlessLive = secret.hash;
   // The Secret was edited, and the status still has the true value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
     const why = `the key in Secret "${name}" was edited: the true one is put back`;
-    return { value: { hash: view.statusHash, unless }, why, steps: [put('status', why)] };
+    return { value: { hash: view.statusHash, unlessLive }, why, steps: [put('status', why)] };
   }
   // The Secret was put back to a value that a rotation had replaced, which works for a while: another takes its place
   // in time.
@@ -156,7 +156,7 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
   const why = `the key in Secret "${name}" was edited and the true one is lost: a new key takes its place`;
-  return { value: { ...newValue(key), unless }, why, steps: [...retireLost(one, why), put('new', why)] };
+  return { value: { ...newValue(key), unlessLive }, why, steps: [...retireLost(one, why), put('new', why)] };
 }
 
 /**
@@ -186,7 +186,7 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
 const isRestorable = ({ live, key }: Case, hash: string): boolean =>
   live.length === 0 && (key.status?.keyID === undefined || key.status.keyID === hash);
 
-const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ asked: askedFor(metadata.annotations) });
+const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ rotation: askedFor(metadata.annotations) });
 
 const retireLost = ({ key, claim, time }: Case, why: string): Action[] =>
   retire(key, claim, publishedOf(claim, key.status?.keyID, time), why);

@@ -42,10 +42,10 @@ export function audit(store: StoreState, sums: ReadonlyArray<ScopeSpend>, rows: 
     const accounts = [...store.accounts.values()].filter(({ id }) => counter.figures.has(id));
     return counter.spent === undefined ? [] : [{ counter, was: counter.spent, accounts, sum }];
   });
-  const moved = audited.flatMap(({ counter, accounts }) =>
+  const changedAccounts = audited.flatMap(({ counter, accounts }) =>
     accounts.flatMap((account) => (isMoved(counter, account, rows.get(account.id)) ? [account.id] : [])),
   );
-  if (moved.length > 0) return { differences: [], moved: [...new Set(moved)] };
+  if (changedAccounts.length > 0) return { differences: [], changedAccounts: [...new Set(changedAccounts)] };
   const differences = audited.flatMap(({ counter, was, accounts, sum }) => {
     const spent = accounts.reduce(
       (sum, account) => sum + unbookedIn(counter, account, rows.get(account.id)),
@@ -54,7 +54,7 @@ export function audit(store: StoreState, sums: ReadonlyArray<ScopeSpend>, rows: 
     counter.spent = spent;
     return spent === was ? [] : [{ ...toScopeWindow(counter), by: spent - was }];
   });
-  return { differences, moved };
+  return { differences, changedAccounts };
 }
 
 /** Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account. */
@@ -62,7 +62,7 @@ function isMoved(counter: Counter, account: Account, row: AccountRow | undefined
   const { unbooked, risk, lastBookedBatch: left } = figuresIn(counter, account);
   const hasSpend = unbooked.length > 0 || risk !== 0n;
   if (row === undefined) return hasSpend || left > 0;
-  return !row.isClosed && (left > row.booked || (account.isFinished && hasSpend));
+  return !row.isClosed && (left > row.bookedBatch || (account.isFinished && hasSpend));
 }
 
 /** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */
@@ -70,5 +70,5 @@ function unbookedIn(counter: Counter, account: Account, row: AccountRow | undefi
   if (row === undefined || account.isFinished) return 0n;
   const { unbooked, risk } = figuresIn(counter, account);
   if (row.isClosed) return row.isCharged ? -risk : 0n;
-  return unbooked.reduce((sum, { batch, spend }) => (batch > row.booked ? sum + spend : sum), 0n);
+  return unbooked.reduce((sum, { batch, spend }) => (batch > row.bookedBatch ? sum + spend : sum), 0n);
 }

@@ -80,8 +80,8 @@ export function createMemoryCounterStore({
     async audit(inEpoch, sums, rows, deadline) {
       const now = tick();
       if (inEpoch !== store.epoch) return { outcome: 'epoch', now, epoch: store.epoch };
-      const result = now > deadline ? { differences: [], moved: [] } : audit(store, sums, rows);
-      if (result.moved.length === 0) store.calls += 1;
+      const result = now > deadline ? { differences: [], changedAccounts: [] } : audit(store, sums, rows);
+      if (result.changedAccounts.length === 0) store.calls += 1;
       return { outcome: 'done', now, calls: store.calls, ...result };
     },
     async begin(wanted) {
@@ -122,9 +122,9 @@ function answerCall(store: state.StoreState, call: AccountCall, now: Millis): Ac
   return {
     ...account.outcome,
     ...head,
-    accounts: liveAccounts(store, now),
+    liveAccounts: liveAccounts(store, now),
     counters: replies,
-    ended: ended.slice(0, MAX_ENDED),
+    endedAccounts: ended.slice(0, MAX_ENDED),
   };
 }
 
@@ -140,7 +140,7 @@ function perform(store: state.StoreState, account: state.Account, call: AccountC
   Object.assign(account, { number: call.number, until: now + call.lease });
   account.outcome = whyNothing(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
-  account.booked = Math.max(account.booked, call.booked);
+  account.booked = Math.max(account.booked, call.bookedBatch);
   const changed = state.changedCounters(store, account, call);
   for (const place of changed) settle(place, call.batch);
   for (const id of call.previousAccounts) state.close(store, id, true, now);

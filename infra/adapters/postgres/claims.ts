@@ -92,7 +92,7 @@ const pageOf = (wanted: string, [kind, alias, limit]: readonly [string, string, 
 with page as (
   select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, c.created_at,
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
-        'notAfter', ${millis('v.not_after')}, 'asked', v.asked)) order by v.created_at, v.hash)
+        'notAfter', ${millis('v.not_after')}, 'rotation', v.asked)) order by v.created_at, v.hash)
       from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
   from gateway_operator.claim c ${wanted}
   where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > (${kind}, ${alias})

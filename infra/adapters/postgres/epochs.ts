@@ -38,14 +38,14 @@ with state as (
   from gateway_operator.store_epoch where instance_uid = $1)
 select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
   (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
-    and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as awaited
+    and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as missing
 from state`;
 
 export function createEpochs(session: Session, instanceUid: string): Epochs {
   return {
-    beat: (process, joined) =>
+    beat: (process, joinedEpoch) =>
       session.run(LIMIT, async (query) => {
-        await query(BEAT, [instanceUid, process, joined]);
+        await query(BEAT, [instanceUid, process, joinedEpoch]);
         return readState(query, instanceUid);
       }),
     state: () => session.run(LIMIT, (query) => readState(query, instanceUid)),
@@ -64,7 +64,7 @@ update gateway_operator.gateway_process set left_at = clock_timestamp() where in
 
 async function readState(query: Query, instanceUid: string): Promise<EpochState> {
   const [row] = await query<EpochState & { readonly version: number | null }>(STATE, [instanceUid]);
-  if (row === undefined) throw new Error('the epoch was not told');
+  if (row === undefined) throw new Error('PostgreSQL returned no epoch');
   const { version, ...state } = row;
   requireVersion(version);
   return state;

@@ -35,8 +35,8 @@ export function createInstances(session: Session): Instances {
       const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
       if (!adoption.ok) return adoption;
       // Where an earlier call was cut short it continues here. One that was lost still has live claims.
-      const { adopted } = await stateOf(session, instance.uid);
-      if (adopted !== undefined) await inPortions((query) => retireSome(query, adopted.from));
+      const { predecessor } = await stateOf(session, instance.uid);
+      if (predecessor !== undefined) await inPortions((query) => retireSome(query, predecessor.uid));
       await inPortions((query) => moveSome(query, instance.uid));
       return adoption;
     },
@@ -64,7 +64,7 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
   const [row] = await session.query<StateRow>(
     LIMIT,
     `select ${millis('clock_timestamp()')} as now,
-       case when i.adopted_from is not null then json_build_object('from', i.adopted_from, 'at', ${millis('i.adopted_at')}) end as adopted,
+       case when i.adopted_from is not null then json_build_object('uid', i.adopted_from, 'since', ${millis('i.adopted_at')}) end as predecessor,
        case when i.uid is not null then json_build_object('namespace', i.namespace, 'name', i.name) end as place,
        exists (select 1 from gateway_operator.claim c where c.instance_uid = $1 and c.retired_at is null) as "hasClaims",
        i.uid is not null and i.closed_at is null
@@ -72,14 +72,14 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
      from (select 1) as one left join gateway_operator.instance i on i.uid = $1`,
     [uid],
   );
-  if (row === undefined) throw new Error('the instance was not told');
+  if (row === undefined) throw new Error('PostgreSQL returned no state of the instance');
   checkRows(StateSchema, [row]);
-  const { adopted, place, ...state } = row;
-  return { ...state, ...(adopted !== null && { adopted }), ...(place !== null && { place }) };
+  const { predecessor, place, ...state } = row;
+  return { ...state, ...(predecessor !== null && { predecessor }), ...(place !== null && { place }) };
 }
 
-interface StateRow extends Omit<InstanceState, 'adopted' | 'place'> {
-  readonly adopted: NonNullable<InstanceState['adopted']> | null;
+interface StateRow extends Omit<InstanceState, 'predecessor' | 'place'> {
+  readonly predecessor: NonNullable<InstanceState['predecessor']> | null;
   readonly place: NonNullable<InstanceState['place']> | null;
 }
 
@@ -129,7 +129,7 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
   if (uid === ledger.uid) return { ok: false, why: 'same' };
   const old = rows.find((row) => row.uid === ledger.uid);
   if (old === undefined) return { ok: false, why: 'absent' };
-  if (old.adopted_by !== null) return { ok: false, why: 'adopted', by: old.adopted_by };
+  if (old.adopted_by !== null) return { ok: false, why: 'adopted', successor: old.adopted_by };
   return old.closed_at === null && !ledger.isMissing ? { ok: false, why: 'open' } : { ok: true };
 }
 

@@ -115,7 +115,7 @@ async function close(
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
-  return row.isClosed ? { outcome: 'closed', row, charged: entries } : { outcome: 'behind' };
+  return row.isClosed ? { outcome: 'closed', row, ledgerRows: entries } : { outcome: 'behind' };
 }
 
 /** Answers the last batch where nobody has closed the account: neither another process nor the entry of its request. */
@@ -138,7 +138,7 @@ async function rowsOf(
   const rows = await query<Row>(ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
   return rows.map(({ account, booked, number, ...is }) => [
     account,
-    { booked: Number(booked), number: Number(number), ...is },
+    { bookedBatch: Number(booked), number: Number(number), ...is },
   ]);
 }
 

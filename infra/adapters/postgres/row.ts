@@ -26,7 +26,7 @@ export const ClaimRow = z.object({
   anchor: Instant,
   bytes: z.number(),
   values: z.array(
-    z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), asked: z.string().optional() }),
+    z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), rotation: z.string().optional() }),
   ),
   policy: Policy.nullable(),
 });
@@ -37,7 +37,7 @@ export const StateRow = z.object({
   now: Instant,
   isOpen: z.boolean(),
   hasClaims: z.boolean(),
-  adopted: z.object({ from: z.string(), at: Instant }).nullable(),
+  predecessor: z.object({ uid: z.string(), since: Instant }).nullable(),
   place: Place.nullable(),
 });
 

@@ -68,7 +68,7 @@ function toRows(writes: ReadonlyArray<ScopeWrite>): string {
 }
 
 const WANTED = `jsonb_to_recordset($1::jsonb) as w (place integer, scope_id uuid, instance_uid text, kind text, alias text,
-  anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, asked text, unless text)`;
+  anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, rotation text, "unlessLive" text)`;
 
 /** The unique index decides each race. All writers ask in the order of aliases, so that no two wait for each other. */
 const CLAIM = `
@@ -87,7 +87,7 @@ order by c.scope_id for update of c`;
 
 const PUBLISHED = `
 select w.place from ${WANTED}
-  join gateway_operator.key_value v on v.scope_id = w.scope_id and v.hash = w.unless
+  join gateway_operator.key_value v on v.scope_id = w.scope_id and v.hash = w."unlessLive"
 where v.retired_at is null and v.not_after is null`;
 
 async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<void> {
@@ -131,7 +131,7 @@ select coalesce(json_agg(dead), '[]')::text as values from dead`;
 /** A new value is younger than all before it, also when the clock was set back. */
 const ADD = `
 insert into gateway_operator.key_value (scope_id, hash, asked, created_at)
-select w.scope_id, w.hash, coalesce(w.asked, before.asked), coalesce(dead.created_at,
+select w.scope_id, w.hash, coalesce(w.rotation, before.asked), coalesce(dead.created_at,
   greatest(date_trunc('milliseconds', clock_timestamp()), before.created_at + interval '1 millisecond'))
 from ${WANTED}
   left join json_to_recordset($2::json) as dead (scope_id uuid, created_at timestamptz) using (scope_id)

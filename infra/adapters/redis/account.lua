@@ -486,7 +486,7 @@ local function grantAhead(lines)
   end
 end
 local function perform(account, lines, names)
-  account.booked = math.max(account.booked, given.booked)
+  account.booked = math.max(account.booked, given.bookedBatch)
   readFigures(account, lines, names)
   for _, line in ipairs(lines) do settle(line, account) end
   for _, id in ipairs(given.previousAccounts) do close(id, true, 'closed') end
@@ -526,7 +526,7 @@ function operations.call()
     for _, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', nowText, 'LIMIT', '0', int(MAX_ENDED))) do
       if id ~= account.id and not (accounts[id] and accounts[id].lease == 0) then ended[#ended + 1] = id end
     end
-    reply.accounts, reply.counters, reply.ended = liveAccounts(), states, ended
+    reply.liveAccounts, reply.counters, reply.endedAccounts = liveAccounts(), states, ended
   end
   write()
   -- The outcome is JSON already.
@@ -609,13 +609,13 @@ local function auditAccount(account, row, expected)
     elseif row == nil then isMoved = isMoved or hasSpend or figure.left > 0
     elseif row.isClosed then
       if row.isCharged and not isOver then expected[name] = expected[name] - figure.risk end
-    elseif figure.left > row.booked or (isOver and hasSpend) then isMoved = true
+    elseif figure.left > row.bookedBatch or (isOver and hasSpend) then isMoved = true
     else
       for _, one in ipairs(figure.unbooked) do
-        if one.batch > row.booked then expected[name] = expected[name] + one.spend end
+        if one.batch > row.bookedBatch then expected[name] = expected[name] + one.spend end
       end
       -- No audit is under way that read so old a row.
-      if figure.left + OLD < row.booked then figure.left = 0 end
+      if figure.left + OLD < row.bookedBatch then figure.left = 0 end
     end
   end
   return isMoved
@@ -643,7 +643,7 @@ function operations.audit()
     calls = calls + 1
     write()
   end
-  return { outcome = 'done', now = now, calls = calls, differences = differences, moved = moved }
+  return { outcome = 'done', now = now, calls = calls, differences = differences, changedAccounts = moved }
 end
 
 local function wipe()

@@ -71,7 +71,7 @@ async function createSpending(accounts: CounterStore, counters: number, asks: nu
         lease: 20_000,
         deadline: Date.now() + 60_000,
         batch: number,
-        booked: number - 1,
+        bookedBatch: number - 1,
         rateChanges: [],
         previousAccounts: [],
         isLast: false,

@@ -121,11 +121,11 @@ async function compareCounters(harness: Harness) {
     accounts.audit(epoch, sums, await ledgerDatabase.rows(ids), Number.MAX_SAFE_INTEGER);
   let audited = await audit(known);
   // Accounts that have just ended are not in the list.
-  if (audited.outcome === 'done') audited = await audit([...known, ...audited.moved]);
+  if (audited.outcome === 'done') audited = await audit([...known, ...audited.changedAccounts]);
   if (audited.outcome === 'epoch') problems.push(`the store is in epoch ${audited.epoch}, PostgreSQL in ${epoch}`);
   else {
     problems.push(...audited.differences.map(({ by }) => `a counter shows ${by} less than its entries`));
-    problems.push(...audited.moved.map((account) => `PostgreSQL does not know what ${account} has`));
+    problems.push(...audited.changedAccounts.map((account) => `PostgreSQL does not know what ${account} has`));
   }
   const loaded = keys.filter(({ scopeId }) => counters.some((counter) => counter.scopeId === scopeId));
   if (loaded.length < keys.length) problems.push('a counter is missing');

@@ -134,10 +134,10 @@ const labelOf =
       const figures = Object.entries({ spend, risk, returned, registered, ahead }).filter(([, each]) => each !== 0n);
       return ` ${scopeId} ${window.end - Date.UTC(2026, 0, 10)} of ${limit}${figures.map(([what, each]) => ` ${what} ${each}`).join('')};`;
     });
-    const asks = call.requests.map(({ counters: of, amount }) => ` asks ${amount} of ${of};`);
+    const asks = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);
     const ends = call.previousAccounts.map((id) => ` ends ${tail(id)}`);
     const what = [...lines, ...asks, ...ends].join('');
-    return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.booked} booked${call.isLast ? ', last' : ''}):${what}`;
+    return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.isLast ? ', last' : ''}):${what}`;
   };
 
 function labelOfDatabase(

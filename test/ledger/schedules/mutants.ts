@@ -226,7 +226,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend: spend.inFlight, risk: risk.live, registered: 0n, ...escrowChange };',
+        line: 'return { scopeId, window, limit, spend: spend.inFlight, risk: risk.current, registered: 0n, ...escrowChange };',
         becomes: 'return { scopeId, window, limit, spend: spend.inFlight, risk: 0n, registered: 0n, ...escrowChange };',
       },
     ],
@@ -285,7 +285,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/membership.ts`,
-        line: 'const registered = limit === undefined ? 0n : live + (spend.unreported > 0n ? spend.unreported : 0n);',
+        line: 'const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);',
         becomes: 'const registered = 0n;',
       },
     ],
@@ -354,7 +354,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: "return isClosed && account.batch > booked ? 'closed' : 'booked';",
+        line: "return isClosed && account.batch > bookedBatch ? 'closed' : 'booked';",
         becomes: "return 'booked';",
       },
     ],
@@ -365,7 +365,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: 'expiredEntries({ account, ...closing }, row.booked, drawn)',
+        line: 'expiredEntries({ account, ...closing }, row.bookedBatch, drawn)',
         becomes: 'expiredEntries({ account, ...closing }, 0, drawn)',
       },
     ],
@@ -375,7 +375,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     from: 100,
     scenario: { faults: { clock: 1, sweep: 1 } },
     edits: [
-      { file: `${DOUBLES}/ledger-database.ts`, line: 'if (row.isClosed) return { row, charged: [] };', becomes: '' },
+      { file: `${DOUBLES}/ledger-database.ts`, line: 'if (row.isClosed) return { row, ledgerRows: [] };', becomes: '' },
     ],
   },
   {

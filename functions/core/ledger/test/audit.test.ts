@@ -49,7 +49,7 @@ describe('an audit', () => {
     let booked = 0;
     const rows: typeof part.rows = async (accounts) => {
       booked += 1;
-      return new Map(accounts.map((id) => [id, { booked, number: 1, isClosed: false, isCharged: false }]));
+      return new Map(accounts.map((id) => [id, { bookedBatch: booked, number: 1, isClosed: false, isCharged: false }]));
     };
     scenario.database.part = { ...part, rows };
     await scenario.ended(one.maintain());

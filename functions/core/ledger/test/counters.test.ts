@@ -26,7 +26,7 @@ test('the same scopes in the same windows are the same charges, so they are enco
 
 test('when one window ends, and when the clock is set back, each is charged in the window that holds the instant', () => {
   const scopes = [scope('key', '1h'), scope('team', '1d')];
-  const startsAt = (now: number) => chargesOf(scopes, now).all.map(({ window }) => window.start);
+  const startsAt = (now: number) => chargesOf(scopes, now).scopeWindows.map(({ window }) => window.start);
   expect([HOUR - 1, HOUR, 24 * HOUR, HOUR, 0].map(startsAt)).toEqual([
     [0, 0],
     [HOUR, 0],
@@ -38,6 +38,6 @@ test('when one window ends, and when the clock is set back, each is charged in t
 
 test('a refreshed policy is charged by its new contents, in the same counter where its window is the same', () => {
   const [before] = chargesOf([scope('key', '1h')], 0).counters;
-  expect(chargesOf([scope('key', '2h')], 0).all[0]?.window.end).toBe(2 * HOUR);
+  expect(chargesOf([scope('key', '2h')], 0).scopeWindows[0]?.window.end).toBe(2 * HOUR);
   expect(chargesOf([scope('key', '1h')], 0).counters[0]).toBe(before);
 });

@@ -208,10 +208,10 @@ describe('an error while an answer of the store is applied', () => {
     const bad = scenario.tryReservation(ledger, requestOf(10n, key));
     const { value, millis } = await bad;
     expect(value).toMatchObject({
-      failure: { reason: 'unavailable', why: expect.stringContaining('a counter that was not asked for') },
+      failure: { reason: 'unavailable', why: expect.stringContaining('a counter that it does not name') },
     });
     expect(millis).toBeLessThan(100);
-    expect(problems()).toContainEqual(expect.stringContaining('a counter that was not asked for'));
+    expect(problems()).toContainEqual(expect.stringContaining('a counter that it does not name'));
     await scenario.take(ledger, 10n, key);
   });
 

@@ -11,7 +11,7 @@ import {
 } from './counter-store.scenario.promises.ts';
 
 const row = (part: Partial<AccountRow> = {}): AccountRow => ({
-  booked: 0,
+  bookedBatch: 0,
   number: 1,
   isClosed: false,
   isCharged: false,
@@ -38,7 +38,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         deadline,
       );
     const by = (of: Limited, amount: Nano) => ({ scopeId: of.scopeId, window: of.window, by: amount });
-    const agreed = { outcome: 'done', differences: [], moved: [] };
+    const agreed = { outcome: 'done', differences: [], changedAccounts: [] };
     const markOwn = ({ account }: Process) =>
       under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
 
@@ -56,7 +56,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         [absent, 9n],
       ] as const;
       const found = await audit(sums, []);
-      expect(found).toMatchObject({ outcome: 'done', moved: [] });
+      expect(found).toMatchObject({ outcome: 'done', changedAccounts: [] });
       const differences = found.outcome === 'done' ? found.differences : [];
       expect(new Map(differences.map((of) => [of.scopeId, of]))).toEqual(
         new Map([
@@ -76,9 +76,9 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       await two.tell(key, { spend: 4n }, { batch: 1 });
       const twoRow = [two, row()] as const;
       expect(await audit([[key, 0n]], [[one, row()], twoRow])).toMatchObject(agreed);
-      expect(await audit([[key, 1n]], [[one, row({ booked: 1 })], twoRow])).toMatchObject(agreed);
-      expect(await audit([[key, 3n]], [[one, row({ booked: 2 })], twoRow])).toMatchObject(agreed);
-      expect(await audit([[key, 8n]], [[one, row({ booked: 2 })], twoRow])).toMatchObject({
+      expect(await audit([[key, 1n]], [[one, row({ bookedBatch: 1 })], twoRow])).toMatchObject(agreed);
+      expect(await audit([[key, 3n]], [[one, row({ bookedBatch: 2 })], twoRow])).toMatchObject(agreed);
+      expect(await audit([[key, 8n]], [[one, row({ bookedBatch: 2 })], twoRow])).toMatchObject({
         differences: [by(key, 5n)],
       });
       expect(await read(key)).toEqual([[12n, 0n]]);
@@ -88,7 +88,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       const [key, other] = [await loaded('key', 100n), await loaded('other', 100n)];
       await start().tell(key, { registered: 5n });
       await start().tell(other, { spend: 3n });
-      expect(await audit([[key, 2n]], [])).toMatchObject({ differences: [by(key, 2n)], moved: [] });
+      expect(await audit([[key, 2n]], [])).toMatchObject({ differences: [by(key, 2n)], changedAccounts: [] });
       expect(await read(key)).toEqual([[2n, 5n]]);
     });
 
@@ -111,9 +111,9 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       const one = start();
       await one.tell(key, { spend: 7n, risk: 20n }, { batch: 1 });
       await markOwn(one);
-      const closed = row({ booked: 1, isClosed: true });
+      const closed = row({ bookedBatch: 1, isClosed: true });
       expect(await audit([[key, 7n]], [[one, closed]])).toMatchObject(agreed);
-      expect(await audit([[key, 0n]], [[one, { ...closed, booked: 0 }]])).toMatchObject({
+      expect(await audit([[key, 0n]], [[one, { ...closed, bookedBatch: 0 }]])).toMatchObject({
         differences: [by(key, -7n)],
       });
       expect(await read(key)).toEqual([[0n, 0n]]);
@@ -126,7 +126,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
         const one = start();
         await one.tell(key, { spend: 5n }, { batch: 1 });
-        await one.call({ batch: 2, booked: 1 });
+        await one.call({ batch: 2, bookedBatch: 1 });
         const found = await audit(
           [
             [team, 9n],
@@ -134,10 +134,10 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
           ],
           [[one, row()]],
         );
-        expect(found).toMatchObject({ outcome: 'done', differences: [], moved: [one.account] });
+        expect(found).toMatchObject({ outcome: 'done', differences: [], changedAccounts: [one.account] });
         await unchanged(key, 5n);
         await unchanged(team, 0n);
-        expect(await audit([[key, 5n]], [[one, row({ booked: 1 })]])).toMatchObject(agreed);
+        expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1 })]])).toMatchObject(agreed);
       });
 
       test('that has spend and no row', async () => {
@@ -145,7 +145,10 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const [one, two] = [start(), start()];
         await one.tell(key, { spend: 5n });
         await two.tell(key, { spend: 3n });
-        expect(await audit([[key, 0n]], [[two, row()]])).toMatchObject({ differences: [], moved: [one.account] });
+        expect(await audit([[key, 0n]], [[two, row()]])).toMatchObject({
+          differences: [],
+          changedAccounts: [one.account],
+        });
         await unchanged(key, 8n);
       });
 
@@ -155,7 +158,10 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         await one.tell(key, { spend: 5n, risk: 2n });
         await markOwn(one);
         await under.store.forget(under.epoch, one.account, true);
-        expect(await audit([[key, 0n]], [[one, row()]])).toMatchObject({ differences: [], moved: [one.account] });
+        expect(await audit([[key, 0n]], [[one, row()]])).toMatchObject({
+          differences: [],
+          changedAccounts: [one.account],
+        });
         await unchanged(key, 7n);
         expect(await audit([[key, 7n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
       });
@@ -164,10 +170,10 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 100n);
         const one = start();
         await one.tell(key, { spend: 5n }, { batch: 1 });
-        await one.call({ batch: 2, booked: 1, isLast: true });
-        expect(await audit([[key, 0n]], [])).toMatchObject({ differences: [], moved: [one.account] });
+        await one.call({ batch: 2, bookedBatch: 1, isLast: true });
+        expect(await audit([[key, 0n]], [])).toMatchObject({ differences: [], changedAccounts: [one.account] });
         await unchanged(key, 5n);
-        expect(await audit([[key, 5n]], [[one, row({ booked: 1, isClosed: true })]])).toMatchObject(agreed);
+        expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1, isClosed: true })]])).toMatchObject(agreed);
       });
     });
 

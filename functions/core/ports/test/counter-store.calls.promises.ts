@@ -181,22 +181,22 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const [one, two] = [start(LEASE), start()];
         await one.call();
         await under.advance(LEASE + 1);
-        expect(await two.call()).toMatchObject({ accounts: 1, ended: [one.account] });
+        expect(await two.call()).toMatchObject({ liveAccounts: 1, endedAccounts: [one.account] });
         await one.call({ deadline: under.now() - 1000, lease: HOUR });
-        expect(await two.call()).toMatchObject({ accounts: 2, ended: [] });
+        expect(await two.call()).toMatchObject({ liveAccounts: 2, endedAccounts: [] });
       });
     });
 
     test('names other accounts whose lease has ended, and counts those that live', async () => {
       const [one, two, three] = [start(), start(LEASE), start()];
-      expect(await one.call()).toMatchObject({ accounts: 1, ended: [] });
-      expect(await two.call()).toMatchObject({ accounts: 2, ended: [] });
-      expect(await three.call()).toMatchObject({ accounts: 3, ended: [] });
+      expect(await one.call()).toMatchObject({ liveAccounts: 1, endedAccounts: [] });
+      expect(await two.call()).toMatchObject({ liveAccounts: 2, endedAccounts: [] });
+      expect(await three.call()).toMatchObject({ liveAccounts: 3, endedAccounts: [] });
       await under.advance(LEASE + 1);
-      expect(await one.call()).toMatchObject({ accounts: 2, ended: [two.account] });
-      expect(await two.call()).toMatchObject({ accounts: 3, ended: [] });
+      expect(await one.call()).toMatchObject({ liveAccounts: 2, endedAccounts: [two.account] });
+      expect(await two.call()).toMatchObject({ liveAccounts: 3, endedAccounts: [] });
       await under.advance(LEASE + 1);
-      expect(await two.repeat()).toMatchObject({ ended: [] });
+      expect(await two.repeat()).toMatchObject({ endedAccounts: [] });
     });
 
     test('has as many lines and asks as there may be', async () => {

@@ -23,7 +23,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     const startWithFigures = async (of: Parameters<typeof line>[0], lease = LEASE) => {
       const one = start(lease);
       await one.reservation(57n, of);
-      await one.tell(of, { spend: 7n, risk: 20n }, { batch: 3, booked: 2 });
+      await one.tell(of, { spend: 7n, risk: 20n }, { batch: 3, bookedBatch: 2 });
       return one;
     };
 
@@ -63,7 +63,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await finish(one.account, true);
         expect(await read(key)).toEqual([[27n, 0n]]);
         expect(await under.store.accounts(false, 10)).toEqual([]);
-        expect(await start().call()).toMatchObject({ accounts: 1, ended: [] });
+        expect(await start().call()).toMatchObject({ liveAccounts: 1, endedAccounts: [] });
       });
 
       test('gives back what was at risk where nothing was charged', async () => {
@@ -100,11 +100,11 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
         await under.advance(LEASE + 1);
         const two = start();
-        expect(await two.call()).toMatchObject({ ended: [one.account], accounts: 1 });
+        expect(await two.call()).toMatchObject({ endedAccounts: [one.account], liveAccounts: 1 });
         await mark(one.account);
-        expect(await two.call()).toMatchObject({ ended: [one.account], accounts: 1 });
+        expect(await two.call()).toMatchObject({ endedAccounts: [one.account], liveAccounts: 1 });
         await finish(one.account, true);
-        expect(await two.call()).toMatchObject({ ended: [], accounts: 1 });
+        expect(await two.call()).toMatchObject({ endedAccounts: [], liveAccounts: 1 });
       });
 
       test('is not marked while a counter that it has something in is absent', async () => {
@@ -190,7 +190,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await mark(one.account, byOwn);
         expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
         await under.advance(2 * LEASE + 1);
-        expect(await start().call()).toMatchObject({ ended: [one.account] });
+        expect(await start().call()).toMatchObject({ endedAccounts: [one.account] });
         expect(await mark(one.account)).toMatchObject({ outcome: 'frozen', figures: [{ escrow: 50n, risk: 20n }] });
         expect(await read(key)).toEqual([[7n, 50n]]);
         await finish(one.account, true);
@@ -221,7 +221,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.send({ changes: [line(key, { spend: 1n })] })).toMatchObject(closed);
         expect(await under.store.accounts(false, 10)).toEqual([]);
         expect(await mark(one.account, byOwn)).toMatchObject({ outcome: 'none' });
-        expect(await start().call()).toMatchObject({ accounts: 1 });
+        expect(await start().call()).toMatchObject({ liveAccounts: 1 });
         expect(await read(key)).toEqual([[30n, 0n]]);
       });
 

@@ -23,7 +23,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const stale = { outcome: 'epoch', epoch: next };
       expect(await one.repeat()).toMatchObject(stale);
       expect(await one.send({ epoch: next })).toMatchObject({ outcome: 'stale', why: 'behind' });
-      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', calls: 1, accounts: 1 });
+      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', calls: 1, liveAccounts: 1 });
     });
 
     test('that is there already begins without losing anything', async () => {
@@ -43,7 +43,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         expect(await start().send({ epoch, changes: [line(key, { spend: 1n })] })).toMatchObject(stale);
         expect(await under.store.freeze(epoch, one.account, how)).toMatchObject(stale);
         await under.store.load(epoch, [{ ...absent, spent: 1n }]);
-        const rows = new Map([[one.account, { booked: 0, number: 1, isClosed: false, isCharged: false }]]);
+        const rows = new Map([[one.account, { bookedBatch: 0, number: 1, isClosed: false, isCharged: false }]]);
         expect(await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, under.now() + HOUR)).toMatchObject(stale);
       }
       expect(await read(key, absent)).toEqual([[0n, 10n], undefined]);
@@ -156,7 +156,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         await under.advance(3 * HOUR);
         for (let at = 0; at < 3; at += 1) await two.call();
         expect(await read(key)).toEqual([[5n, 0n]]);
-        await one.call({ changes: [], batch: 2, booked: 1, lease: 10 * HOUR });
+        await one.call({ changes: [], batch: 2, bookedBatch: 1, lease: 10 * HOUR });
         await under.advance(HOUR);
         for (let at = 0; at < 3; at += 1) await two.call();
         expect(await read(key, long)).toEqual([undefined, [0n, 0n]]);

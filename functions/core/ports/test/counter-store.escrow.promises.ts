@@ -146,8 +146,8 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.tell(key, { spend: 8n }, { batch: 2 });
         expect(await unbooked()).toEqual([2]);
         // A batch is booked in all counters, named or not.
-        await one.call({ changes: [], batch: 2, booked: 1 });
-        await one.tell(key, { spend: 16n }, { batch: 2, booked: 1 });
+        await one.call({ changes: [], batch: 2, bookedBatch: 1 });
+        await one.tell(key, { spend: 16n }, { batch: 2, bookedBatch: 1 });
         expect(await read(key, team)).toEqual([
           [29n, 0n],
           [2n, 0n],
@@ -159,7 +159,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const key = await loaded('key', 100n);
         const one = start();
         await one.tell(key, { spend: 1n }, { batch: 1 });
-        await one.call({ batch: 2, booked: 1 });
+        await one.call({ batch: 2, bookedBatch: 1 });
         expect(await under.store.accounts(false, 10)).toMatchObject([{ account: one.account, number: 2, unbooked: 0 }]);
         expect(await figuresOf(one.account)).toEqual([]);
         expect(await read(key)).toEqual([[1n, 0n]]);

@@ -56,7 +56,7 @@ interface ModelAccount {
 }
 
 /** The members of a call that the model looks at. */
-type ModelCall = Pick<AccountCall, 'account' | 'changes' | 'requests' | 'batch' | 'booked' | 'deadline'>;
+type ModelCall = Pick<AccountCall, 'account' | 'changes' | 'requests' | 'batch' | 'bookedBatch' | 'deadline'>;
 
 const COUNTERS = [0, 1, 2];
 const at = (sums: ReadonlyArray<Nano>, index: number): Nano => sums[index] ?? 0n;
@@ -116,7 +116,7 @@ export function modelAccounts(limit: Nano) {
       id: string,
       event: Event,
       counters: ReadonlyArray<Limited>,
-    ): Pick<AccountCall, 'changes' | 'requests' | 'batch' | 'booked'> {
+    ): Pick<AccountCall, 'changes' | 'requests' | 'batch' | 'bookedBatch'> {
       const { escrow, batch } = find(id);
       const lines = counters.map((of, index) => {
         const own = at(escrow, index);
@@ -131,14 +131,14 @@ export function modelAccounts(limit: Nano) {
         return ask(amount, { counters: one.lines, minAmount: part(amount, one.min) });
       });
       const current = event.isNextBatch ? batch + 1 : batch;
-      return { changes: lines, requests: asks, batch: current, booked: Math.max(0, current - 2) };
+      return { changes: lines, requests: asks, batch: current, bookedBatch: Math.max(0, current - 2) };
     },
 
     /** The answers to a call that is done. */
     call(call: ModelCall, now: Millis): ReservationReply[] {
       const account = find(call.account);
       account.batch = call.batch;
-      account.unbooked = account.unbooked.filter(({ batch }) => batch > call.booked);
+      account.unbooked = account.unbooked.filter(({ batch }) => batch > call.bookedBatch);
       for (const [of, { spend, returned, risk }] of call.changes.entries()) {
         spent[of] = at(spent, of) + spend;
         account.escrow[of] = at(account.escrow, of) - (spend > 0n ? spend : 0n) - returned;

@@ -94,7 +94,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         });
         await under.store.forget(under.epoch, one.account, true);
         expect(await read(key)).toEqual([[edge + 4n, 0n]]);
-        const rows = new Map([[one.account, { booked: 0, number: 5, isClosed: true, isCharged: true }]]);
+        const rows = new Map([[one.account, { bookedBatch: 0, number: 5, isClosed: true, isCharged: true }]]);
         const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
         expect(await under.store.audit(under.epoch, sums, rows, under.now() + 60_000)).toMatchObject({
           differences: [{ by: 3n * edge - 5n }],

@@ -91,7 +91,7 @@ export function accountsScenario(under: () => AccountsUnderTest) {
       const { store, epoch, now } = under();
       const nothing = { changes: [], requests: [], rateChanges: [], previousAccounts: [], isLast: false };
       const number = (last?.number ?? 0) + 1;
-      last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, booked: 0, ...nothing, ...part };
+      last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, bookedBatch: 0, ...nothing, ...part };
       return store.call(last);
     };
     const call = async (part?: Partial<AccountCall>): Promise<Done> => {

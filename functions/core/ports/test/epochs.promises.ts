@@ -11,7 +11,7 @@ export function describeEpochs(name: string, make: () => Promise<Epochs>): void 
     });
 
     test('there is none at first, and it is not open', async () => {
-      expect(await epochs.beat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, awaited: 0 });
+      expect(await epochs.beat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, missing: 0 });
     });
 
     test('of many concurrent raises one succeeds', async () => {
@@ -36,10 +36,10 @@ export function describeEpochs(name: string, make: () => Promise<Epochs>): void 
       await epochs.raise(0, 0);
       await epochs.beat('one', 0);
       await epochs.beat('two', 0);
-      expect(await epochs.beat('three', 1)).toMatchObject({ awaited: 2 });
-      expect(await epochs.beat('one', 1)).toMatchObject({ awaited: 1 });
+      expect(await epochs.beat('three', 1)).toMatchObject({ missing: 2 });
+      expect(await epochs.beat('one', 1)).toMatchObject({ missing: 1 });
       await epochs.leave('two');
-      expect(await epochs.state()).toMatchObject({ awaited: 0 });
+      expect(await epochs.state()).toMatchObject({ missing: 0 });
     });
   });
 }

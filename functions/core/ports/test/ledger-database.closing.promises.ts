@@ -28,7 +28,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('charges each counter what was at risk, and the batches that PostgreSQL does not have', async () => {
       await book(account, 1, 1n);
       const figures = [figuresOf(scopeWindow(1), 5000n, 1n, 20n, 300n), figuresOf(scopeWindow(2), 0n, 7n, 40n)];
-      const row = { booked: 1, number: 10, ...CLOSED };
+      const row = { bookedBatch: 1, number: 10, ...CLOSED };
       expect(await close(account, figures)).toMatchObject({ outcome: 'closed', row });
       expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([5321n, 40n]);
       expect(await rowOf(account)).toEqual(row);
@@ -36,7 +36,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
 
     test('of an account that nobody has booked for charges all of it', async () => {
       expect(await close(account, [figuresOf(scopeWindow(1), 5n, 40n)])).toMatchObject({
-        row: { booked: 0, ...CLOSED },
+        row: { bookedBatch: 0, ...CLOSED },
       });
       expect(await spentOfOne()).toBe(45n);
     });
@@ -52,7 +52,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       const closers = Array.from({ length: 6 }, (_, at) => close(account, [figuresOf(scopeWindow(1), BigInt(at + 1))]));
       const closed = await Promise.all(closers);
       expect(closed).toMatchObject(closed.map(() => ({ outcome: 'closed', row: CLOSED })));
-      expect(closed.filter((one) => 'charged' in one && one.charged.length > 0)).toHaveLength(1);
+      expect(closed.filter((one) => 'ledgerRows' in one && one.ledgerRows.length > 0)).toHaveLength(1);
       const charged = await spentOfOne();
       expect(charged).toBeGreaterThan(0n);
       await close(account, [figuresOf(scopeWindow(1), 100n)]);
@@ -69,12 +69,12 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       expect((await batch(account, 2, [entryOf()], { isLast: true })).outcome).toBe('closed');
       expect((await batch(account, 1, entries)).outcome).toBe('booked');
       expect(await spentOfOne()).toBe(21n);
-      expect(await rowOf(account)).toEqual({ booked: 1, number: 10, ...CLOSED });
+      expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, ...CLOSED });
     });
 
     test('after the clean end of an account charges nothing', async () => {
       await batch(account, 4, [entryOf()], { isLast: true });
-      const row = { booked: 4, number: 40, isClosed: true, isCharged: false };
+      const row = { bookedBatch: 4, number: 40, isClosed: true, isCharged: false };
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(100n);
     });

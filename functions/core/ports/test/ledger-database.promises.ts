@@ -25,7 +25,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         const entries = [entryOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2)] }), entryOf({ cost: 5n })];
         expect(await batch(account, 1, entries)).toEqual({ outcome: 'booked', rejected: [] });
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
-        expect(await rowOf(account)).toEqual({ booked: 1, number: 10, isClosed: false, isCharged: false });
+        expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, isClosed: false, isCharged: false });
         expect([...(await under.database.bookedOf(entries.map(({ id }) => id))).values()]).toEqual([
           [{ kind: 'settled', cost: 7n }],
           [{ kind: 'settled', cost: 5n }],
@@ -38,7 +38,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         await batch(account, 2, [...second, ...second]);
         await batch(account, 1, first);
         expect(await spentOfOne()).toBe(300n);
-        expect(await rowOf(account)).toMatchObject({ booked: 2, number: 20 });
+        expect(await rowOf(account)).toMatchObject({ bookedBatch: 2, number: 20 });
       });
 
       test('with entries that are there, some of them, adds the others only', async () => {
@@ -51,7 +51,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
 
       test('without entries still tells its number', async () => {
         expect(await book(account, 3)).toBe('booked');
-        expect(await rowOf(account)).toMatchObject({ booked: 3, number: 30 });
+        expect(await rowOf(account)).toMatchObject({ bookedBatch: 3, number: 30 });
       });
 
       test.each([0, 2])('of epoch %i books nothing while the epoch is 1', async (epoch) => {
@@ -136,7 +136,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
           expect(await batch(account, 2, [entryOf({ cost: 20n })], { isLast, epoch })).toMatchObject({
             outcome: 'booked',
           });
-          expect(await rowOf(account)).toEqual({ booked: 2, number: 20, isClosed: true, isCharged: false });
+          expect(await rowOf(account)).toEqual({ bookedBatch: 2, number: 20, isClosed: true, isCharged: false });
           expect(await book(account, 3, 300n)).toBe('closed');
           expect(await spentOfOne()).toBe(21n);
         },
@@ -183,7 +183,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         new Map(
           accounts
             .slice(0, 3)
-            .map((id, at) => [id, { booked: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false }]),
+            .map((id, at) => [id, { bookedBatch: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false }]),
         ),
       );
       expect(await under.database.rows([])).toEqual(new Map());

@@ -54,8 +54,8 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
         expect(await findAsHeir(hash('b'))).toBeUndefined();
         expect(await find(hash('a'))).toBeUndefined();
-        const { adopted } = await registry.instance(HEIR.uid);
-        expect(adopted).toEqual({ from: INSTANCE.uid, at: expect.any(Number) });
+        const { predecessor } = await registry.instance(HEIR.uid);
+        expect(predecessor).toEqual({ from: INSTANCE.uid, at: expect.any(Number) });
       });
 
       test('has a retained key work immediately: there is no object that would be seen', async () => {
@@ -87,7 +87,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await ask(OTHER.uid);
         const second = { ...HEIR, uid: 'instance-4' };
         expect(await ask(OTHER.uid, second)).toEqual({ ok: false, why: 'adopted', by: HEIR.uid });
-        expect((await registry.instance(second.uid)).adopted).toBeUndefined();
+        expect((await registry.instance(second.uid)).predecessor).toBeUndefined();
       });
 
       test('that is lost, for nobody can close it any more, continues with it as if it were closed', async () => {

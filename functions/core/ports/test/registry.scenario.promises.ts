@@ -42,8 +42,8 @@ export function registryScenario(under: () => RegistryUnderTest) {
     await mustBeWritten(put(claimed, { policy }));
     return policy;
   };
-  const addValue = async (claimed: Claim, value: string, asked?: string) =>
-    mustBeWritten(put(claimed, { value: { hash: value, ...(asked === undefined ? {} : { asked }) } }));
+  const addValue = async (claimed: Claim, value: string, rotation?: string) =>
+    mustBeWritten(put(claimed, { value: { hash: value, ...(rotation === undefined ? {} : { rotation }) } }));
   /** A key that works: claimed, with a value and a policy. */
   const workingKey = async (alias: string, value: string, more: Partial<KeyPolicy> = {}) => {
     const claimed = await claim(alias, 'key', more);

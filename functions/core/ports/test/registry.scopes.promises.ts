@@ -25,7 +25,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     const claims = () => registry.claims(INSTANCE.uid);
 
     test('one call makes a key that works: the claim with the scope and anchor of its policy, and the value', async () => {
-      const write = scopeWrite('billing', { value: { hash: hash('a'), asked: 'today' } });
+      const write = scopeWrite('billing', { value: { hash: hash('a'), rotation: 'today' } });
       expect(await registry.putScope(write)).toBe('written');
       expect(await claims()).toEqual([
         {
@@ -34,7 +34,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
           alias: 'billing',
           holder: holder('billing'),
           anchor: ANCHOR,
-          values: [{ hash: hash('a'), createdAt: expect.any(Number), asked: 'today' }],
+          values: [{ hash: hash('a'), createdAt: expect.any(Number), rotation: 'today' }],
           policy: write.policy,
         },
       ]);
@@ -112,13 +112,13 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       const late = {
         ...write,
         policy: { ...write.policy, blocked: true },
-        value: { hash: hash('b'), unless: hash('a') },
+        value: { hash: hash('b'), unlessLive: hash('a') },
       };
       expect(await registry.putScope(late)).toBe('overtaken');
       expect(await claims()).toMatchObject([{ policy: write.policy, values: [{ hash: hash('a') }] }]);
-      expect(await registry.putScope({ ...late, value: { hash: hash('b'), unless: hash('c') } })).toBe('written');
+      expect(await registry.putScope({ ...late, value: { hash: hash('b'), unlessLive: hash('c') } })).toBe('written');
       await registry.retireValues(write.policy.scopeId, [hash('a')], 3_600_000);
-      expect(await registry.putScope({ ...late, value: { hash: hash('d'), unless: hash('a') } })).toBe('written');
+      expect(await registry.putScope({ ...late, value: { hash: hash('d'), unlessLive: hash('a') } })).toBe('written');
     });
 
     test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {

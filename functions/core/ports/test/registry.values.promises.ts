@@ -44,12 +44,12 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
         Promise.all([
           put(over, { value: { hash: hash('c') } }),
           put(other, { value: { hash: hash('d') } }),
-          put(one, { value: { hash: hash('a'), asked: 'today' } }),
+          put(one, { value: { hash: hash('a'), rotation: 'today' } }),
         ]);
       expect(await ask()).toEqual(['taken', 'value taken', 'written']);
       expect(await ask()).toEqual(['taken', 'value taken', 'written']);
       expect(await registry.claimsOf(INSTANCE.uid, [one, over])).toMatchObject([
-        { alias: 'one', values: [{ hash: hash('a'), asked: 'today' }] },
+        { alias: 'one', values: [{ hash: hash('a'), rotation: 'today' }] },
       ]);
     });
 
@@ -105,7 +105,12 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       await addValue(claimed, hash('c'));
       await addValue(claimed, hash('d'), 'the next');
       const [listed] = await claims();
-      expect(listed?.values.map(({ asked }) => asked)).toEqual([undefined, 'leak of May', 'leak of May', 'the next']);
+      expect(listed?.values.map(({ rotation }) => rotation)).toEqual([
+        undefined,
+        'leak of May',
+        'leak of May',
+        'the next',
+      ]);
     });
 
     test('one key cannot retire the values of another', async () => {

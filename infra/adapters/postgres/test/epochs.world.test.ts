@@ -28,11 +28,11 @@ test('a process that has not shown itself for five seconds is not awaited', asyn
   const epochs = database.epochs(uid);
   await epochs.raise(0, 0);
   await epochs.beat('one', 0);
-  expect(await epochs.state()).toMatchObject({ awaited: 1 });
+  expect(await epochs.state()).toMatchObject({ missing: 1 });
   await server.query(
     connection,
     `update gateway_operator.gateway_process set seen_at = clock_timestamp() - interval '6 seconds' where instance_uid = $1`,
     [uid],
   );
-  expect(await epochs.state()).toMatchObject({ awaited: 0 });
+  expect(await epochs.state()).toMatchObject({ missing: 0 });
 });

@@ -80,11 +80,11 @@ describe('several connections', () => {
         other.close(account, [figuresOf(of, 5n, 40n)]),
       ]);
       // One of the two has charged it.
-      expect([one, two].map((closed) => ({ ...closed, charged: [] }))).toEqual([
-        { ...two, charged: [] },
-        { ...one, charged: [] },
+      expect([one, two].map((closed) => ({ ...closed, ledgerRows: [] }))).toEqual([
+        { ...two, ledgerRows: [] },
+        { ...one, ledgerRows: [] },
       ]);
-      expect([one, two].filter((closed) => 'charged' in closed && closed.charged.length > 0)).toHaveLength(1);
+      expect([one, two].filter((closed) => 'ledgerRows' in closed && closed.ledgerRows.length > 0)).toHaveLength(1);
       expect(await spent(of)).toEqual([45n]);
     }
   });
@@ -149,7 +149,7 @@ describe('several connections', () => {
       (error: unknown) => error,
     );
     await begun.promise;
-    expect(await close(account, [figuresOf(scopeWindow(1), 5n, 40n)])).toMatchObject({ row: { booked: 0 } });
+    expect(await close(account, [figuresOf(scopeWindow(1), 5n, 40n)])).toMatchObject({ row: { bookedBatch: 0 } });
     expect(await outcome).toBeInstanceOf(DatabaseUnreachable);
     expect(await spentOfOne()).toBe(45n);
   });
@@ -237,7 +237,7 @@ describe('several connections', () => {
     const id = idAt(NOON);
     await batch(id, 1, [entryOf({ id })], { isLast: true });
     expect(await server.query(connection, 'select account from gateway_operator.account')).toEqual([]);
-    expect(await rowOf(id)).toEqual({ booked: 0, number: 0, isClosed: true, isCharged: false });
+    expect(await rowOf(id)).toEqual({ bookedBatch: 0, number: 0, isClosed: true, isCharged: false });
   });
 });
 

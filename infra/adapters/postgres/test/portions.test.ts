@@ -30,7 +30,7 @@ function createDouble(answer: (text: string) => ReadonlyArray<object> | undefine
 
 const state = (text: string) =>
   text.includes('hasClaims')
-    ? [{ now: 0, adopted: { from: 'old', at: 0 }, place: null, hasClaims: true, isOpen: true }]
+    ? [{ now: 0, predecessor: { uid: 'old', since: 0 }, place: null, hasClaims: true, isOpen: true }]
     : undefined;
 const isPortion = (text: string): boolean =>
   text.includes('from moved') || text.startsWith('select scope_id from gateway_operator.claim');

@@ -63,7 +63,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       return JSON.parse(execFileSync('redis-cli', [...words, JSON.stringify(argument)], { encoding: 'utf8' }));
     };
     const name = `0:${10 ** 15} key`;
-    const call = { epoch: 1, account: 'one', number: 1, lease: 60_000, deadline: 10 ** 15, batch: 1, booked: 0 };
+    const call = { epoch: 1, account: 'one', number: 1, lease: 60_000, deadline: 10 ** 15, batch: 1, bookedBatch: 0 };
     expect(run('begin', { epoch: 1 })).toEqual({ epoch: 1 });
     run('load', { epoch: 1, sums: [[name, '5']] });
     const asks = [{ amount: '20', minAmount: '20', counters: [0] }];
@@ -142,7 +142,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const marked = await under.store.freeze(1, one.account, { isOwn: false, isRebuild: false });
     expect(marked).toMatchObject({ outcome: 'frozen' });
     expect(marked.outcome === 'frozen' && marked.figures.length).toBe(10_000);
-    const rows = new Map([[one.account, { booked: 0, number: 0, isClosed: false, isCharged: false }]]);
+    const rows = new Map([[one.account, { bookedBatch: 0, number: 0, isClosed: false, isCharged: false }]]);
     const sums = counters.map((of) => ({ scopeId: of.scopeId, window, spent: 2n }));
     const audited = await under.store.audit(1, sums, rows, under.now() + 1000);
     expect(audited.outcome === 'done' && audited.differences.length).toBe(10_000);

@@ -137,7 +137,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       lease: pick(900, 20_000, HOUR),
       deadline: now() + pick(1000, 1000, 1000, 1000, -1),
       batch,
-      booked: Math.max(0, batch - pick(1, 2)),
+      bookedBatch: Math.max(0, batch - pick(1, 2)),
       requests: some([1, 2, 3]).map(() => ask(lines)),
       rateChanges: some(RATES).map(use),
       previousAccounts: pick([], [], [], others.slice(0, 1)),
@@ -162,7 +162,7 @@ function createScenario(pick: Pick, now: () => Millis) {
   };
   const audit = (): ((store: CounterStore) => Promise<unknown>) => {
     const row = (): AccountRow => ({
-      booked: Math.max(0, batch - pick(0, 1, 2, 3)),
+      bookedBatch: Math.max(0, batch - pick(0, 1, 2, 3)),
       number: 0,
       isClosed: pick(true, false),
       isCharged: pick(true, false),

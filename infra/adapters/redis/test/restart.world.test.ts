@@ -31,7 +31,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
         lease: 60_000,
         deadline: 10 ** 15,
         batch: 1,
-        booked: 0,
+        bookedBatch: 0,
         changes: [line],
         requests: [],
         rateChanges: [],
