@@ -55,7 +55,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         expect(await findAsHeir(hash('b'))).toBeUndefined();
         expect(await find(hash('a'))).toBeUndefined();
         const { predecessor } = await registry.instance(HEIR.uid);
-        expect(predecessor).toEqual({ from: INSTANCE.uid, at: expect.any(Number) });
+        expect(predecessor).toEqual({ uid: INSTANCE.uid, since: expect.any(Number) });
       });
 
       test('has a retained key work immediately: there is no object that would be seen', async () => {
@@ -86,7 +86,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await registry.closeInstance(OTHER.uid);
         await ask(OTHER.uid);
         const second = { ...HEIR, uid: 'instance-4' };
-        expect(await ask(OTHER.uid, second)).toEqual({ ok: false, why: 'adopted', by: HEIR.uid });
+        expect(await ask(OTHER.uid, second)).toEqual({ ok: false, why: 'adopted', successor: HEIR.uid });
         expect((await registry.instance(second.uid)).predecessor).toBeUndefined();
       });
 

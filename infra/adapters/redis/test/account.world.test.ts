@@ -79,7 +79,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     ).toMatchObject({
       outcome: 'done',
       calls: 1,
-      accounts: 1,
+      liveAccounts: 1,
       counters: [['12 20', '20 20 0 1 7', false]],
       replies: [{ outcome: 'reserved', amount: '20' }],
     });
