@@ -93,10 +93,14 @@ export interface KeyRecord {
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Records of live key values by the hex SHA-256 of their texts, in one query. Unknown, deleted and rotated-away ones
-   * have none.
+   * Records of live key values by the hex SHA-256 of their texts, in one query, or in more where they are large. Unknown,
+   * deleted and rotated-away ones have none. `onPortion` hears those that each query but the last answers, the smallest
+   * first: others may be as large as tenants can make them.
    */
-  find(hashes: ReadonlyArray<string>): Promise<ReadonlyMap<string, KeyRecord>>;
+  find(
+    hashes: ReadonlyArray<string>,
+    onPortion?: (hashes: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>) => void,
+  ): Promise<ReadonlyMap<string, KeyRecord>>;
 }
 
 /** A scope's spend in a window. */

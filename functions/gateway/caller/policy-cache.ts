@@ -19,7 +19,9 @@ const FRESH_UNKNOWN: Millis = 1_000;
 const MAX_QUESTION: Millis = 2_000;
 const MAX_KEPT = 10_000;
 /** Characters of records as JSON: a record may have some hundred thousand, and takes up to four bytes for each. */
-const MAX_CHARACTERS = 16 * 1024 * 1024;
+const MAX_CHARACTERS = 8 * 1024 * 1024;
+/** Characters of an ordinary record. */
+const MAX_ORDINARY = 4096;
 const SIZES = {
   maxSize: MAX_CHARACTERS,
   sizeCalculation: ({ record }: Answer) => JSON.stringify(record)?.length ?? 1,
@@ -41,11 +43,23 @@ export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 
 type PolicyResult = Result<Answer, string>;
 
-/** Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one. */
+/**
+ * Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one; and large records,
+ * which a tenant may have many of, so that they push out no ordinary one.
+ */
 export const createPolicyMemory = () => ({
   known: createLru<Answer>(MAX_KEPT, { sizes: SIZES }),
+  large: createLru<Answer>(MAX_KEPT, { sizes: SIZES }),
   unknown: createLru<Answer>(MAX_KEPT),
 });
+
+const PLACES = ['known', 'large', 'unknown'] as const;
+
+/** Where an answer is remembered. */
+function placeOf(answer: Answer): (typeof PLACES)[number] {
+  if (answer.record === undefined) return 'unknown';
+  return SIZES.sizeCalculation(answer) > MAX_ORDINARY ? 'large' : 'known';
+}
 
 /**
  * Finds records by hash, immediately where one is fresh. `err`: why there is no fresh answer (the database is away).
@@ -53,12 +67,13 @@ export const createPolicyMemory = () => ({
  */
 export function createPolicyCache(
   { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
-  { known, unknown }: PolicyMemory = createPolicyMemory(),
+  memory: PolicyMemory = createPolicyMemory(),
 ) {
+  const { known, large, unknown } = memory;
   const lanes = { known: createLane(QUERIES.known, query), unknown: createLane(QUERIES.unknown, query) };
 
   return async function findPolicy(hash: string): Promise<PolicyResult> {
-    const answer = known.get(hash) ?? unknown.get(hash);
+    const answer = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
     const now = clock.now();
     if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return wait(ask(hash));
     if (answer.record !== undefined && now - answer.askedAt >= REFRESH_AFTER) void ask(hash);
@@ -74,32 +89,35 @@ export function createPolicyCache(
   }
 
   function ask(hash: string): Promise<PolicyResult> {
-    return known.get(hash) === undefined ? lanes.unknown(hash) : lanes.known(hash);
+    return (known.get(hash) ?? large.get(hash)) === undefined ? lanes.unknown(hash) : lanes.known(hash);
   }
 
-  async function query(hashes: ReadonlyArray<string>): Promise<AnswerOf> {
+  async function query(hashes: ReadonlyArray<string>, resolve: Resolve): Promise<void> {
     const askedAt = clock.now();
+    const take = (some: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>): void => {
+      for (const hash of some) resolve(hash, ok(keep(hash, records.get(hash), askedAt)));
+    };
     try {
-      const records = await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hashes));
-      return (hash) => ok(keep(hash, records.get(hash), askedAt));
+      take(hashes, await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hashes, take)));
     } catch (error) {
       const failed = err(reasonOf(error));
-      return () => failed;
+      for (const hash of hashes) resolve(hash, failed);
     }
   }
 
   function keep(hash: string, record: KeyRecord | undefined, askedAt: Millis): Answer {
-    const [kept, other] = record === undefined ? [unknown, known] : [known, unknown];
     const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
-    other.delete(hash);
-    kept.set(hash, answer);
+    const place = placeOf(answer);
+    for (const other of PLACES) if (other !== place) memory[other].delete(hash);
+    memory[place].set(hash, answer);
     return answer;
   }
 }
 
 type Question = PromiseWithResolvers<PolicyResult>;
-type AnswerOf = (hash: string) => PolicyResult;
-type Query = (hashes: ReadonlyArray<string>) => Promise<AnswerOf>;
+/** Only the first call counts for a hash. */
+type Resolve = (hash: string, result: PolicyResult) => void;
+type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
 
 /**
  * Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for
@@ -133,11 +151,13 @@ function createLane(queries: number, query: Query) {
       const batch = waiting;
       waiting = new Map();
       for (const [hash, question] of batch) asked.set(hash, question);
-      const answerOf = await query([...batch.keys()]);
-      for (const [hash, question] of batch) {
+      await query([...batch.keys()], (hash, result) => {
+        const question = batch.get(hash);
+        if (question === undefined) return;
+        batch.delete(hash);
         asked.delete(hash);
-        question.resolve(answerOf(hash));
-      }
+        question.resolve(result);
+      });
     }
     running -= 1;
   }

@@ -225,4 +225,38 @@ describe('a key policy', () => {
     await findPolicy('a');
     expect(asked).toHaveLength(before);
   });
+
+  test('that is in the first portion of an answer is there before those that are large', async () => {
+    const rest = Promise.withResolvers<Map<string, typeof known>>();
+    const time = createTime();
+    const findPolicy = createPolicyCache({
+      policies: {
+        find: (_, onPortion) => {
+          onPortion?.(['a', 'unknown'], new Map([['a', known]]));
+          return rest.promise;
+        },
+      },
+      clock: time,
+      timer: time.timer,
+    });
+    const large = findPolicy('large');
+    const [a, unknown] = await Promise.all([findPolicy('a'), findPolicy('unknown')]);
+    expect([a, unknown]).toMatchObject([{ value: { record: known } }, { ok: true, value: { record: undefined } }]);
+    rest.reject(new Error('connection refused'));
+    expect(await large).toEqual({ ok: false, failure: 'connection refused' });
+    expect(await findPolicy('a')).toMatchObject({ value: { record: known } });
+  });
+
+  test('that is ordinary stays in memory, however many large ones are asked for', async () => {
+    const models = Array.from({ length: 512 }, (_, index) => `${index}`.padEnd(64, 'x'));
+    const large = keyRecord({ models });
+    const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : large));
+    await findPolicy('a');
+    for (let index = 0; index < 400; index += 1) await findPolicy(`large ${index}`);
+    await findPolicy('a');
+    expect(asked.filter((hash) => hash === 'a')).toHaveLength(1);
+    const before = asked.length;
+    await findPolicy('large 0');
+    expect(asked.length).toBe(before + 1);
+  });
 });

@@ -55,3 +55,16 @@ test('claims whose policies are large are read all, whatever they weigh together
   const found = await database.claimsOf('i', aliases);
   expect(new Set(found.map(({ alias }) => alias)).size).toBe(1300);
 });
+
+test('records of keys are found all, whatever they weigh together, and the smallest are answered first', async () => {
+  await database.openInstance(ROW);
+  await run(`insert into gateway_operator.key_value (scope_id, hash)
+    select scope_id, 'hash ' || alias from gateway_operator.claim where alias::integer > 700`);
+  const hashes = Array.from({ length: 600 }, (_, index) => `hash ${index + 701}`);
+  const answered: string[] = [];
+  const found = await database.policies('i').find(hashes, (some, records) => {
+    answered.push(...some.filter((hash) => records.has(hash)));
+  });
+  expect(found.size).toBe(600);
+  expect(new Set(answered.slice(0, 100))).toEqual(new Set(hashes.slice(0, 100)));
+});
