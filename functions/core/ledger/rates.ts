@@ -118,12 +118,12 @@ const NO_CHARGES = { scopes: [], scopeWindows: [], counters: [], limits: [] };
  */
 export const createMove =
   ({ account, clock, waitQueue }: LedgerContext) =>
-  (reservation: Reservation, to: RateLimit | undefined): Promise<MoveResult> => {
+  (reservation: Reservation, to: RateLimit | undefined, tokens = Number.POSITIVE_INFINITY): Promise<MoveResult> => {
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(OK);
     if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
     const { rateUse } = live;
-    const rates = { tokens: rateUse.tokens, limits: [], entries: [to] };
+    const rates = { tokens: Math.min(rateUse.tokens, tokens), limits: [], entries: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
         charges: NO_CHARGES,

@@ -103,9 +103,10 @@ export interface Ledger {
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
    * Moves the reservation to a fallback entry. Refused if that entry is full; then the reservation does not change. The
-   * store is not called if neither entry is limited.
+   * store is not called if neither entry is limited. `tokens`: the estimate for the limit of the entry, if it is less
+   * than that for the limits of scopes.
    */
-  move(reservation: Reservation, to: RateLimit | undefined): Promise<Result<void, ReservationRefusal>>;
+  move(reservation: Reservation, to: RateLimit | undefined, tokens?: number): Promise<Result<void, ReservationRefusal>>;
   /**
    * Makes the reservation larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in
    * all of its scopes and in their windows, also those that are over, or not at all. The journal has it when this

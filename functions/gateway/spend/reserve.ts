@@ -101,7 +101,8 @@ export function outputLimit({ grant, reservation }: ReservedGrant, option: Optio
   const isUnlimited = request.limit === undefined;
   // An answer that costs nothing needs no default: only a limit that the entry names.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
-  const whole = { max: maxOutput, ...(isSent ? { send: maxOutput } : {}), clamped: false };
+  const clamped = !isUnlimited && maxOutput < (request.limit ?? 0);
+  const whole = { max: maxOutput, ...(isSent || clamped ? { send: maxOutput } : {}), clamped };
   if (affordable === undefined) return whole;
   const perAnswer = Number(affordable / BigInt(request.n));
   if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
@@ -154,13 +155,17 @@ function minCostOf({ prompt, price, maxCost }: Option, { n, minOutput }: ModelRe
 }
 
 /**
- * Tokens of one answer, at most. A small model refuses a limit that leaves no room for the prompt: answers get a
- * quarter of its window.
+ * Tokens of one answer, at most. No answer is longer than the entry allows, or than a context window: a limit beyond
+ * that would hold money of others in vain. A small model refuses a limit that leaves no room for the prompt: answers
+ * without a limit get a quarter of its window, or what their thoughts need.
  */
-function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
-  const window = entry.maxInputTokens;
-  const share = window === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(window / 4));
-  return request.limit ?? entry.maxOutputTokens ?? Math.min(DEFAULT_OUTPUT, share);
+function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest, { entry }: Candidate): number {
+  const { maxInputTokens, maxOutputTokens = Number.POSITIVE_INFINITY } = entry;
+  const window = hasLargerWindow ? LARGEST_WINDOW : (maxInputTokens ?? LARGEST_WINDOW);
+  const share = maxInputTokens === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(maxInputTokens / 4));
+  const usual = Math.min(DEFAULT_OUTPUT, share);
+  const unlimited = entry.maxOutputTokens ?? (minOutput > usual ? minOutput + USUAL_OUTPUT : usual);
+  return limit === undefined ? unlimited : Math.min(limit, maxOutputTokens, window);
 }
 
 /**
@@ -171,6 +176,14 @@ function maxOutputOf(request: ModelRequest, { entry }: Candidate): number {
 function tokensOf(request: ModelRequest, options: ReadonlyArray<Option>): number {
   const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
   return usualTokens(request.input) + Math.min(request.limit ?? USUAL_OUTPUT, max) * request.n;
+}
+
+/**
+ * The same for the limits of an entry, which keys of several tenants share: what a client asks for at most would be
+ * taken from others.
+ */
+export function entryTokensOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest): number {
+  return usualTokens(input) + Math.min(limit * n, USUAL_OUTPUT);
 }
 
 /** The minimum that the request needs, and when it was refused. */

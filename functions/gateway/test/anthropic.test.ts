@@ -53,6 +53,15 @@ describe('the request', () => {
     expect(versioned.fake.requests[0]?.headers).toMatchObject({ 'anthropic-version': 'value-of-s-v' });
   });
 
+  test('names a limit above the budget of thoughts, and is refused where that is more than can be paid', async () => {
+    const THINKING = { ...CHAT, thinking: { type: 'enabled', budget_tokens: 20_000 } };
+    const { chat, fake } = world(() => ({ body: message('x') }));
+    await chat(THINKING);
+    expect(fake.sent()).toMatchObject({ max_tokens: 21_025 });
+    const poor = world(() => ({ body: message('x') }), { keys: { [KEY]: keyRecord({ limit: '0.01' }) } });
+    expect((await poor.chat({ ...THINKING, max_tokens: 25_000 })).status).toBe(429);
+  });
+
   test.each([
     ['of the client', { max_completion_tokens: 7 }, {}, 7],
     ['of the client, the larger one', { max_tokens: 9, max_completion_tokens: 7 }, {}, 9],

@@ -159,10 +159,15 @@ describe('the reservation', () => {
     ['what the model can say at most', {}, { maxOutputTokens: 4096 }, 4096n],
     ['16,384 tokens where nobody knows', {}, {}, 16_384n],
     ['a quarter of a small context window', {}, { maxInputTokens: 8192 }, 2048n],
+    ['what the model can say at most, whatever the client asks for', { max_tokens: 1e9 }, { maxOutputTokens: 64 }, 64n],
+    ['a context window, whatever the client asks for', { max_tokens: 1e9 }, { maxInputTokens: 8192 }, 8192n],
+    ['the largest window, whatever the client asks for', { max_tokens: 1e9 }, {}, 1_050_000n],
+    ['thoughts, where nobody names a limit', { thinking: { type: 'enabled', budget_tokens: 20_000 } }, {}, 21_025n],
   ])('covers the prompt at a token a byte, and %s', async (_, body, more, output) => {
     const held = await reservationOf({ ...chat, ...body }, [entry('gpt', more)]);
     expect(held.amount).toBe(held.prompt + output * 2_000n);
-    expect(held.minAmount).toBe(held.prompt + BigInt('n' in body ? body.n : 1) * 2_000n);
+    const min = 'thinking' in body ? body.thinking.budget_tokens + 1 : 1;
+    expect(held.minAmount).toBe(held.prompt + BigInt('n' in body ? body.n : min) * 2_000n);
   });
 
   test('counts a picture as 100,000 tokens, never as the bytes of its base64', async () => {
@@ -186,6 +191,13 @@ describe('the reservation', () => {
     expect((await reservationOf(long, [entry('gpt', { maxInputTokens: 500 })])).amount).toBe(502_000n);
   });
 
+  test('of a limit that no answer reaches tells the provider and the client what is left of it', async () => {
+    const snapshot = snapshotOf([entry('gpt', { maxOutputTokens: 64 })]);
+    const world = stage({ snapshot });
+    const response = await world.chat({ ...chat, max_tokens: 1e9 });
+    expect([response.headers.get('x-gateway-clamped-to'), world.fake.sent()]).toMatchObject(['64', { max_tokens: 64 }]);
+  });
+
   test('is that of the dearest target', async () => {
     const models = [
       entry('gpt', { identifier: 'cheap', price: { input: '0', output: '0' } }),
@@ -196,7 +208,9 @@ describe('the reservation', () => {
   });
 
   test('is never more than a ledger can count, whatever the client asks for', async () => {
-    const { amount, minAmount } = await reservationOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 });
+    const { amount, minAmount } = await reservationOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 }, [
+      entry('gpt', { price: { input: '1', output: '1000' } }),
+    ]);
     expect(amount).toBe(MAX_COST);
     expect(minAmount).toBeLessThan(amount);
   });

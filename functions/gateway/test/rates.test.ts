@@ -5,6 +5,7 @@ import type { Ledger } from '#core/ports/ledger.ts';
 import type { RateLimits } from '#core/ports/policy.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, type World } from '../../../test/gateway/stage.ts';
+import { settleDown } from '../../../test/gateway/time.ts';
 import { completion, DONE, MESSAGES, SSE, sentText, streamed } from '../../../test/gateway/upstream.ts';
 
 const CHAT = { model: 'gpt', messages: MESSAGES };
@@ -195,6 +196,16 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     await world.chat(short);
     await other.chat(short);
     expect([asked(world), asked(other)]).toEqual([['one'], ['two']]);
+  });
+
+  test('has room for others while a reply may be long: what is asked for at most is not used', async () => {
+    const never = new Promise<never>(() => {});
+    const snapshot = two({ tpm: 3000 }, {});
+    const world = stageWith({}, { snapshot, script: () => never });
+    for (const long of [{ max_tokens: 100_000 }, { max_tokens: 1000, n: 20 }, {}])
+      void world.chat({ ...CHAT, ...long });
+    await settleDown();
+    expect(asked(world)).toEqual(['one', 'one', 'two']);
   });
 
   test('is asked for its room again when another one has failed, and stays alone where it is full', async () => {

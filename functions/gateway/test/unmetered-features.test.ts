@@ -45,6 +45,10 @@ describe('work that a provider bills beside the tokens', () => {
     ['data_sources', { data_sources: [{ type: 'azure_search' }] }],
     ['chat_template', { chat_template: '{% for i in range(100000) %}a{% endfor %}' }],
     ['safety_model', { safety_model: 'guard' }],
+    ['enable_search', { enable_search: true }],
+    ['search_options', { search_options: { forced_search: true } }],
+    ['compound_custom', { compound_custom: { tools: { enabled_tools: ['web_search'] } } }],
+    ['search_settings', { search_settings: { include_domains: ['a'] } }],
     ['extra_body', { extra_body: { google: { cached_content: 'cachedContents/1' } } }],
     ['max_new_tokens', { max_tokens: 1, max_new_tokens: 100_000 }],
     ['tools', { tools: [{ type: 'web_search', max_uses: '100' }] }],
@@ -111,6 +115,19 @@ describe('a request that names other models beside its own', () => {
     expect(Object.keys(fake.sent()).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'models', 'store']);
   });
 });
+
+test.each(['/chat/completions', '/responses', '/embeddings'])(
+  'no member by which a request reaches into a shared server gets to a provider of %s',
+  async (path) => {
+    const { chat, fake } = stage();
+    const body = { model: 'gpt', messages: MESSAGES, input: 'a' };
+    const { messages: _, ...others } = body;
+    const own = path === '/chat/completions' ? { model: 'gpt', messages: MESSAGES } : others;
+    const names = ['priority', 'Priority', 'request_id', 'requestId', 'mm_processor_kwargs', 'media_io_kwargs'];
+    await chat({ ...Object.fromEntries(names.map((name) => [name, 1])), ...own }, { path });
+    expect(Object.keys(fake.sent()).filter((name) => names.includes(name))).toEqual([]);
+  },
+);
 
 /** Members that the gateway acts on, by route. */
 const OWN: Readonly<Record<string, ReadonlySet<string>>> = {

@@ -8,7 +8,7 @@ import type { Share } from '../request/memory-budget.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
 import type { PaidCall } from '../spend/meter.ts';
-import { outputLimit, type ReservedGrant } from '../spend/reserve.ts';
+import { entryTokensOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import { markOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
@@ -100,7 +100,7 @@ export function createCallUpstream(
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
       const leave = cooldowns.enter(next.entry.identifier);
       attempts.leave = leave;
-      const moved = isLimited ? await deps.ledger.move(reservation, next.rate) : UNLIMITED;
+      const moved = isLimited ? await deps.ledger.move(reservation, next.rate, entryTokensOf(request)) : UNLIMITED;
       if (!moved.ok) {
         leave();
         passOver(attempts, next, moved.failure, log);

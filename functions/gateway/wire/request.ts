@@ -2,7 +2,7 @@
 // others.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { parseJson } from '#core/json/json.ts';
+import { countIn, member, parseJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { type EncodedText, type Member, membersOf, type ObjectText } from './json/json-splice.ts';
@@ -133,11 +133,18 @@ function textIn(bytes: Uint8Array): string {
 }
 
 /**
+ * Members by which a request reaches into a server that many share (vLLM): its place before others, its name among
+ * theirs, and how large its media become.
+ */
+const OF_SERVERS = ['priority', 'request_id', 'mm_processor_kwargs', 'media_io_kwargs'];
+
+/**
  * Finds names of members that some parser takes for one of these. They must not reach a provider: `Model` means `model`
- * to parsers that ignore case, `maxTokens` means `max_tokens` to those of protocol buffers.
+ * to parsers that ignore case, `maxTokens` means `max_tokens` to those of protocol buffers. Nor must those that are the
+ * server's.
  */
 export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => ReadonlySet<string> {
-  const folded = new Set([...own].map(foldName));
+  const folded = new Set([...own, ...OF_SERVERS].map(foldName));
   return ({ members }) => {
     const lookalikes = new Set<string>();
     for (const { name } of members) if (!own.has(name) && folded.has(foldName(name))) lookalikes.add(name);
@@ -147,6 +154,11 @@ export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => 
 
 export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
+}
+
+/** A limit below the budget of thinking is refused by the provider. */
+export function minOutputOf(thinking: unknown): number {
+  return member(thinking, 'type') === 'enabled' ? (countIn(thinking, 'budget_tokens') ?? 0) + 1 : 1;
 }
 
 export function isAbsent(value: unknown): value is null | undefined {

@@ -8,7 +8,7 @@ import { hasSound } from '../prompt/higher-rates.ts';
 import type { Measure } from '../prompt/prompt.ts';
 import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
+import { invalid, isAbsent, isCount, type ModelRequest, minOutputOf, readBody } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, openai } from './openai.ts';
 import { measure } from './parts.ts';
@@ -59,7 +59,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     n: isCount(n) ? n : 1,
     limits: { max_completion_tokens: newer, max_tokens: older },
     limit: newer === undefined || older === undefined ? (newer ?? older) : Math.max(newer, older),
-    minOutput: 1,
+    minOutput: minOutputOf(members.thinking),
     input,
     webSearches: decides ? webSearchesIn(members) : undefined,
     sound: input.media.count > 0 && hasSound(messages),

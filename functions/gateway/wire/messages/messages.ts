@@ -1,14 +1,14 @@
 // Anthropic's Messages API: the members of a request that are ours to know, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure/failure.ts';
 import { ok, type Result } from '#core/failure/result.ts';
-import { countIn, listOf, member, textOf } from '#core/json/json.ts';
+import { listOf, textOf } from '#core/json/json.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Api } from '../api.ts';
 import { anthropicErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { NOTHING_STORED } from '../prompt/stored-state.ts';
 import { type Members, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { type ForwardedHead, invalid, isAbsent, type ModelRequest } from '../request.ts';
+import { type ForwardedHead, invalid, isAbsent, type ModelRequest, minOutputOf } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
@@ -56,11 +56,6 @@ const LARGER_WINDOW = /context-?\d/i;
 
 function isLargerWindow(feature: unknown): boolean {
   return LARGER_WINDOW.test(textOf(feature) ?? '');
-}
-
-/** A limit below the budget of thinking is refused by the provider. */
-function minOutputOf(thinking: unknown): number {
-  return member(thinking, 'type') === 'enabled' ? (countIn(thinking, 'budget_tokens') ?? 0) + 1 : 1;
 }
 
 /** Headers that choose the version and the features of the API: the provider reads them as the client wrote them. */

@@ -13,8 +13,8 @@ export type Rule = (body: Members) => Failure | undefined;
 
 /** Service tiers at the listed price or less; `auto` is the tier that the operator has chosen at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
-/** Work that providers bill by the call and count nowhere (Together). */
-const BY_THE_CALL = ['safety_model'];
+/** Work that providers bill by the call and count nowhere: Together; searches of Qwen, searches and tools of Groq. */
+const BY_THE_CALL = ['safety_model', 'enable_search', 'search_options', 'compound_custom', 'search_settings'];
 /**
  * Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template
  * that repeats, and what another request left in memory (vLLM).
