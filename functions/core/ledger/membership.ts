@@ -240,6 +240,9 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   return true;
 }
 
+/** Loads of the same counters, which a store may forget again; after so many the process joins again. */
+const MAX_LOADS = 5;
+
 /**
  * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
  * corrections, all of a counter in one call. The last of these calls ends the previous accounts. Before the epoch is
@@ -252,6 +255,7 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
   const remaining = [...account.counters.all()].filter(
     ({ reservations, spend }) => reservations > 0 || spend.inFlight !== 0n || spend.unreported > 0n,
   );
+  let loads = 0;
   do {
     const counters = remaining.splice(0, MAX_COUNTERS);
     const changes = counters.map((counter) => {
@@ -261,8 +265,11 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
     });
     const call = { ...toCall(account), changes, previousAccounts: remaining.length === 0 ? ends : [] };
     const reply = await context.sync.call(call);
-    if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
-    else if (reply.outcome === 'absent') {
+    if (reply.outcome === 'done') {
+      loads = 0;
+      applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
+    } else if (reply.outcome === 'absent' && loads < MAX_LOADS) {
+      loads += 1;
       const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);
       await load(context, account.epoch, absent);
       remaining.unshift(...counters);

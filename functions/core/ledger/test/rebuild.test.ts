@@ -287,6 +287,27 @@ describe('a process that slept through a rebuild', () => {
   });
 });
 
+test('a store that has forgotten its counters whatever is loaded into it is not asked without end', async () => {
+  const one = await scenario.start();
+  await scenario.take(one, 60n, key);
+  scenario.wipe();
+  const { part } = scenario.store;
+  let calls = 0;
+  scenario.store.part = {
+    ...part,
+    call: async (call) => {
+      calls += 1;
+      if (calls > 1000) throw new Error('asked without end');
+      const reply = await part.call({ ...call, changes: [] });
+      if (reply.outcome !== 'done' || call.changes.length === 0) return reply;
+      return { ...reply, outcome: 'absent', absent: [0] };
+    },
+  };
+  await scenario.time.advance(1000);
+  expect(calls).toBeGreaterThan(5);
+  expect(calls).toBeLessThan(500);
+});
+
 test('an epoch that PostgreSQL was restored to, below the store’s, is raised above both', async () => {
   const one = await scenario.start();
   await scenario.take(one, 60n, key);
