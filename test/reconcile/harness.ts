@@ -28,6 +28,8 @@ export interface HarnessOptions extends Pick<ReconcileDeps, 'limits' | 'snapshot
   readonly openDatabase?: (dbname: string) => Database;
   /** In place of real time. */
   readonly timer?: Timer;
+  /** In place of none: bookings before sums are read. */
+  readonly flush?: () => Promise<void>;
   /** When the clock begins. */
   readonly start?: number;
   /** A real cluster in place of the one in memory: as whoever prepares a test, and as reconcile. */
@@ -115,6 +117,7 @@ export function createHarness({
   clusters,
   timer,
   through,
+  flush,
   ...given
 }: HarnessOptions = {}): Harness {
   let now = start;
@@ -133,7 +136,7 @@ export function createHarness({
   const backends = backendsOf({
     database: ({ dbname }) => databases.guarded(dbname),
     probeStore: async () => harness.store,
-    flush: async () => undefined,
+    flush: flush ?? (async () => undefined),
     clearStore: async () => undefined,
   });
   /** Snapshots that gateways outside the cluster read. A call may end badly, as one to a database may. */

@@ -1,6 +1,7 @@
 // The database of an instance: whether it answers in our schema, and what it holds of the instance.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
+import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonAndCausesOf, reasonOf } from '#core/failure/error-text.ts';
 import {
   type DatabaseConnection,
@@ -78,6 +79,9 @@ function linkTo({ deps }: ObserveContext, { uid }: GatewayInstance['metadata'], 
   return { uid, registry: deps.backends.database(connection), where };
 }
 
+/** A flush waits for those of other instances on its database, whose stores may hang. */
+const MAX_FLUSH: Millis = 15_000;
+
 /**
  * Books settled entries before they are summed up. Those that cannot be booked now come later: only the spend in status
  * is older.
@@ -89,7 +93,8 @@ async function flush(
 ): Promise<void> {
   if (isDry || 'reason' in database || 'reason' in store) return;
   try {
-    await deps.backends.flush({ uid, namespace, name }, store, database);
+    const flushed = deps.backends.flush({ uid, namespace, name }, store, database);
+    await withTimeout(deps.timer, MAX_FLUSH, 'the store', flushed);
   } catch (error) {
     deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonAndCausesOf(error) });
   }

@@ -69,6 +69,25 @@ test('a deleted instance goes also where its database takes all the time to say 
   expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
 });
 
+test('a store that is never flushed keeps neither the sums nor the database of its instance from being looked at', async () => {
+  const { timer, fire } = createTimers();
+  let isAsked = false;
+  const flush = () => {
+    isAsked = true;
+    return new Promise<void>(() => undefined);
+  };
+  const harness = createHarness({ timer, flush });
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey());
+  await harness.resync();
+  const resync = harness.resync();
+  while (!isAsked) await turn();
+  fire(15 * SECOND - 50);
+  fire(50);
+  await resync;
+  expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
+  expect(JSON.stringify(harness.log.lines)).toContain('the store did not answer in 15000 ms');
+});
+
 test('of slow steps a run begins so many, and the next runs the others, until all keys work', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
