@@ -111,12 +111,12 @@ function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): st
  * One log line for a run that did something, in the domain's words; metrics always, also gauges of 0: an alert needs a
  * number that comes back.
  */
-export function record(
+export async function record(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
   { scope, all, parts }: RunEnd,
   from: Millis,
-): void {
+): Promise<void> {
   const now = clock.now();
   metrics.observe('gateway_operator_reconcile_duration_seconds', (now - from) / 1000);
   for (const [kind, size] of Object.entries(report.observed))
@@ -136,7 +136,7 @@ export function record(
     metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
     for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);
     const teams = [...all.teams.values()].map(labelsOf);
-    for (const name of [TEAM_SPEND, TEAM_BUDGET]) metrics.retain(name, teams);
+    for (const name of [TEAM_SPEND, TEAM_BUDGET]) await metrics.retain(name, teams);
   }
   const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });

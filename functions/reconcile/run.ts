@@ -39,7 +39,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
     );
     const end = { scope, all, parts, left, certificate };
     const report = toReport(end);
-    record(deps, report, end, from);
+    await record(deps, report, end, from);
     return report;
   });
 }

@@ -45,7 +45,7 @@ export async function openGateway(upstreamUrl: string) {
     credentials: { read: () => 'upstream-key' },
     policies: policiesOf((hash) => keys.get(hash)),
     log,
-    metrics: { add: quiet, set: quiet, observe: quiet, render: () => '' },
+    metrics: { add: quiet, set: quiet, observe: quiet },
   });
   const server = await serve({
     handle: (exchange, path) => {

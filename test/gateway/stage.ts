@@ -66,7 +66,6 @@ export function stage(world: World = {}) {
       add: (name, labels, by = 1) => void counted.push([name, labels, by]),
       set: () => {},
       observe: () => {},
-      render: () => 'metrics\n',
     },
     ...world.deps,
   };

@@ -39,7 +39,7 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
     },
     counterStore: openAccounts(connection, { instanceUid, clock, log }).accounts,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),
-    metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
+    metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
     timer: (millis, callback) => {
       const timeout = setTimeout(callback, millis);
       return () => clearTimeout(timeout);

@@ -37,7 +37,7 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
     log,
     epochs: database.epochs(instanceUid),
     process: 'memory',
-    metrics: { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' },
+    metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
   });
   const close = async (): Promise<void> => {
     await ledger.close();

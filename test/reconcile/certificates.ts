@@ -82,7 +82,7 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
   const ids = { next: () => `00000000-0000-7000-8000-${String(cluster.calls.length).padStart(12, '0')}` };
   const cluster = createMemoryCluster({ clock, ids });
   const log = createMemoryLog();
-  const metrics = { add: () => {}, set: () => {}, retain: () => {}, observe: () => {}, render: () => '' };
+  const metrics = { add: () => {}, set: () => {}, retain: async () => undefined, observe: () => {} };
   let issued = 0;
   const issuer = remembering(() => {
     issued += 1;

@@ -4,7 +4,6 @@ import type { Hono } from 'hono';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
-import type { Metrics } from '#core/ports/clock.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
@@ -41,7 +40,7 @@ export interface HarnessOptions extends Pick<ReconcileDeps, 'limits' | 'snapshot
 export interface Harness {
   readonly cluster: MemoryCluster;
   readonly log: MemoryLog;
-  readonly metrics: Metrics;
+  readonly metrics: ReturnType<typeof createMetrics>;
   readonly clock: { now(): number; pass(millis: number): void };
   /** The database of this name, as its owner sees it. */
   database(dbname?: string): Database;
@@ -319,7 +318,7 @@ export function createHarness({
         answered.push(await plan.text());
       }
       const objects = clusters === undefined ? memory.objects() : await openObjects(clusters.ours);
-      return findShown(values, `${output()}\n${metrics.render()}\n${toOpenText(objects)}`);
+      return findShown(values, `${output()}\n${await metrics.render()}\n${toOpenText(objects)}`);
     },
     writes: () =>
       memory.calls.filter(({ verb, isNoOp }) => verb !== 'get' && verb !== 'list' && isNoOp !== true).length,

@@ -30,9 +30,8 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
     const metrics = {
       add: () => undefined,
       set: () => undefined,
-      retain: () => undefined,
+      retain: async () => undefined,
       observe: () => undefined,
-      render: () => '',
     };
     const service = { namespace: 'gateway-operator', name: 'admission' };
     const kept = await keepCertificate(

@@ -19,17 +19,17 @@ export interface Log {
 
 /**
  * Counters, gauges and histograms, rendered as Prometheus text by the adapter. Names carry the `gateway_operator_`
- * prefix. Labels that come in the same object again cost nothing, so none is ever changed.
+ * prefix. One name always has the same names of labels, at most one of which has free text as its value. An object of
+ * labels is never changed.
  */
 export interface Metrics {
   add(name: string, labels?: Readonly<Record<string, string>>, by?: number): void;
   set(name: string, value: number, labels?: Readonly<Record<string, string>>): void;
   observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void;
-  render(): string;
 }
 
 /** Metrics whose series can end. */
 export interface EndingMetrics extends Metrics {
-  /** Ends the series of a gauge that have other labels than one of these. */
-  retain(name: string, labels: ReadonlyArray<Readonly<Record<string, string>>>): void;
+  /** Ends the series of a gauge that have other labels than one of these, which are in the order of `set`. */
+  retain(name: string, labels: ReadonlyArray<Readonly<Record<string, string>>>): Promise<void>;
 }

@@ -14,7 +14,6 @@ const throwingAt = (broken: string): Metrics => ({
   },
   set: () => {},
   observe: () => {},
-  render: () => '',
 });
 
 describe('whatever a step throws, nothing stays held:', () => {

@@ -13,10 +13,10 @@ test('what does not fit into a run continues with the next, and the report says 
   for (let index = 0; index < BATCH + MORE; index += 1)
     await harness.cluster.create(virtualKeys, makeKey({}, `key-${index}`));
   expect(await harness.resync()).toMatchObject({ actions: { WriteStatus: BATCH }, deferred: MORE, underWay: MORE });
-  expect(harness.metrics.render()).toContain(`gateway_operator_reconcile_deferred_keys ${MORE}`);
+  expect(await harness.metrics.render()).toContain(`gateway_operator_reconcile_deferred_keys ${MORE}`);
   const next = await harness.resync();
   expect(next.actions).toEqual({ RecordEvent: MORE, WriteStatus: MORE });
   expect(next).not.toHaveProperty('deferred');
-  expect(harness.metrics.render()).toContain('gateway_operator_reconcile_deferred_keys 0');
+  expect(await harness.metrics.render()).toContain('gateway_operator_reconcile_deferred_keys 0');
   expect((await harness.resync()).actions).toEqual({});
 });

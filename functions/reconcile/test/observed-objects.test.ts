@@ -8,9 +8,10 @@ let harness: Harness;
 beforeEach(() => {
   harness = createHarness();
 });
-const oldest = (kind: string) =>
+const oldest = async (kind: string) =>
   Number(
-    new RegExp(`oldest_unconverged_seconds{kind="${kind}"} (\\S+)`).exec(harness.metrics.render())?.[1] ?? Number.NaN,
+    new RegExp(`oldest_unconverged_seconds{kind="${kind}"} (\\S+)`).exec(await harness.metrics.render())?.[1] ??
+      Number.NaN,
   );
 
 test('the age of the oldest object that is not as it should be is a metric, and falls back to zero', async () => {
@@ -18,11 +19,11 @@ test('the age of the oldest object that is not as it should be is a metric, and 
   await harness.resync();
   harness.clock.pass(90_000);
   await harness.resync();
-  for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(oldest(kind)).toBe(90);
-  expect(oldest('User')).toBe(0);
+  for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(await oldest(kind)).toBe(90);
+  expect(await oldest('User')).toBe(0);
   await harness.apply(makeSecret('db', { host: 'db', username: 'u', password: 'p', dbname: 'gateway' }));
   await harness.resync();
-  for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(oldest(kind)).toBe(0);
+  for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(await oldest(kind)).toBe(0);
 });
 
 test('a key that somebody blocked is as it should be; one whose deletion is held up is not', async () => {
@@ -30,20 +31,20 @@ test('a key that somebody blocked is as it should be; one whose deletion is held
   await harness.resync();
   harness.clock.pass(60_000);
   await harness.resync();
-  expect(oldest('VirtualKey')).toBe(0);
+  expect(await oldest('VirtualKey')).toBe(0);
   await harness.edit(virtualKeys, 'chat', {
     metadata: { finalizers: ['gateway-operator.dev/cleanup', 'somebody/else'] },
   });
   await harness.remove(virtualKeys, 'chat');
   harness.clock.pass(60_000);
   await harness.resync();
-  expect(oldest('VirtualKey')).toBe(60);
+  expect(await oldest('VirtualKey')).toBe(60);
 });
 
 test('what a run observed, did and took is a metric, by kind, action and outcome', async () => {
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
   await harness.resync();
-  const text = harness.metrics.render();
+  const text = await harness.metrics.render();
   expect(text).toContain('gateway_operator_reconcile_observed{kind="VirtualKey"} 1');
   expect(text).toContain('gateway_operator_reconcile_actions_total{action="PutSecret",outcome="done"} 1');
   expect(text).toMatch(/gateway_operator_reconcile_duration_seconds_count 1/);
@@ -53,11 +54,11 @@ test("a team's budget and spend are metrics of the last resync", async () => {
   await harness.apply(...makeSecrets(), makeInstance(), makeTeam({ maxBudget: '12.5', budgetDuration: '30d' }));
   await harness.resync();
   await harness.resync();
-  const labels = '{team="research",team_namespace="default"}';
-  expect(harness.metrics.render()).toContain(`gateway_operator_team_budget_dollars${labels} 12.5\n`);
-  expect(harness.metrics.render()).toContain(`gateway_operator_team_spend_dollars${labels} 0\n`);
+  const labels = '{team_namespace="default",team="research"}';
+  expect(await harness.metrics.render()).toContain(`gateway_operator_team_budget_dollars${labels} 12.5\n`);
+  expect(await harness.metrics.render()).toContain(`gateway_operator_team_spend_dollars${labels} 0\n`);
   await harness.remove(teams, 'research');
   await harness.resync();
   await harness.resync();
-  expect(harness.metrics.render()).not.toContain('research');
+  expect(await harness.metrics.render()).not.toContain('research');
 });

@@ -1,18 +1,16 @@
 // The admission function as a fetch handler: on a public address, so its path starts with an unguessable segment.
 import type { ExecutionContext } from 'hono';
-import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createAdmission } from '../../../functions/admission/app.ts';
 import { AdmissionBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { createReviewRecord } from '../triggers/review-record.ts';
 import { createTrigger } from '../triggers/trigger.ts';
-import { type Bindings, workerCluster, workerDependencies, workerLog } from './platform.ts';
+import { type Bindings, NO_METRICS, workerCluster, workerDependencies, workerLog } from './platform.ts';
 
 /** Throws one error that lists every binding that is missing or malformed. */
 export function createAdmissionFetch(bindings: Bindings) {
   const environment = readEnvironment(AdmissionBindings, bindings);
   const { RECONCILE: reconcile } = environment;
-  const metrics = createMetrics();
   const [token] = environment.RECONCILE_TOKEN;
   const app = createAdmission({
     ...workerDependencies(),
@@ -21,7 +19,7 @@ export function createAdmissionFetch(bindings: Bindings) {
     secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     record: createReviewRecord({
       log: workerLog('admission'),
-      metrics,
+      metrics: NO_METRICS,
       trigger:
         reconcile && createTrigger({ address: 'https://reconcile/', token, send: (event) => reconcile.fetch(event) }),
     }),

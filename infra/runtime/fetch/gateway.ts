@@ -4,7 +4,6 @@ import { createMemoryJournal } from '#adapters/memory/journal.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
-import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ownMember } from '#core/json/json.ts';
@@ -18,12 +17,11 @@ import { GatewayBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { toExchange } from './http-exchange.ts';
 import { createMountedText } from './mounted-text.ts';
-import { type Bindings, type Execution, WORKER_MEMORY, workerDependencies, workerLog } from './platform.ts';
+import { type Bindings, type Execution, NO_METRICS, WORKER_MEMORY, workerDependencies, workerLog } from './platform.ts';
 
 const log = workerLog('gateway');
-const metrics = createMetrics();
 const node = workerDependencies();
-const memory = createMemory({ clock: node.clock, log, metrics, memory: WORKER_MEMORY });
+const memory = createMemory({ clock: node.clock, log, metrics: NO_METRICS, memory: WORKER_MEMORY });
 const storeMemory = createStoreState();
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
 const snapshots = createMountedText(node.clock, (text) => {
@@ -61,7 +59,7 @@ async function answer(
       ledger,
       upstream,
       log,
-      metrics,
+      metrics: NO_METRICS,
     },
     memory,
   );
@@ -94,7 +92,7 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
     ...node,
     instanceUid,
     log,
-    metrics,
+    metrics: NO_METRICS,
     isolate: storeMemory,
     epochs: database.epochs(instanceUid),
     database: {

@@ -4,7 +4,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
 import { createLog } from '#adapters/telemetry/log.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { EndingMetrics, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
 import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
@@ -39,6 +39,9 @@ export const WORKER_MEMORY: ProcessMemory = {
 export function workerLog(name: string): Log {
   return createLog({ write: (line) => console.log(line.trimEnd()), fields: { function: name } });
 }
+
+/** Metrics that nobody can read: Workers serve none (DESIGN 7). */
+export const NO_METRICS: EndingMetrics = { add() {}, set() {}, observe() {}, async retain() {} };
 
 interface Api {
   readonly API_SERVER: string;

@@ -5,7 +5,6 @@ import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
-import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { limitsFor } from '../../../functions/reconcile/limits.ts';
@@ -14,7 +13,7 @@ import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { createStoreMaintenance } from '../node/store-maintenance.ts';
 import { requireToken } from '../triggers/token.ts';
-import { type Bindings, workerCluster, workerDependencies, workerLog } from './platform.ts';
+import { type Bindings, NO_METRICS, workerCluster, workerDependencies, workerLog } from './platform.ts';
 import { createSnapshotStore } from './snapshots.ts';
 
 /** Throws one error that lists every binding that is missing or malformed. */
@@ -35,14 +34,13 @@ const MAX_ANSWERS = 16 * 1024 * 1024;
 
 /** I/O belongs to one invocation on Workers: databases are opened for it, and closed when it ends. */
 async function run(environment: ReconcileBindings, request: Request): Promise<Response> {
-  const metrics = createMetrics();
   const log = workerLog('reconcile');
   const dependencies = workerDependencies();
   const backends = createBackends({
     clock: dependencies.clock,
     maxAnswers: MAX_ANSWERS,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
-    ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics }),
+    ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics: NO_METRICS }),
     probeShared: async (connection, instanceUid) =>
       connection.type === 'upstash'
         ? probeUpstash(connection, instanceUid)
@@ -63,7 +61,7 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
         inCluster: false,
       },
       log,
-      metrics,
+      metrics: NO_METRICS,
       limits: limitsFor(environment.SUBREQUESTS),
       ...(environment.SNAPSHOTS && { snapshots: createSnapshotStore(environment.SNAPSHOTS) }),
     });

@@ -12,7 +12,7 @@ import { createMemoryLedgerRows } from '../../doubles/ledger-rows.ts';
 
 const HOUR = 3_600_000;
 const log: Log = { info: () => undefined, warn: () => undefined, error: console.error };
-const metrics: Metrics = { add: () => undefined, set: () => undefined, observe: () => undefined, render: () => '' };
+const metrics: Metrics = { add: () => undefined, set: () => undefined, observe: () => undefined };
 
 /** Dependencies of every ledger of the bench. */
 export const SURROUNDINGS = {

@@ -154,7 +154,6 @@ const countIn = (counted: Map<string, number>): Metrics => ({
   add: (name, _labels, by = 1) => void counted.set(name, (counted.get(name) ?? 0) + by),
   set: () => undefined,
   observe: () => undefined,
-  render: () => '',
 });
 
 function refuse(): never {

@@ -146,7 +146,6 @@ export function createScenario() {
             gauges.set(name, value);
           },
           observe: () => undefined,
-          render: () => '',
         },
       });
     },

@@ -171,7 +171,7 @@ describe('a sync', () => {
       await disk.settled();
     }
     expect(log.lines).toHaveLength(1);
-    expect(metrics.render()).toContain('gateway_operator_ledger_failures_total{step="sync"} 3');
+    expect(await metrics.render()).toContain('gateway_operator_ledger_failures_total{step="sync"} 3');
     isFailing = false;
     await advance(SECOND);
     await disk.settled();

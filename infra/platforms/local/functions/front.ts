@@ -2,7 +2,7 @@
 
 import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
 import type { Failure } from '../../../../functions/core/failure/failure.ts';
-import type { Ids, Log, Metrics } from '../../../../functions/core/ports/clock.ts';
+import type { Ids, Log } from '../../../../functions/core/ports/clock.ts';
 import type { HttpHandler } from '../../../../functions/core/ports/http-exchange.ts';
 import { contextOf, refuse, sendText } from '../../../../functions/gateway/reply/respond.ts';
 import type { OpenGateway } from '../../../runtime/node/gateway.ts';
@@ -15,7 +15,7 @@ export interface FrontDependencies {
   };
   readonly ids: Ids;
   readonly log: Log;
-  readonly metrics: Pick<Metrics, 'render'>;
+  readonly metrics: { render(): Promise<string> };
 }
 
 /** One server for all instances; health and metrics are at the root. Its refusals read like a gateway's. */
@@ -23,7 +23,7 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
   return async function front(client) {
     const { method, path } = client;
     if (method === 'GET' && (path === '/healthz' || path === '/readyz')) return sendText(client, 200, 'ok');
-    if (method === 'GET' && path === '/metrics') return sendText(client, 200, metrics.render());
+    if (method === 'GET' && path === '/metrics') return sendText(client, 200, await metrics.render());
     const context = contextOf(client, ids);
     try {
       const at = addressIn(path);

@@ -1,9 +1,10 @@
 // Are metrics told only where they may be: on a port of their own, or at the root of the local stack?
 import { expect, test } from 'vitest';
-import { metricsOnly, withMetrics } from '../metrics.ts';
+import { createMetrics } from '#adapters/telemetry/metrics.ts';
+import { metricsOf, metricsOnly, withMetrics } from '../metrics.ts';
 import { serve } from '../serve.ts';
 
-const metrics = { render: () => 'gateway_operator_x 1\n' };
+const metrics = { render: async () => 'gateway_operator_x 1\n' };
 const get = (path: string, method = 'GET') => new Request(`http://127.0.0.1${path}`, { method });
 
 test('a port of their own answers GET /metrics in the text format, and nothing else', async () => {
@@ -27,4 +28,18 @@ test('beside a function they are at the root, and every other request is the fun
   expect(await (await fetch(get('/healthz'), 'connection')).text()).toBe('function');
   expect(await (await fetch(get('/metrics', 'POST'), 'connection')).text()).toBe('function');
   expect(asked).toEqual(['GET /healthz connection', 'POST /metrics connection']);
+});
+
+test('metrics of an instance name it, beside the labels of their own', async () => {
+  const all = createMetrics();
+  const [one, other] = ['one', 'other'].map((name) => metricsOf(all, { namespace: 'team-a', name }));
+  const outcome = { outcome: 'reserved' };
+  for (const each of [one, one, other]) each?.add('reservations_total', outcome);
+  one?.set('depth', 5);
+  one?.observe('wait_seconds', 700);
+  const text = await all.render();
+  expect(text).toContain('reservations_total{outcome="reserved",gateway_instance="team-a/one"} 2\n');
+  expect(text).toContain('reservations_total{outcome="reserved",gateway_instance="team-a/other"} 1\n');
+  expect(text).toContain('depth{gateway_instance="team-a/one"} 5\n');
+  expect(text).toContain('wait_seconds_bucket{le="600",gateway_instance="team-a/one"} 0\n');
 });

@@ -12,7 +12,7 @@ import { type FrontDependencies, gatewayFront } from '../../functions/front.ts';
 let server: RunningServer | undefined;
 afterEach(() => server?.close(0));
 
-const UNREAD = { ids: { next: randomUUID }, log: silentLog, metrics: { render: () => 'metrics\n' } };
+const UNREAD = { ids: { next: randomUUID }, log: silentLog, metrics: { render: async () => 'metrics\n' } };
 
 async function open(
   find: FrontDependencies['gateways']['find'],

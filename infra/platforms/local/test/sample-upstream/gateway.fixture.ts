@@ -47,7 +47,7 @@ export async function openGateway({ provider, path }: { readonly provider: strin
     ledger,
     upstream,
     log: { info: note, warn: note, error: note },
-    metrics: { add: () => {}, set: () => {}, observe: () => {}, render: () => '' },
+    metrics: { add: () => {}, set: () => {}, observe: () => {} },
   });
   const gateway = await serve({ handle, port: 0, host: '127.0.0.1' });
   const close = async () => {

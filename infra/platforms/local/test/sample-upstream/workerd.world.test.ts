@@ -45,7 +45,7 @@ const handle = createGateway({
   hash: (text) => text,
   random: (count) => crypto.getRandomValues(new Uint8Array(count)),
   log: { info: quiet, warn: quiet, error: quiet },
-  metrics: { add: quiet, set: quiet, observe: quiet, render: () => '' },
+  metrics: { add: quiet, set: quiet, observe: quiet },
 });
 export default {
   fetch(request, env, ctx) {
