@@ -6,13 +6,15 @@ import { MAX_COST, maxCostOf, maxOutputFor, type PromptBound } from '#core/money
 import type { Usage } from '#core/money/usage.ts';
 import type { Reservation, ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
+import type { Random } from '#core/ports/platform.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
 import type { RequestFailure, RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { OutputLimit } from '../wire/codec.ts';
+import { normalizedGrowthOf, tokensPerByte } from '../wire/prompt/letters.ts';
 import { LARGEST_WINDOW, mediaTokens } from '../wire/prompt/media.ts';
-import { growthOf, usualTokens } from '../wire/prompt/prompt.ts';
+import { asDense, growthOf, usualTokens } from '../wire/prompt/prompt.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
@@ -53,10 +55,10 @@ const NOTHING = { id: 'free', amount: 0n, scopeWindows: [] } as const;
 /** Agents ask for a count while a person waits, and an estimate is at hand. */
 const MAX_COUNT: Millis = 10_000;
 
-export function createReserve({ ledger, clock }: Pick<GatewayDeps, 'ledger' | 'clock'>) {
+export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledger' | 'clock' | 'random'>) {
   return async function reserve(grant: Grant, id: string): Promise<Result<ReservedGrant, RequestFailure>> {
     const { request, chargedScopes, caller, isLimited } = grant;
-    const options = optionsOf(grant);
+    const options = optionsOf(grant, random);
     request.sent.rest();
     const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
@@ -109,13 +111,18 @@ export function outputLimit({ grant, reservation }: ReservedGrant, option: Optio
   return { ...whole, cutAt: affordable };
 }
 
-function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
+/** `random`: absent where nothing is charged. */
+function optionsOf({ request, candidates }: Grant, random?: Random): ReadonlyArray<Option> {
+  const { sent } = request;
+  const normalized = BigInt(normalizedGrowthOf(sent));
+  const perByte = random === undefined ? undefined : tokensPerByte(sent.text, random);
   // Computed at most once: all translated requests grow alike.
-  let growth: bigint | undefined;
+  let translated: bigint | undefined;
   return candidates.map((candidate) => {
     const { entry, provider, codec, price, rate } = candidate;
-    if (codec.isTranslated) growth ??= BigInt(growthOf(request.sent.text));
-    const { prompt, uncounted } = promptBound(request, candidate, codec.isTranslated ? growth : undefined);
+    if (codec.isTranslated) translated ??= BigInt(growthOf(sent.text));
+    const growth = normalized + (codec.isTranslated ? (translated ?? 0n) : 0n);
+    const { prompt, uncounted } = promptBound(request, candidate, { growth, perByte });
     const maxOutput = maxOutputOf(request, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
     return { entry, provider, codec, price, rate, prompt, uncounted, maxOutput, maxCost };
@@ -123,14 +130,14 @@ function optionsOf({ request, candidates }: Grant): ReadonlyArray<Option> {
 }
 
 /**
- * `growth`: of a translated request. The window is a bound unless it may be larger than it says: by a price for longer
+ * `growth`: bytes by which the text may grow; `perByte`: tokens of it, about. The window is a bound unless it may be larger than it says: by a price for longer
  * prompts, or by a feature that the client asks for. Pages that searches find may fill it; translations leave searches
  * out.
  */
 function promptBound(
   { input, webSearches, hasLargerWindow = false }: ModelRequest,
   candidate: Candidate,
-  growth = 0n,
+  { growth, perByte }: { readonly growth: bigint; readonly perByte: number | undefined },
 ): Pick<Option, 'prompt' | 'uncounted'> {
   const { entry, price, codec } = candidate;
   const window = entry.maxInputTokens === undefined || hasLargerWindow ? undefined : BigInt(entry.maxInputTokens);
@@ -142,10 +149,13 @@ function promptBound(
   const sent = withMedia(max + growth);
   const searches = webSearchesAt(candidate, webSearches);
   const maxTokens = searches === undefined ? sent : larger(sent, window ?? BigInt(LARGEST_WINDOW));
+  // Media is counted at its bound. Where an API has no answers, prompts may be tokens, and are counted as such.
+  const isText = media.count === 0 && codec.streams !== undefined;
+  const usual = isText && perByte !== undefined ? asDense(estimate, perByte) : estimate;
   const inputMedia = ofMedia === 0n ? undefined : Number(ofMedia);
   return {
     prompt: { maxTokens, textOnly: media.count === 0, maxWebSearches: searches?.max ?? 0 },
-    uncounted: { input: Number(withMedia(BigInt(estimate))), inputMedia },
+    uncounted: { input: Number(withMedia(BigInt(usual))), inputMedia },
   };
 }
 

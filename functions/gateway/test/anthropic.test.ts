@@ -277,7 +277,7 @@ describe('a stream', () => {
 
   test('at its reservation is cut with finish_reason length, and charged at most the reservation', async () => {
     const body = JSON.stringify(STREAM).length;
-    const keys = { [KEY]: keyRecord({ limit: ((body + 20) / 1_000_000).toFixed(9) }) };
+    const keys = { [KEY]: keyRecord({ limit: ((body + 2 * 40 + 20) / 1_000_000).toFixed(9) }) };
     const texts = Array.from({ length: 40 }, (_, index) => `w${index} `);
     const { chat, fake, ledger } = world(plays(START, ...words(...texts), COUNT, STOP), { keys });
     const response = await chat(STREAM);

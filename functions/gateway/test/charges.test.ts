@@ -63,7 +63,7 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
     expect(fake.requests[0]?.signal.aborted).toBe(false);
     expect(ledger.settled).toMatchObject([{ cost: way.cost, estimated: false }]);
   },
-  async 'an upstream that rejected the request in its own words, or never received it (not resolved, refused, TLS failed, wrong protocol)'(
+  async 'an upstream that refused the request in its own words, or never received it (not resolved, refused, TLS failed, wrong protocol)'(
     way,
   ) {
     const scripts: readonly Script[] = [

@@ -186,6 +186,12 @@ describe('the reservation', () => {
     expect(held.amount).toBeGreaterThan(held.prompt + 100_000n * 1_000n - 2_000n);
   });
 
+  test.each(['openai', 'anthropic'])('covers letters that a tokenizer of %s reads as many', async (provider) => {
+    const letters = { ...chat, messages: [{ role: 'user', content: '\ufdfa'.repeat(1000) }], max_tokens: 1 };
+    const { amount } = await reservationOf(letters, [entry('gpt', { provider })]);
+    expect(amount).toBeGreaterThan(33_000n * 1_000n);
+  });
+
   test('never counts more input than the model can read', async () => {
     const long = { ...chat, messages: [{ role: 'user', content: 'x'.repeat(10_000) }], max_tokens: 1 };
     expect((await reservationOf(long, [entry('gpt', { maxInputTokens: 500 })])).amount).toBe(502_000n);

@@ -76,6 +76,26 @@ describe('a stream with web searches that its client leaves', () => {
   });
 });
 
+describe('a stream that its client leaves before any count', () => {
+  const paid = async (content: string) => {
+    const body = { messages: [{ role: 'user', content }], max_tokens: 100 };
+    const { settled } = await leave([chunk({ content: 'abc' })], body, { path: '/chat/completions' });
+    return (settled?.tokens.input ?? 0) / Buffer.byteLength(content);
+  };
+
+  test('pays a prompt of prose at a token for three bytes', async () => {
+    expect(await paid('Tell me how a day in the old town begins. '.repeat(500))).toBeCloseTo(1 / 3, 1);
+  });
+
+  test.each([
+    ['squared words', '\u33c2'.repeat(10_000), 0.95],
+    ['base64', 'aGVsbG8gV29ybGQ4NzYyMTkwQUJ'.repeat(1000), 0.5],
+    ['faces', '😀'.repeat(10_000), 0.95],
+  ])('pays one of letters that have more tokens by what they have: %s', async (_, content, min) => {
+    expect(await paid(content)).toBeGreaterThan(min);
+  });
+});
+
 describe('a stream of several answers whose server counts in each event', () => {
   const usage = (output: number) => ({
     usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },

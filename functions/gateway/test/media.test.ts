@@ -311,5 +311,6 @@ test('rates take media at a usual size: a limit of tokens per minute does not st
 test('a picture of chat completions holds the bound of the dialect that it is translated to', async () => {
   const [[, way]] = NAMED as [(typeof NAMED)[number]];
   const { media } = await open({ ...way, provider: 'anthropic' }, {}).held([way.picture(DATA)], DATA.length);
-  expect(Math.abs(media - 8_000)).toBeLessThan(50);
+  // Each of its objects may grow by forty letters.
+  expect(Math.abs(media - 8_000)).toBeLessThan(250);
 });

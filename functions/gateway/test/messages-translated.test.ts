@@ -11,6 +11,7 @@ import {
   MESSAGES,
   type Script,
   SSE,
+  sentText,
   streamed,
   stuckAfter,
 } from '../../../test/gateway/upstream.ts';
@@ -44,12 +45,23 @@ test('a limit that the budget cannot pay is lowered', async () => {
   expect(fake.sent()).toMatchObject({ max_completion_tokens: lowered });
 });
 
+test('tools without anything in them are held for at what they become', async () => {
+  const { ask, ledger, fake } = open({ limit: '1000000' });
+  await ask({ ...ASK, tools: Array(1000).fill({ name: 't' }) });
+  const sent = sentText(fake.requests[0]);
+  expect(sent.length).toBeGreaterThan(50_000);
+  // The gateway writes names and types around each, which models read in fewer tokens than these.
+  expect(ledger.asked[0]?.amount).toBeGreaterThan(50_000n * 1000n);
+});
+
 test('a picture is held for at what this dialect may count for it', async () => {
   const source = { type: 'base64', media_type: 'image/png', data: 'a'.repeat(3000) };
   const { ask, ledger } = open({ limit: '1000000' });
   const body = { ...ASK, messages: [{ role: 'user', content: [{ type: 'image', source }] }] };
   await ask(body);
-  expect(ledger.asked[0]?.amount).toBe(BigInt(JSON.stringify(body).length - 3000 + 100_000) * 1000n + 200_000n);
+  expect(ledger.asked[0]?.amount).toBe(
+    BigInt(JSON.stringify(body).length + 4 * 40 - 3000 + 100_000) * 1000n + 200_000n,
+  );
 });
 
 test.each([

@@ -74,20 +74,39 @@ export function partsOf(content: unknown): ReadonlyArray<unknown> {
 
 /** The growth from `1e20` to the 21 digits that JavaScript writes in its place. */
 const MAX_GROWTH = 18;
+/** The growth of a tool, a call or a part: each dialect writes names and types around it that the other has not. */
+const MAX_OF_OBJECT = 40;
 
-/** Bytes by which the text can grow when it is parsed and written again: by numbers with an exponent, at most. */
+/**
+ * Bytes by which the text can grow when it is parsed and written in the other dialect, at most: by numbers with an
+ * exponent, which may also be in a text (arguments of a call), and by its objects.
+ */
 export function growthOf(text: string): number {
-  let exponents = 0;
+  let growth = 0;
+  let inText = false;
   // A list of all places would take many times the room of the text.
-  for (let at = 1; at < text.length; at += 1) {
-    const isExponent = (text.charCodeAt(at) | 0x20) === 0x65 && isDigit(text.charCodeAt(at - 1));
-    if (isExponent) exponents += 1;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit === QUOTE) inText = !inText;
+    else if (unit === BACKSLASH && inText) at += 1;
+    else if (unit === OPEN_BRACE && !inText) growth += MAX_OF_OBJECT;
+    else if ((unit | 0x20) === LETTER_E && isDigit(text.charCodeAt(at - 1))) growth += MAX_GROWTH;
   }
-  return exponents * MAX_GROWTH;
+  return growth;
 }
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const LETTER_E = 0x65;
 
 function isDigit(unit: number): boolean {
   return unit >= 0x30 && unit <= 0x39;
+}
+
+/** An estimate of tokens as that of a text with so many tokens for each byte. */
+export function asDense(estimate: number, tokensPerByte: number): number {
+  return Math.ceil(estimate * BYTES_PER_TOKEN * tokensPerByte);
 }
 
 /** Estimated tokens of this many bytes of text. */

@@ -1,0 +1,114 @@
+// Letters of a prompt, as tokenizers read them: how much a text may grow, and about how many tokens its letters have.
+import type { Random } from '#core/ports/platform.ts';
+import type { EncodedText } from '../json/json-splice.ts';
+import { bytesIn } from './prompt.ts';
+
+/** Bytes of an escaped letter (`\uFDFA`). */
+const ESCAPED = 6;
+
+/**
+ * Bytes by which the text may grow where a tokenizer normalizes it first (NFKC: Anthropic's, and those of many models
+ * for embeddings): one letter of three bytes becomes eighteen letters.
+ */
+export function normalizedGrowthOf({ text, isAscii }: Pick<EncodedText, 'text' | 'isAscii'>): number {
+  let growth = 0;
+  for (let at = text.indexOf('\\u'); at !== -1; at = text.indexOf('\\u', at + 2)) {
+    growth += Math.max(0, normalizedBytes(Number.parseInt(text.slice(at + 2, at + ESCAPED), 16)) - ESCAPED);
+  }
+  if (isAscii) return growth;
+  for (let at = 0; at < text.length; at += 1) {
+    const unit = text.charCodeAt(at);
+    if (unit <= LAST_ASCII) continue;
+    if (!isHighSurrogate(unit)) growth += Math.max(0, normalizedBytes(unit) - bytesOf(unit));
+    // No letter of four bytes grows by more, and few grow at all.
+    else if (mayGrow(text.codePointAt(at) ?? 0)) growth += MAX_OF_PAIR;
+  }
+  return growth;
+}
+
+const LAST_ASCII = 0x7f;
+const MAX_OF_PAIR = 8;
+const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
+const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff;
+
+/** Signs of music, letters and words in brackets, and variants of Chinese signs. */
+const GROWING = [
+  [0x1d15e, 0x1d1c0],
+  [0x1f100, 0x1f26f],
+  [0x2f800, 0x2fa1d],
+] as const;
+const mayGrow = (point: number): boolean => GROWING.some(([first, last]) => point >= first && point <= last);
+
+function bytesOf(unit: number): number {
+  if (unit <= LAST_ASCII) return 1;
+  // Each half of a surrogate pair counts two.
+  return unit < 0x800 || isSurrogate(unit) ? 2 : 3;
+}
+
+/** Bytes of each letter in its normal form, once it was met; zero: it was not. */
+const NORMALIZED = new Uint8Array(2 ** 16);
+
+function normalizedBytes(unit: number): number {
+  if (Number.isNaN(unit)) return 0;
+  const known = NORMALIZED[unit] ?? 0;
+  if (known > 0) return known;
+  const bytes = bytesIn(String.fromCharCode(unit).normalize('NFKC'));
+  NORMALIZED[unit] = bytes;
+  return bytes;
+}
+
+/** Prose in Latin letters, with a reserve; also with capitals, numbers and the signs of JSON, up to so many. */
+const USUAL = 1 / 3;
+const MAX_USUAL = 0.45;
+/** Letters in a row that are read of a long text, and how often. */
+const SAMPLE = 32;
+const SAMPLES = 64;
+
+/**
+ * Tokens for each byte of the text, about, and not less than those of prose. Of a long text samples are read, from a
+ * place that no client knows.
+ */
+export function tokensPerByte(text: string, random: Random): number {
+  const step = Math.max(SAMPLE, text.length / SAMPLES);
+  const first = step === SAMPLE ? 0 : ((random(1)[0] ?? 0) / 256) * (step - SAMPLE);
+  let bytes = 0;
+  let tokens = 0;
+  for (let from = first; from < text.length; from += step) {
+    const end = Math.min(text.length, Math.floor(from) + SAMPLE);
+    for (let at = Math.floor(from); at < end; at += 1) {
+      const unit = text.charCodeAt(at);
+      const size = bytesOf(unit);
+      bytes += size;
+      tokens += size * shareOf(unit);
+    }
+  }
+  const found = tokens / Math.max(1, bytes);
+  return found <= MAX_USUAL ? USUAL : found;
+}
+
+/** Tokens for each byte of such letters, in the tokenizers of OpenAI's models. Random letters have capitals and digits. */
+const PUNCTUATION = 1 / 2;
+const DIGITS = 2 / 3;
+const CAPITALS = 3 / 4;
+const RARE = 1;
+/** Of scripts that many texts are written in, and of quotation marks and dashes. */
+const SCRIPTS = [
+  [0x00c0, 0x017f, 1 / 2],
+  [0x0370, 0x03ff, 1 / 2],
+  [0x0400, 0x045f, 1 / 3],
+  [0x05d0, 0x05ea, 1 / 2],
+  [0x0620, 0x064a, 1 / 2],
+  [0x0900, 0x097f, 1 / 2],
+  [0x0e00, 0x0e5b, 1 / 2],
+  [0x2010, 0x2027, 1 / 2],
+  [0x3001, 0x30ff, 1 / 2],
+  [0x4e00, 0x9fff, 1 / 2],
+  [0xac00, 0xd7a3, 1 / 2],
+] as const;
+
+function shareOf(unit: number): number {
+  if (unit > LAST_ASCII) return SCRIPTS.find(([first, last]) => unit >= first && unit <= last)?.[2] ?? RARE;
+  if ((unit >= 0x61 && unit <= 0x7a) || unit <= 0x20) return USUAL;
+  if (unit >= 0x41 && unit <= 0x5a) return CAPITALS;
+  return unit >= 0x30 && unit <= 0x39 ? DIGITS : PUNCTUATION;
+}
