@@ -6,7 +6,9 @@ import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
 import { completion, MESSAGES, SSE } from '../../../test/gateway/upstream.ts';
 import { createReader } from '../wire/chat/anthropic-stream.ts';
+import { withoutSecretsIn } from '../wire/json/secrets.ts';
 import { MAX_PARTS } from '../wire/streams/parts.ts';
+import { dataOf } from '../wire/streams/sse.ts';
 import { ASK, open } from './messages.fixture.ts';
 
 const MEBIBYTE = new Uint8Array(1024 * 1024).fill(0x20);
@@ -144,4 +146,34 @@ test.each([
   const response = await chat({ model: 'gpt', messages: MESSAGES, max_tokens: 500 });
   expect([response.status, fake.requests.length]).toEqual([502, 1]);
   expect(ledger.settled).toMatchObject([{ tokens: { input: 1_000, output: 500 } }]);
+});
+
+test.each([
+  ['an object', {}],
+  ['a long text', 'x'.repeat(257)],
+])('a part of a stream may not have %s as its index', (_, index) => {
+  const reader = createReader({ created: 0, redact: (words) => words });
+  const event = { type: 'content_block_start', index, content_block: { type: 'tool_use' } };
+  expect(() => reader.push(toUtf8(`data: ${JSON.stringify(event)}\n\n`))).toThrow('neither an index nor an id');
+});
+
+test('an id that its provider writes once, and the gateway into every chunk, is short', () => {
+  const reader = createReader({ created: 0, redact: (words) => words });
+  const [id, model] = ['i'.repeat(1_000_000), 'm'.repeat(1_000_000)];
+  const [piece] = reader.push(toUtf8(`data: ${JSON.stringify({ type: 'message_start', message: { id, model } })}\n\n`));
+  expect(piece?.bytes.length).toBeLessThan(1_000);
+});
+
+test('an event of very many lines is none', () => {
+  expect(() => dataOf(toUtf8(`: a\n${'b\n'.repeat(20_000)}\n`))).toThrow('more than 10000 lines');
+});
+
+test('an error of a response is searched for credentials as far as it may be shown', () => {
+  const redact = (words: string) => words.replaceAll('secret', '…');
+  const response = { id: 'r', output: [], error: { message: 'a secret' } };
+  expect(withoutSecretsIn(response, redact)).toEqual({ ...response, error: { message: 'a …' } });
+  const long = { ...response, error: { message: 'x'.repeat(100_000) } };
+  expect(JSON.stringify(withoutSecretsIn(long, redact)).length).toBeLessThan(200);
+  const other = { id: 'r', error: { message: 'a secret' }, x: 'y'.repeat(1_000_000) };
+  expect(withoutSecretsIn(other, redact)).toEqual({ ...other, error: { message: 'a …' } });
 });

@@ -1,7 +1,7 @@
 // The answer of an upstream, read from one connection: undici delivers pieces as they arrive, the reader takes them
 // from a queue. Providers that compress unasked are decoded.
 import { pipeline, Readable } from 'node:stream';
-import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
 import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Turn } from '../process/event-loop-batch.ts';
@@ -81,11 +81,20 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (this.#error !== undefined) controller.abort(this.#error);
   }
 
-  onResponseStart(_: Controller, status: number, headers: Headers): void {
+  onResponseStart(controller: Controller, status: number, headers: Headers): void {
     if (status < 200) return;
     this.#hasBegun = true;
-    const encoding = headers['content-encoding'];
-    const body = encoding === undefined ? this : (decoded(this, String(encoding)) ?? this);
+    const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
+    const body = encoding === 'identity' ? this : decoded(this, encoding);
+    if (body === undefined) {
+      const broken = new UpstreamBroke(
+        'broken',
+        `the upstream answers with the content-encoding ${encoding.slice(0, 40)}`,
+      );
+      this.#break(broken);
+      controller.abort(broken);
+      return;
+    }
     // A decoded body ends later than the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
     this.#turn(() => this.response.resolve({ status, headers: joined(headers), body, hasEnded }));
@@ -195,9 +204,13 @@ function joined(headers: Headers): Readonly<Record<string, string>> {
   return headers as Record<string, string>;
 }
 
-/** The decoded bytes as they arrive; undefined for an unknown encoding. */
+/**
+ * The decoded bytes as they arrive; undefined for an encoding that is not decoded. The gateway asks for none: gzip and
+ * deflate are decoded because some proxies compress all the same. A decoder of Brotli keeps up to 16 MiB for as long as
+ * its stream.
+ */
 function decoded(body: AsyncIterable<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> | undefined {
-  const decoder = decoderFor(encoding.toLowerCase());
+  const decoder = decoderFor(encoding);
   if (decoder === undefined) return undefined;
   // The reader of the decoder gets an error; the callback only keeps it from being thrown twice.
   return bytesOf(pipeline(Readable.from(body), decoder, () => {}));
@@ -205,8 +218,7 @@ function decoded(body: AsyncIterable<Uint8Array>, encoding: string): AsyncIterab
 
 function decoderFor(encoding: string) {
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip();
-  if (encoding === 'deflate') return createInflate();
-  return encoding === 'br' ? createBrotliDecompress() : undefined;
+  return encoding === 'deflate' ? createInflate() : undefined;
 }
 
 async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {

@@ -81,3 +81,10 @@ test('a frame whose headers end too early is broken, and no error of our own', a
   // The header of `frame` without its last bytes, in a frame with right checksums.
   await expect(textOf(frameOf(headers, '{}'))).rejects.toThrow(UpstreamBroke);
 });
+
+test('the event in a frame may not hold more values than the gateway can read', async () => {
+  const event = JSON.stringify({ type: 'x', y: Array.from({ length: 600_000 }, () => ({})) });
+  const bytes = Buffer.from(event).toString('base64');
+  const sent = frame({ ':event-type': 'chunk' }, JSON.stringify({ bytes }));
+  await expect(textOf(sent)).rejects.toThrow('holds too many values');
+});

@@ -10,7 +10,7 @@ import {
 } from '../dialects/anthropic-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 import { createEventReader } from '../streams/event-reader.ts';
-import { setPart } from '../streams/parts.ts';
+import { idIn, setPart } from '../streams/parts.ts';
 import { jsonOf, toComment, toEvent } from '../streams/sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
@@ -56,7 +56,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
   }
 
   function start(message: unknown): ReadonlyArray<Piece> {
-    frame = { id: member(message, 'id'), ...frame, model: member(message, 'model') };
+    frame = { id: idIn(message, 'id'), ...frame, model: idIn(message, 'model') };
     head = headOf(frame);
     counts = addUsage(counts, member(message, 'usage'));
     return [chunk({ role: 'assistant', content: '' }, { prompt: toUsage({ ...counts, output: 0 }) })];
@@ -68,7 +68,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
     const call: Call = { index: calls.size, hasArguments: false };
     setPart(calls, index, call);
     const name = textOf(member(block, 'name')) ?? '';
-    const begun = { index: call.index, id: member(block, 'id'), type: 'function', function: { name, arguments: '' } };
+    const begun = { index: call.index, id: idIn(block, 'id'), type: 'function', function: { name, arguments: '' } };
     return [chunk({ tool_calls: [begun] }, { text: name })];
   }
 

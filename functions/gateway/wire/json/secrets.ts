@@ -1,12 +1,9 @@
 // Credentials in a provider's words, however JSON spells them: clients never see one.
-import { toUtf8 } from '#core/json/bytes.ts';
-import { member } from '#core/json/json.ts';
+import { member, parseJson } from '#core/json/json.ts';
 import type { Address } from '../codec.ts';
 
 /** Shorter values may be words of any text. */
 const MIN_SECRET = 8;
-
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** A provider's words without our credentials. */
 export function withoutSecrets(words: string, { credentials }: Pick<Address, 'credentials'>): string {
@@ -15,14 +12,27 @@ export function withoutSecrets(words: string, { credentials }: Pick<Address, 'cr
   return secrets.reduce(withoutSpellings, words);
 }
 
+/** Longer texts are not searched whole: each letter takes several bytes of memory. */
+const MAX_SEARCHED = 64 * 1024;
+const TOO_LONG = { code: 'server_error', message: 'The provider sent an error that is too long to show.' };
+
 /**
- * A failed response, or an event that tells of it, without our credentials; the same bytes where it tells of no error.
+ * A failed response without our credentials; the same object where it has no error, or none of them. Of a long one only
+ * the error is searched: the rest repeats the request and the answer.
  */
-export function withoutSecretsIn(bytes: Uint8Array, response: unknown, redact: (words: string) => string): Uint8Array {
-  if ((member(response, 'error') ?? undefined) === undefined) return bytes;
-  const text = decoder.decode(bytes);
+export function withoutSecretsIn(response: unknown, redact: (words: string) => string): unknown {
+  const error = member(response, 'error') ?? undefined;
+  if (error === undefined) return response;
+  const whole = cleaned(response, redact);
+  return whole === undefined ? { ...Object(response), error: cleaned(error, redact) ?? TOO_LONG } : whole;
+}
+
+/** The same value where it has no credentials; undefined where it is too long to be searched. */
+function cleaned(value: unknown, redact: (words: string) => string): unknown {
+  const text = JSON.stringify(value);
+  if (text.length > MAX_SEARCHED) return undefined;
   const redacted = redact(text);
-  return redacted === text ? bytes : toUtf8(redacted);
+  return redacted === text ? value : parseJson(redacted);
 }
 
 /** A text without its escapes, and for each of its letters where it ends in the text as it was. */

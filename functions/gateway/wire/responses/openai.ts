@@ -1,6 +1,7 @@
 // Responses for providers that have them: bytes pass through; the model is changed on the way in, and a limit lowered.
 
 import { ok } from '#core/failure/result.ts';
+import { toUtf8 } from '#core/json/bytes.ts';
 import { member } from '#core/json/json.ts';
 import { type Codec, type Recipient, type Reply, type ReplyMarks, toCall } from '../codec.ts';
 import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
@@ -41,7 +42,8 @@ function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient)
 
 function readReply(received: Uint8Array, made: ReplyMarks): Reply | undefined {
   const { body: whole, reply } = readJson(received);
-  const bytes = withoutSecretsIn(received, reply, made.redact);
+  const shown = withoutSecretsIn(reply, made.redact);
+  const bytes = shown === reply ? received : toUtf8(JSON.stringify(shown));
   const sent = bytes === received ? whole : bytes;
   const output = member(reply, 'output');
   if (!Array.isArray(output)) return undefined;

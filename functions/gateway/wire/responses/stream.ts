@@ -6,7 +6,7 @@ import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
-import { dataOf, jsonOf } from '../streams/sse.ts';
+import { dataOf, jsonOf, toNamedEvent } from '../streams/sse.ts';
 import { mark } from './conversation-tag.ts';
 import { isSearch, sizeOf, toUsage } from './usage.ts';
 
@@ -17,9 +17,18 @@ export function createReader(made: ReplyMarks): StreamReader {
   const written: OutputBytes = new Map();
   return createEventReader(made.keepPending, (bytes) => {
     const event = jsonOf(bytes);
-    const shown = mark(withoutSecretsIn(bytes, member(event, 'response'), made.redact), event, made);
+    const shown = mark(withoutSecrets(bytes, event, made), event, made);
     return readEvent(shown, shown === bytes ? event : jsonOf(shown), written);
   });
+}
+
+/** The event without our credentials; the same bytes where there are none in its error. */
+function withoutSecrets(bytes: Uint8Array, event: unknown, { redact }: ReplyMarks): Uint8Array {
+  const response = member(event, 'response');
+  const shown = withoutSecretsIn(response, redact);
+  return shown === response
+    ? bytes
+    : toNamedEvent(textOf(member(event, 'type')) ?? '', { ...Object(event), response: shown });
 }
 
 /** Bytes of output that events have shown, by item. */

@@ -93,7 +93,9 @@ function toEvent(message: Uint8Array): Uint8Array {
     const why = textOf(member(body, 'message')) ?? headers.get(':error-message') ?? failed;
     return toNamedEvent('error', { error: { type: ERROR_TYPES.get(failed) ?? 'api_error', message: why } });
   }
-  const data = fromUtf8(bytesOf(textOf(member(body, 'bytes')) ?? ''));
+  const inner = bytesOf(textOf(member(body, 'bytes')) ?? '');
+  if (isTooCostly(inner)) throw new UpstreamBroke('broken', 'an event of the upstream holds too many values');
+  const data = fromUtf8(inner);
   const type = textOf(member(parseJson(data), 'type'));
   // Messages without an event keep the connection alive.
   return toUtf8(type === undefined ? ': \n\n' : `event: ${type}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`);

@@ -1,4 +1,5 @@
 // Readers of streams that read each event.
+import { UpstreamBroke } from '#core/ports/serving.ts';
 import type { Piece, StreamReader } from '../codec.ts';
 import { type KeepPending, SseSplitter } from './sse.ts';
 
@@ -15,7 +16,17 @@ export function createEventReader(
 ): StreamReader {
   const splitter = new SseSplitter(keepPending);
   return {
-    push: (bytes) => splitter.push(bytes).flatMap(read),
-    end: () => [...splitter.end().flatMap(read), ...last()],
+    push: (bytes) => splitter.push(bytes).flatMap(readSafely),
+    end: () => [...splitter.end().flatMap(readSafely), ...last()],
   };
+
+  function readSafely(event: Uint8Array): Piece | ReadonlyArray<Piece> {
+    try {
+      return read(event);
+    } catch (cause) {
+      // JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+      if (!(cause instanceof RangeError)) throw cause;
+      throw new UpstreamBroke('broken', 'an event of the upstream is nested too deeply', { cause });
+    }
+  }
 }

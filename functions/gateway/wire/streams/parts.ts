@@ -1,12 +1,26 @@
 // Parts of a stream that a provider numbers: answers, blocks, items.
+import { member, textOf } from '#core/json/json.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
 /** The maximum number of parts: what a reader keeps of each lasts as long as the stream. No provider sends as many. */
 export const MAX_PARTS = 4096;
 
-/** Keeps a value of a part. Throws `UpstreamBroke` where the stream has too many parts. */
+/** The maximum length of the id of a part. */
+const MAX_ID = 256;
+
+/**
+ * Keeps a value of a part, by the provider's index or id. Throws `UpstreamBroke` where the stream has too many parts, or
+ * the key is neither.
+ */
 export function setPart<T>(parts: Map<unknown, T>, key: unknown, value: T): void {
   if (parts.size >= MAX_PARTS && !parts.has(key))
     throw new UpstreamBroke('broken', `a stream of the upstream has more than ${MAX_PARTS} parts`);
+  const isKey = key === undefined || typeof key === 'number' || (typeof key === 'string' && key.length <= MAX_ID);
+  if (!isKey) throw new UpstreamBroke('broken', 'a part of the upstream has neither an index nor an id');
   parts.set(key, value);
+}
+
+/** The id of a message, of a call, or of a model, as far as it is one: it may be written into every chunk. */
+export function idIn(of: unknown, name: string): string | undefined {
+  return textOf(member(of, name))?.slice(0, MAX_ID);
 }

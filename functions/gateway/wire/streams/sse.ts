@@ -11,6 +11,8 @@ const MAX_EVENT = 32 * 1024 * 1024;
  * of a line end, so the match waits for the next byte, except in a stream whose lines end in carriage returns only.
  */
 const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))/g;
+/** The maximum number of lines of an event: lists of them take many times their bytes. */
+const MAX_LINES = 10_000;
 const BLANK_LINE = toUtf8('\n\n');
 /** No end of an event, with what must stand before it, is longer by more than one character. */
 const MAX_TAIL = 4;
@@ -43,8 +45,10 @@ export function dataOf(event: Uint8Array): string | undefined {
   if (text.startsWith('data: ', start) && text.indexOf('\n', start) === text.length - 2 && !text.includes('\r')) {
     return text.slice(start + 6, -2);
   }
-  const lines = text
-    .split(/\r\n|\r|\n/)
+  const all = text.split(/\r\n|\r|\n/, MAX_LINES + 1);
+  if (all.length > MAX_LINES)
+    throw new UpstreamBroke('broken', `an event of the upstream has more than ${MAX_LINES} lines`);
+  const lines = all
     .map((line) => line.replace(/^\ufeff/, ''))
     .filter((line) => line === 'data' || line.startsWith('data:'))
     .map((line) => line.slice(line.startsWith('data: ') ? 6 : 5));

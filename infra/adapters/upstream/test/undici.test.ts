@@ -64,6 +64,14 @@ describe('an upstream over undici', () => {
     expect([packed.hasEnded, await textOf(packed.body)]).toEqual([undefined, 'three']);
   });
 
+  test.each(['br', 'zstd', 'gzip, gzip'])(
+    'that answers in the content-encoding %s, which nobody asked for, is broken',
+    async (encoding) => {
+      const asked = ask((_, response) => response.writeHead(200, { 'content-encoding': encoding }).end('x'));
+      await expect(asked).rejects.toMatchObject({ name: 'UpstreamBroke', how: 'broken' });
+    },
+  );
+
   test('that is aborted while it connects has not been sent anything', async () => {
     const sockets: Socket[] = [];
     // The server takes connections and never shows a certificate.
