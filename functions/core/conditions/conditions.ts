@@ -10,8 +10,11 @@ export interface ConditionState extends Readonly<Pick<Condition, 'status' | 'mes
   readonly reason: Reason | OtherReason;
 }
 
-/** The longest message that the CRDs take. */
-export const MAX_MESSAGE = 32_768;
+/**
+ * The maximum number of characters of a message. CRDs take 32,768, but tenants choose the names in it, and each status is
+ * in etcd and in the reconciler's memory.
+ */
+export const MAX_MESSAGE = 2048;
 
 /**
  * These states as conditions, in their order, followed by conditions of other types, which belong to other controllers.

@@ -1,9 +1,12 @@
 // Rules about models that a key, a user or a team names: the instance serves each, by exactly that name.
+import { cutText } from '../json/text.ts';
 import type { Finding } from './finding.ts';
 import { type InstanceName, toPath } from './instance.ts';
 import type { DidYouMean } from './nearest-name.ts';
 
 const MAX_NAMED = 8;
+/** Characters of a name in a sentence that lists several. */
+const MAX_NAME = 60;
 const MAX_ADVISED = 20;
 
 /** The `modelName`s of an instance, each once, and how to suggest one of them. */
@@ -55,7 +58,7 @@ function remedy(model: string, index: number, { names, didYouMean }: ServedModel
   const meant = didYouMean(model, names);
   if (meant !== '') return meant;
   if (names.length === 0) return '; add an entry to the instance, which has none yet';
-  const first = names.slice(0, MAX_NAMED).map((name) => JSON.stringify(name));
+  const first = names.slice(0, MAX_NAMED).map((name) => JSON.stringify(cutText(name, MAX_NAME)));
   const more = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : '';
   return `; add an entry to the instance, or choose among its own: ${first.join(', ')}${more}`;
 }

@@ -200,8 +200,8 @@ describe('an instance', () => {
     await harness.apply(makeInstance({ models }), makeKey());
     await harness.resync();
     const words = await message('ModelsReady');
-    expect(words).toHaveLength(32_768);
-    expect(words).toContain('spec.models[31].modelCredentials.keys.c0: Not found');
+    expect(words).toHaveLength(2048);
+    expect(words).toContain('spec.models[0].modelCredentials.keys.c0: Not found');
     const [ofKey] = (await harness.status(virtualKeys, 'chat')).conditions ?? [];
     expect(ofKey).toMatchObject({ type: 'Ready', reason: 'InstanceNotReady' });
     expect(ofKey?.message).toHaveLength(1024);
