@@ -1,6 +1,8 @@
 // Limits of a run: how much it looks at, so that time, memory and requests stay bounded. The rest comes with the next
 // runs.
 
+const MIB = 1024 * 1024;
+
 export interface Limits {
   /** Parts of the world, mostly an instance with its members. */
   readonly parts: number;
@@ -10,6 +12,8 @@ export interface Limits {
   readonly secrets: number;
   /** Objects that databases alone name: those of all instances together, in each look at them. */
   readonly suspects: number;
+  /** Bytes that VirtualKeys, Users and Teams of one namespace may take in a resync, beyond those of ordinary ones. */
+  readonly objectBytes: number;
   /** Triggers that are followed at the same time. */
   readonly triggers: number;
   /** Resyncs that run at the same time. */
@@ -26,6 +30,7 @@ export const PROCESS_LIMITS: Limits = {
   changedKeys: 5000,
   secrets: 500,
   suspects: 5000,
+  objectBytes: 64 * MIB,
   triggers: 32,
   resyncs: 1,
 };
@@ -39,6 +44,7 @@ export const limitsFor = (requests: number): Limits => ({
   changedKeys: Math.max(1, Math.floor(requests / 40)),
   secrets: Math.max(1, Math.floor(requests / 5)),
   suspects: Math.max(1, Math.floor(requests / 20)),
+  objectBytes: 16 * MIB,
   triggers: Number.POSITIVE_INFINITY,
   resyncs: Number.POSITIVE_INFINITY,
 });

@@ -46,7 +46,11 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
     keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
     malformed: part.malformed,
     violations: part.violations,
-    unobserved: new Map(malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)])),
+    unobserved: new Map([
+      ...malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)] as const),
+      ...all.unobserved,
+    ]),
+    deferred: all.deferred,
     namespaces: await observeNamespaces(context, part),
     failures: new Map(),
     attempts: new Map(),

@@ -7,6 +7,7 @@ import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, si
 import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { isTried } from './observe/keys.ts';
+import type { DeferredNamespace } from './observe/object-memory.ts';
 import type { Objects } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
 import type { Plan } from './plan.ts';
@@ -23,6 +24,8 @@ export interface Report {
   readonly guarded?: ReadonlyArray<DeletionGuard> | undefined;
   /** Changed keys that come with one of the next runs. Absent: none. */
   readonly deferred?: number | undefined;
+  /** Namespaces whose VirtualKeys, Users and Teams are too large together: only deletions were planned. Absent: none. */
+  readonly deferredNamespaces?: ReadonlyArray<DeferredNamespace> | undefined;
   /** Objects that change without another request: ask again while there are any. Absent: none. */
   readonly underWay?: number | undefined;
   /** Steps in the life of admission's certificate. Absent: none. */
@@ -56,6 +59,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
   // A trigger may name an object that is not there: the API server stores it after admission has answered.
   const isAwaited =
     scope.look === 'at' &&
+    !all.deferredNamespaces.has(scope.namespace) &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
   // The key of a user that moved to another instance ends in the part of the old one; then the user gets a new key.
   const leaving = worlds.flatMap(({ referred }) => [...referred.keys.values()]);
@@ -69,6 +73,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
     failed: count([...ended('failed'), ...unobserved.map(() => 'Observe' as const)]),
     guarded: guarded.length === 0 ? undefined : guarded,
     deferred: deferred === 0 ? undefined : deferred,
+    deferredNamespaces: all.deferredNamespaces.size === 0 ? undefined : [...all.deferredNamespaces.values()],
     underWay: underWay === 0 ? undefined : underWay,
     certificate: isQuiet ? undefined : certificate,
   };
@@ -134,6 +139,8 @@ export async function record(
     for (const [kind, age] of Object.entries(oldest))
       metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', age / 1000, { kind });
     metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
+    metrics.set('gateway_operator_reconcile_deferred_namespaces', all.deferredNamespaces.size);
+    for (const deferred of all.deferredNamespaces.values()) log.warn(TOO_LARGE_TOGETHER, { ...deferred });
     for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);
     const teams = [...all.teams.values()].map(labelsOf);
     for (const name of [TEAM_SPEND, TEAM_BUDGET]) await metrics.retain(name, teams);
@@ -141,6 +148,9 @@ export async function record(
   const isQuiet = Object.keys(report.actions).length + Object.keys(report.failed).length === 0;
   if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
 }
+
+const TOO_LARGE_TOGETHER =
+  'a namespace is deferred: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them';
 
 const TEAM_SPEND = 'gateway_operator_team_spend_dollars';
 const TEAM_BUDGET = 'gateway_operator_team_budget_dollars';

@@ -48,6 +48,8 @@ export interface World {
   readonly violations: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
   /** Instances that could not be looked at: neither they nor their members are planned for. */
   readonly unobserved: ReadonlyMap<Path, string>;
+  /** Uids of members that are there and not in the world: those of their namespace are too large together. */
+  readonly deferred: ReadonlySet<string>;
   /** Labels of the namespaces that a selector asks about. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly platform: PlatformView;

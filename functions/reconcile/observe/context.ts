@@ -28,7 +28,7 @@ export async function createObserveContext(deps: ReconcileDeps, memory: Memory, 
   const now = deps.clock.now();
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
   const { limits = PROCESS_LIMITS } = deps;
-  const all = await loadObjects(deps.cluster, scope);
+  const all = await loadObjects(deps.cluster, scope, limits.objectBytes);
   // Parts of a run share what it may plan for. `parts`: those that have had their share.
   const left = { changedKeys: limits.changedKeys, parts: 0 };
   return { deps, memory, now, isDry, all, limits, left, knative: await knative };

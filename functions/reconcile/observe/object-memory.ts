@@ -1,56 +1,121 @@
 // The memory that objects of a run take: their authors decide how large they are, and a run holds all there are.
-import type { Scope } from '../scope.ts';
+import { hasFinalizer, isDeleted, type MalformedObject } from '../world.ts';
 
 const MIB = 1024 * 1024;
 /** Bytes of an object that count for nothing: those of an ordinary VirtualKey. */
 const ORDINARY = 2048;
-/** Bytes beyond that which a resync may hold, of one namespace and of all; and a trigger, of which some run. */
-const MAX = { namespace: 16 * MIB, resync: 64 * MIB, trigger: 16 * MIB };
 
-/** A trigger that would hold more than it may: the next resync looks at its object. */
-export class TooLargeTogether extends Error {
-  override readonly name = 'TooLargeTogether';
-  override readonly message =
-    'the objects that the trigger needs are too large together: the next resync looks at them';
-}
-
-/** Objects of a namespace beyond what is ordinary, the last one last. */
-interface Large {
-  bytes: number;
-  readonly objects: Array<{ readonly bytes: number; readonly drop: () => void }>;
+/** Bytes beyond what is ordinary: of one namespace, and of all. */
+interface Bounds {
+  readonly namespace: number;
+  readonly all: number;
 }
 
 /**
- * Counts what a run keeps. `drop` is called, now or later, for an object that is not to be kept: the last ones of the
- * namespace whose objects have the most bytes beyond what is ordinary.
+ * Bounds of a run by the bytes that members of one namespace may take. Of triggers, which load less, several run at the
+ * same time. Instances have bounds of their own: whoever writes members elsewhere takes nothing from an instance.
  */
-export function createObjectMemory({ look }: Scope) {
-  const namespaces = new Map<string, Large>();
+export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =>
+  look === 'everywhere'
+    ? {
+        members: { namespace: bytes, all: 1.5 * bytes },
+        instances: { namespace: bytes / 4, all: bytes / 2 },
+      }
+    : {
+        members: { namespace: bytes / 4, all: bytes / 4 },
+        instances: { namespace: bytes / 8, all: bytes / 8 },
+      };
+
+/** A namespace whose VirtualKeys, Users and Teams are too large together: a run plans for none that is not deleted. */
+export interface DeferredNamespace {
+  readonly namespace: string;
+  readonly members: number;
+  readonly size: string;
+  readonly limit: string;
+}
+
+type Sizeable = Pick<MalformedObject, 'metadata' | 'violations'> & { readonly object: { spec: unknown } | undefined };
+
+interface Group<T> {
+  readonly namespace: string;
+  /** Of all objects, and of those that are kept. */
+  readonly seen: { count: number; bytes: number };
+  bytes: number;
+  kept: Array<{ readonly own: T; readonly bytes: number }>;
+  isDeferred: boolean;
+}
+
+/**
+ * Counts what a run keeps. `drop` is called, now or later, for each object that is not to be kept, of the namespace
+ * whose objects are the largest together, those that are deleted last. `whole`: all that are not deleted, for they refer
+ * to each other; else the last ones.
+ */
+export function createObjectMemory<T extends Sizeable>(
+  max: Bounds,
+  { whole, drop }: { readonly whole: boolean; readonly drop: (own: T) => void },
+) {
+  const groups = new Map<string, Group<T>>();
   let all = 0;
-  const dropLast = (large: Large): void => {
-    const last = large.objects.pop();
-    large.bytes -= last?.bytes ?? 0;
-    all -= last?.bytes ?? 0;
-    last?.drop();
+  const remove = (group: Group<T>, { own, bytes }: Group<T>['kept'][number]): void => {
+    group.bytes -= bytes;
+    all -= bytes;
+    drop(own);
+  };
+  const shrink = (group: Group<T>): void => {
+    if (!whole || group.isDeferred) {
+      // The last one of all for -1.
+      const at = group.isDeferred ? -1 : group.kept.findLastIndex(({ own }) => !isLeaving(own));
+      for (const last of group.kept.splice(at, 1)) remove(group, last);
+      return;
+    }
+    group.isDeferred = true;
+    const { true: leaving = [], false: others = [] } = Object.groupBy(group.kept, ({ own }) => `${isLeaving(own)}`);
+    group.kept = leaving;
+    for (const other of others) remove(group, other);
+  };
+  const groupOf = (namespace: string): Group<T> => {
+    const none = { namespace, seen: { count: 0, bytes: 0 }, bytes: 0, kept: [], isDeferred: false };
+    const group = groups.get(namespace) ?? none;
+    groups.set(namespace, group);
+    return group;
   };
   return {
-    keep(namespace: string, kept: unknown, drop: () => void): void {
-      const bytes = bytesOf(kept) - ORDINARY;
-      if (bytes <= 0) return;
-      const own = namespaces.get(namespace) ?? { bytes: 0, objects: [] };
-      namespaces.set(namespace, own);
-      own.objects.push({ bytes, drop });
-      own.bytes += bytes;
+    keep(own: T): void {
+      const { metadata, object, violations } = own;
+      // A status is ours: the first one that is written makes no object larger.
+      const bytes = Math.max(0, bytesOf([metadata, object?.spec, violations]) - ORDINARY);
+      const group = groupOf(metadata.namespace);
+      group.seen.count += 1;
+      group.seen.bytes += bytes;
+      if (group.isDeferred && !isLeaving(own)) {
+        drop(own);
+        return;
+      }
+      group.kept.push({ own, bytes });
+      group.bytes += bytes;
       all += bytes;
-      if (look === 'at' && all > MAX.trigger) throw new TooLargeTogether();
-      while (own.bytes > MAX.namespace) dropLast(own);
-      while (all > MAX.resync) dropLast(largestOf(namespaces));
+      while (group.bytes > max.namespace) shrink(group);
+      while (all > max.all) shrink(largestOf(groups));
     },
+    deferred: (): ReadonlyArray<DeferredNamespace> =>
+      [...groups.values()]
+        .filter(({ isDeferred }) => isDeferred)
+        .map(({ namespace, seen }) => ({
+          namespace,
+          members: seen.count,
+          size: toMebibytes(seen.bytes),
+          limit: `${toMebibytes(max.namespace)}, ${toMebibytes(max.all)} of all namespaces`,
+        })),
   };
 }
 
-const largestOf = (namespaces: ReadonlyMap<string, Large>): Large =>
-  [...namespaces.values()].reduce((largest, one) => (one.bytes > largest.bytes ? one : largest));
+/** Deleting is how a namespace becomes smaller, and needs no other object. */
+const isLeaving = (own: Sizeable): boolean => isDeleted(own) && hasFinalizer(own);
+
+const largestOf = <T>(groups: ReadonlyMap<string, Group<T>>): Group<T> =>
+  [...groups.values()].reduce((largest, one) => (one.bytes > largest.bytes ? one : largest));
+
+const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 
 /** Bytes that a value of JSON takes in V8, roughly. */
 export function bytesOf(value: unknown): number {

@@ -17,6 +17,7 @@ import { ANNOTATIONS } from '#crds/names/annotations.ts';
 import { OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Violation } from '#crds/validation/violation.ts';
+import { PROCESS_LIMITS } from '../limits.ts';
 import type { Scope } from '../scope.ts';
 import {
   idOf,
@@ -28,7 +29,7 @@ import {
   type Path,
   pathOf,
 } from '../world.ts';
-import { createObjectMemory } from './object-memory.ts';
+import { boundsOf, createObjectMemory, type DeferredNamespace } from './object-memory.ts';
 
 /** Objects by kind. */
 export interface Collection {
@@ -44,27 +45,50 @@ export interface Collection {
 export type Referred = Pick<Collection, 'users' | 'teams' | 'keys'>;
 
 export interface Objects extends Collection {
-  /** Instances of which every member is here. */
+  /** Instances of which every member is here, but for those of deferred namespaces. */
   readonly complete: 'all' | Path | undefined;
+  /** By name. Of their members only those that are deleted are here. */
+  readonly deferredNamespaces: ReadonlyMap<string, DeferredNamespace>;
+  /** Uids of the other ones. */
+  readonly deferred: Set<string>;
+  /** Instances that a trigger has no memory for. */
+  readonly unobserved: Map<Path, string>;
 }
 
 type At = { readonly namespace: string; readonly name: string };
 
-export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objects> {
+/** `objectBytes`: those that members of one namespace may take beyond what is ordinary. */
+export async function loadObjects(
+  cluster: Cluster,
+  scope: Scope,
+  objectBytes = PROCESS_LIMITS.objectBytes,
+): Promise<Objects> {
   const complete =
     scope.look === 'everywhere'
       ? 'all'
       : scope.look === 'at' && scope.kind === 'GatewayInstance'
         ? pathOf(scope)
         : undefined;
-  const found: Objects = { ...emptyCollection(), complete };
-  const memory = createObjectMemory(scope);
+  const found = { ...emptyCollection(), complete, deferred: new Set<string>(), unobserved: new Map<Path, string>() };
+  const max = boundsOf(objectBytes, scope.look);
+  const members = createObjectMemory<OwnObjectView>(max.members, {
+    whole: true,
+    drop: (own) => {
+      remove(found, own);
+      found.deferred.add(own.metadata.uid);
+    },
+  });
+  const instances = createObjectMemory<OwnObjectView>(max.instances, {
+    whole: false,
+    drop: (own) => {
+      if (complete === 'all') return reject(found, own);
+      remove(found, own);
+      found.unobserved.set(pathOf(own.metadata), 'the trigger has no memory for it: the next resync looks at it');
+    },
+  });
   const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
-    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? [])) {
-      const { metadata, object, violations } = own;
-      // A status is ours: the first one that is written makes no object larger.
-      memory.keep(metadata.namespace, [metadata, object?.spec, violations], () => drop(found, own));
-    }
+    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? []))
+      (own.kind === 'GatewayInstance' ? instances : members).keep(own);
   };
   const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
     whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
@@ -78,15 +102,17 @@ export async function loadObjects(cluster: Cluster, scope: Scope): Promise<Objec
   } else if (scope.look === 'at') {
     await BY_KIND[scope.kind](load, scope);
     await loadReferred(load);
+    if (scope.kind === 'VirtualKey' || scope.kind === 'User') await loadTeams(load, scope);
+    await loadInstances(load);
   }
-  return found;
+  return { ...found, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
 }
 
 /** Of very many objects those that are not wanted are never all in memory. */
 type IsWanted = (object: OwnObject) => boolean;
 
 interface Load {
-  readonly found: Objects;
+  readonly found: Collection;
   readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
   readonly get: (kind: Kind, at: At) => Promise<void>;
 }
@@ -101,27 +127,21 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
   VirtualKey: async (load, at) => {
     await load.get(virtualKeys, at);
     const owner = load.found.keys.get(pathOf(at))?.metadata.ownerReferences?.find(({ kind }) => kind === 'User');
-    await Promise.all([
-      load.list(teams, { namespace: at.namespace }),
-      // A key that is gone may be one that its User, of the same name, wants back.
-      load.get(users, { namespace: at.namespace, name: owner?.name ?? at.name }),
-    ]);
+    // A key that is gone may be one that its User, of the same name, wants back.
+    await load.get(users, { namespace: at.namespace, name: owner?.name ?? at.name });
   },
   User: async ({ list, get }, { namespace, name }) => {
     const isTheirs: IsWanted = (own) =>
       own.kind === 'VirtualKey' && (own.spec.userRef?.name === name || own.metadata.name === name);
     await get(users, { namespace, name });
-    await Promise.all([list(virtualKeys, { namespace }, isTheirs), list(teams, { namespace })]);
+    await list(virtualKeys, { namespace }, isTheirs);
   },
   Team: async ({ list }, at) => {
     await Promise.all([teams, users, virtualKeys].map((kind) => list(kind, { namespace: at.namespace })));
   },
 };
 
-/**
- * Loads what planning needs beside the objects here: users and teams of keys, the keys called like users, all
- * instances.
- */
+/** Loads what planning needs beside the objects here: users and teams of keys, the keys called like users. */
 async function loadReferred({ found, get }: Load): Promise<void> {
   const asked = new Set<ObjectId>();
   /** The object that was asked for now: undefined where it is known already, or not there. */
@@ -148,9 +168,25 @@ async function loadReferred({ found, get }: Load): Promise<void> {
     members = referred.flatMap(([user]) => user ?? []);
     keys = owned.flatMap((key) => key ?? []);
   }
-  const all: Member[] = [...found.keys.values(), ...found.users.values(), ...found.teams.values()];
+}
+
+/** Loads the teams that users here name, or are members of: a namespace may have many large ones. */
+async function loadTeams({ found, list }: Load, { namespace }: At): Promise<void> {
+  if (found.users.size === 0) return;
+  const named = new Set([...found.users.values()].flatMap(({ spec }) => spec.teamRefs.map(({ name }) => name)));
+  const isTheirs: IsWanted = (own) =>
+    own.kind === 'Team' &&
+    !found.teams.has(pathOf(own.metadata)) &&
+    (named.has(own.metadata.name) || own.spec.members.some(({ name }) => found.users.has(pathOf({ namespace, name }))));
+  await list(teams, { namespace }, isTheirs);
+}
+
+/** Loads the instances of all members here. */
+async function loadInstances({ found, get }: Load): Promise<void> {
+  const members: Member[] = [...found.keys.values(), ...found.users.values(), ...found.teams.values()];
+  const named = new Map(members.map((member) => [instancePathOf(member), member.spec.connectionRef.instanceRef]));
   await Promise.all(
-    all.map((member) => fetch(gatewayInstances, member.spec.connectionRef.instanceRef, found.instances)),
+    [...named].map(([path, at]) => (found.instances.has(path) ? undefined : get(gatewayInstances, at))),
   );
 }
 
@@ -195,13 +231,20 @@ export function collect(
   return own;
 }
 
-/** Leaves of an object what is left of one that cannot be read. */
-function drop(from: Collection, { kind, metadata, status }: OwnObjectView): void {
+/** Takes an object away, as if it had not been there. */
+function remove(from: Collection, { kind, metadata }: OwnObjectView): void {
   const [id, path] = [idOf(kind, metadata), pathOf(metadata)];
   const maps = { GatewayInstance: from.instances, VirtualKey: from.keys, User: from.users, Team: from.teams };
   maps[kind].delete(path);
   from.violations.delete(id);
-  from.malformed.set(id, { kind, metadata, status, violations: [TOO_LARGE_TOGETHER] });
+  from.malformed.delete(id);
+}
+
+/** Leaves of an instance what is left of one that cannot be read. */
+function reject(from: Collection, instance: OwnObjectView): void {
+  remove(from, instance);
+  const { kind, metadata, status } = instance;
+  from.malformed.set(idOf(kind, metadata), { kind, metadata, status, violations: [TOO_LARGE_TOGETHER] });
 }
 
 const TOO_LARGE_TOGETHER: Violation = {
@@ -210,7 +253,7 @@ const TOO_LARGE_TOGETHER: Violation = {
   path: 'spec',
   value: undefined,
   message:
-    'the objects of this namespace take more memory together than a resync has for them; shorten or remove the largest of them',
+    'the GatewayInstances of this namespace take more memory together than a resync has for them; shorten or remove the largest of them',
 };
 
 export const emptyCollection = (): Collection => ({

@@ -41,6 +41,7 @@ export async function findOrphanedClaims(
   members: ReadonlyArray<Member>,
 ): Promise<Pick<InstanceView, 'orphanedClaims' | 'unsearchedClaims'>> {
   const instance = pathOf(view.object.metadata);
+  const { deferred } = context.all;
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
   const lookUp = createLookUp(context.deps.cluster);
   /**
@@ -63,7 +64,14 @@ export async function findOrphanedClaims(
   };
   const wanted = new Set(listed.values());
   const { true: first = [], false: others = [] } = Object.groupBy(
-    [...view.claims].filter(([key, { holder }]) => listed.get(holder.uid) !== key),
+    [...view.claims].filter(
+      ([
+        key,
+        {
+          holder: { uid },
+        },
+      ]) => listed.get(uid) !== key && !deferred.has(uid),
+    ),
     ([key]) => `${wanted.has(key)}` as const,
   );
   const rest = view.isComplete ? others : [];

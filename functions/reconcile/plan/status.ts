@@ -70,7 +70,7 @@ export function planInstanceStatus(
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
     url: workload.url,
     models,
-    keys: isComplete ? countKeys(view, context, inactive) : before?.keys,
+    keys: isComplete && !isPartial(view, context) ? countKeys(view, context, inactive) : before?.keys,
     // The snapshot that is served, not the one that is published: during a rollout that is the previous one.
     snapshotHash:
       snapshot.isPublished && snapshot.isPushed && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
@@ -93,6 +93,10 @@ function planPausedStatus(object: GatewayInstance, context: PlanContext): Action
   const conditions = toConditions([evaluated], object.status?.conditions ?? [], { generation, now: context.now });
   return planWrite(object, { ...object.status, conditions }, context);
 }
+
+/** Whether it may have keys that are not here. */
+const isPartial = ({ claims }: InstanceView, { world }: PlanContext): boolean =>
+  world.deferred.size > 0 && claims.values().some(({ holder }) => world.deferred.has(holder.uid));
 
 function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: ReadonlySet<Path>) {
   const keys = keysOf(pathOf(object.metadata)).filter((key) => !isDeleted(key));

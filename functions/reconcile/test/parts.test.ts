@@ -219,6 +219,9 @@ function collect(...all: ReturnType<typeof makeKey>[]): Objects {
     malformed: none(),
     violations: none(),
     complete: 'all' as const,
+    deferred: new Set<string>(),
+    deferredNamespaces: new Map(),
+    unobserved: new Map(),
   };
   const folders: Record<string, Map<string, unknown>> = {
     GatewayInstance: objects.instances,

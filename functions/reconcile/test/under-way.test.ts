@@ -4,6 +4,7 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { runDeployment } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from '../limits.ts';
 import { PARTS } from '../workload/object-parts.ts';
 
 let harness: Harness;
@@ -47,7 +48,9 @@ test('a deletion that waits for its database is under way until the key is let g
 });
 
 test('keys that stay as they should not be, however many, are not under way once each was tried', async () => {
-  harness = createHarness({ limits: { parts: 10, changedKeys: 5, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 } });
+  harness = createHarness({
+    limits: { ...PROCESS_LIMITS, parts: 10, changedKeys: 5, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 },
+  });
   await harness.apply(...makeSecrets(), makeInstance());
   const names = Array.from({ length: 12 }, (_, index) => `k${index}`);
   await harness.apply(...names.map((name) => makeSecret(`${name}-key`, { key: 'of somebody else' })));

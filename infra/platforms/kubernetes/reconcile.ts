@@ -8,6 +8,7 @@ import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/clock.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { LIFETIMES } from '../../../functions/reconcile/certificates/renewal.ts';
+import { PROCESS_LIMITS } from '../../../functions/reconcile/limits.ts';
 import { ReconcileEnvironment } from '../../runtime/config/environments.ts';
 import { RELEASE_VERSION } from '../../runtime/config/release.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
@@ -15,7 +16,7 @@ import { openApi } from '../../runtime/node/api-access.ts';
 import { replaceNameLookup } from '../../runtime/node/name-lookup.ts';
 import { MAX_CONNECTIONS, main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
-import { answerMemory } from '../../runtime/node/reply-memory.ts';
+import { answerMemory, objectMemory } from '../../runtime/node/reply-memory.ts';
 import { createStoreMaintenance } from '../../runtime/node/store-maintenance.ts';
 import { resyncAtStart } from '../../runtime/triggers/at-start.ts';
 import { requireToken } from '../../runtime/triggers/token.ts';
@@ -53,6 +54,7 @@ main(async () => {
     cluster: api.cluster,
     backends,
     platform,
+    limits: { ...PROCESS_LIMITS, objectBytes: Math.min(PROCESS_LIMITS.objectBytes, objectMemory()) },
     readiness: createReadiness(api.cluster, parts.clock),
     // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),

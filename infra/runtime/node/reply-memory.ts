@@ -1,5 +1,8 @@
-// The memory of a Node process that answers of databases and stores may take beyond what its instances need.
+// The memory of a Node process that what others write may take: answers of databases and stores, and objects.
 import { getHeapStatistics } from 'node:v8';
 
 /** Bytes: a fifth of the heap that the process may have (`--max-old-space-size`). */
 export const answerMemory = (): number => getHeapStatistics().heap_size_limit / 5;
+
+/** Bytes of objects of one namespace: a quarter of that heap. */
+export const objectMemory = (): number => getHeapStatistics().heap_size_limit / 4;

@@ -14,6 +14,7 @@ import {
   makeTeam,
   makeUser,
 } from '../../../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from '../../limits.ts';
 
 const COUNT = 12;
 const MINUTE = 60_000;
@@ -106,7 +107,7 @@ test('each reason whose cause is outside the Secret of a VirtualKey has a scenar
 
 test.each(scenarios)('keys that are not ready for the reason %s', async (reason, prepare) => {
   const harness = createHarness({
-    limits: { parts: 1000, changedKeys: 100, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 },
+    limits: { ...PROCESS_LIMITS, parts: 1000, changedKeys: 100, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 },
   });
   await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'other'));
   await harness.resync();
