@@ -13,11 +13,14 @@ import { hasTooManyValues, MAX_VALUES } from '#core/json/json-limits.ts';
 export const MAX_BODY = 7 * 1024 * 1024;
 /** A body above this size waits until no other large one is read or validated. */
 const LARGE_BODY = 512 * 1024;
-/**
- * Bytes of all smaller bodies that are read or validated concurrently. One that waits for the cluster keeps of its
- * objects what is read of them (`withoutJson`), which is few times its bytes.
- */
+/** Bytes of all smaller bodies that are read concurrently. */
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
+/**
+ * Bytes of the smaller bodies whose reviews wait for the cluster, and the part of them that one namespace may have. Such a
+ * review keeps of its objects what is read of them (`withoutJson`), which is few times its bytes.
+ */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024;
+const SHARE = 1 / 4;
 /** The API server names the kind first. */
 const HEAD = 1024;
 /** Room for a body that does not say how long it is. */
@@ -31,21 +34,59 @@ export interface NotAReview {
 }
 
 /**
+ * The review of a body waits for the cluster: other bodies are read meanwhile. Throws where reviews of this namespace
+ * have their share of what may wait.
+ */
+export type BeginWait = (namespace: string) => void;
+
+/**
  * A reader that hands the body to `use`. Another body that would need too much memory beside it waits until `use` has
- * ended, and its sender with it. Rejects when the signal aborts before the whole body is there.
+ * ended or waits for the cluster, and its sender with it. A large one waits until `use` has ended. Rejects when the
+ * signal aborts before the whole body is there.
  */
 export function createBodyReader() {
   const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
-  return async <T>(request: Request, signal: AbortSignal, use: (body: Body) => Promise<T>): Promise<T> => {
+  const waiting = createWaiting();
+  return async <T>(
+    request: Request,
+    signal: AbortSignal,
+    use: (body: Body, beginWait: BeginWait) => Promise<T>,
+  ): Promise<T> => {
     // A body with a `content-length` has exactly that length; without one it may have any.
     const size = Number(request.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
-    if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE);
-    const leave = await (size > LARGE_BODY ? large(1, signal) : small(size, signal));
+    if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE, () => {});
+    const isLarge = size > LARGE_BODY;
+    let leave = await (isLarge ? large(1, signal) : small(size, signal));
+    const beginWait = (namespace: string) => {
+      if (isLarge) return;
+      const end = waiting(namespace, size);
+      leave();
+      leave = end;
+    };
     try {
-      return await use(await bodyOf(request, size, signal));
+      return await use(await bodyOf(request, size, signal), beginWait);
     } finally {
       leave();
     }
+  };
+}
+
+/** Counts the bytes of reviews that wait, by namespace. Returns the function that ends the wait. */
+function createWaiting() {
+  const byNamespace = new Map<string, number>();
+  let all = 0;
+  const change = (namespace: string, bytes: number): void => {
+    all += bytes;
+    const left = (byNamespace.get(namespace) ?? 0) + bytes;
+    if (left === 0) byNamespace.delete(namespace);
+    else byNamespace.set(namespace, left);
+  };
+  return (namespace: string, size: number) => {
+    const own = (byNamespace.get(namespace) ?? 0) + size;
+    if (own > MAX_WAITING_BYTES * SHARE || all + size > MAX_WAITING_BYTES)
+      throw new Error(`too many large reviews of the namespace ${namespace} wait for the cluster; send it again`);
+    change(namespace, size);
+    return () => change(namespace, -size);
   };
 }
 

@@ -5,7 +5,7 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import { ok } from '#core/failure/result.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { toSentences } from '#core/rules/finding.ts';
-import { type Body, createBodyReader } from './body.ts';
+import { type BeginWait, type Body, createBodyReader } from './body.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
 import { type ClusterReads, createReads } from './reads.ts';
@@ -36,6 +36,12 @@ export interface ReviewOutcome {
   readonly error?: string;
 }
 
+/** `beginWait`: from here on the review reads the cluster. */
+interface ReviewContext {
+  readonly signal: AbortSignal;
+  readonly beginWait: BeginWait;
+}
+
 /**
  * | what came | answer |
  * |---|---|
@@ -61,13 +67,15 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
     return ok({ request, found: { ...found, subject } });
   }
 
-  async function review(verb: Verb, body: Body, signal: AbortSignal): Promise<ReviewOutcome> {
+  async function review(verb: Verb, body: Body, { signal, beginWait }: ReviewContext): Promise<ReviewOutcome> {
     const read = open(verb, body);
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
     const { request, found } = read.value;
     if (found.subject === undefined) return { ...answered(request, found), trigger: found.trigger };
     try {
-      return await (verb === 'mutate' ? mutate(request, found.subject) : check(request, found.subject, signal));
+      if (verb === 'mutate') return await mutate(request, found.subject);
+      beginWait(request.namespace ?? '');
+      return await check(request, found.subject, signal);
     } catch (error) {
       return { ...problem(500, 'failed', reasonOf(error)), request };
     }
@@ -96,7 +104,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
 
   return async (verb: Verb, request: Request, signal: AbortSignal): Promise<ReviewOutcome> => {
     try {
-      return await readBody(request, signal, (body) => review(verb, body, signal));
+      return await readBody(request, signal, (body, beginWait) => review(verb, body, { signal, beginWait }));
     } catch (error) {
       // The deadline has passed, or the client left while it was still sending.
       return problem(500, 'failed', reasonOf(error));

@@ -66,3 +66,22 @@ test('a review that was given up reads no more, and keeps none of its namespace 
   expect((await again).result).not.toBe('failed');
   expect(asked.teams).toBe(5);
 });
+
+test('large reviews that wait for the cluster keep no review of another namespace waiting, and have a share of the memory', async () => {
+  const { send, answer } = await underTest();
+  const { signal } = new AbortController();
+  const annotations = { 'example.com/long': 'x'.repeat(480 * 1024) };
+  const large = requestOf(objectOf('User', { ...GOOD.User, teamRefs: [{ name: 'team-1' }] }, { annotations }));
+  const reviews = Array.from({ length: 20 }, () => send(large, signal));
+  expect((await send(other, signal)).result).not.toBe('failed');
+  let ended = 0;
+  for (const review of reviews) review.finally(() => (ended += 1));
+  while (ended < reviews.length) {
+    answer();
+    await turn();
+  }
+  const outcomes = await Promise.all(reviews);
+  const errors = outcomes.flatMap(({ error }) => error ?? []);
+  expect(errors.length).toBe(12);
+  expect(errors[0]).toBe('too many large reviews of the namespace default wait for the cluster; send it again');
+});
