@@ -4,7 +4,7 @@ import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
 import { counterKey } from '#core/ports/policy.ts';
-import { expiredEntries } from '../../infra/adapters/postgres/expired-rows.ts';
+import { toExpiredRows } from '../../infra/adapters/postgres/expired-rows.ts';
 import type { MemoryEpochs } from './epochs.ts';
 import { createMemoryLedgerRows, type MemoryLedgerRows } from './ledger-rows.ts';
 
@@ -43,16 +43,16 @@ export function createMemoryLedgerDatabase({
   const close = ({ account, ...closing }: AccountClosing) => {
     const row = rows.get(account) ?? NEW;
     if (row.isClosed) return { row, ledgerRows: [] };
-    const entries = expiredEntries({ account, ...closing }, row.bookedBatch, drawn);
-    ledgerRows.insert(entries);
+    const expiredRows = toExpiredRows({ account, ...closing }, row.bookedBatch, drawn);
+    ledgerRows.insert(expiredRows);
     epochs.record(closing.epoch, closing.calls);
     charged.set(
       account,
-      entries.map(({ id }) => id),
+      expiredRows.map(({ id }) => id),
     );
     const closed = { ...row, isClosed: true, isCharged: epochs.current().isOpen };
     rows.set(account, closed);
-    return { row: closed, ledgerRows: entries };
+    return { row: closed, ledgerRows: expiredRows };
   };
 
   return {
@@ -61,14 +61,14 @@ export function createMemoryLedgerDatabase({
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
       if (outcome !== 'booked') return { outcome, rejected: [] };
-      const { account, isLast, epoch, calls, rows: entries } = batch;
+      const { account, isLast, epoch, calls, rows: batchRows } = batch;
       if (account !== undefined) {
         const row = rows.get(account.id) ?? NEW;
         const [bookedBatch, number] = [Math.max(row.bookedBatch, account.batch), Math.max(row.number, account.number)];
         rows.set(account.id, { ...row, bookedBatch, number, isClosed: row.isClosed || isLast === true });
         epochs.record(epoch, calls);
       }
-      return { outcome: 'booked', rejected: ledgerRows.insert(entries) };
+      return { outcome: 'booked', rejected: ledgerRows.insert(batchRows) };
     },
     async close(closing) {
       const { epoch, isOpen } = epochs.current();

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { ADD, INSERT, toAdditions, toColumns } from '#adapters/postgres/insert-batch.ts';
-import { CHARGES, ENTER, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/ledger-database.ts';
+import { CHARGES, RECORD_BATCH, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/ledger-database.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
@@ -82,7 +82,7 @@ export function hotStatements(entries: number): ReadonlyArray<Asked> {
     {
       lookups: 4,
       name: 'enter a batch of an account',
-      text: ENTER,
+      text: RECORD_BATCH,
       values: [INSTANCE, accounts[9], 2, 20, 1, false],
     },
     {

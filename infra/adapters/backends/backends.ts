@@ -74,7 +74,7 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
       begin,
       database: (connection) => {
         const { database } = pools.opened(connection);
-        const view = views.get(database) ?? database.within(share);
+        const view = views.get(database) ?? database.withShare(share);
         views.set(database, view);
         return view;
       },
@@ -84,7 +84,7 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
         const { database, limitFlushes } = pools.opened(connection);
         return limitFlushes(() =>
           withOwnShare(budget.share(entitled), share.signal, (own) =>
-            deps.flush(instance, store, database.within(own), own),
+            deps.flush(instance, store, database.withShare(own), own),
           ),
         );
       },
@@ -121,7 +121,7 @@ function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock'
       if (now - askedAt < UNUSED && open.size <= MAX_POOLS) return;
       open.delete(id);
       // Work under way may still ask it.
-      void database.rest().catch(() => undefined);
+      void database.disconnect().catch(() => undefined);
     }
   };
   return {

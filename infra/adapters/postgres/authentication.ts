@@ -1,10 +1,10 @@
-// The requests of a database that asks who we are. Each starts work of the client library, some of it in threads that
-// all of the process shares.
+// Authentication requests of a database. Each makes the client library work, in part in threads that the whole process
+// shares.
 import { AnswerRefused } from '../backends/reply-memory.ts';
 
 /**
- * Rounds of hashing for a password (SCRAM): PostgreSQL's `scram_iterations` is 4096. They take a thread some 10 ms,
- * which nobody can end.
+ * The maximum rounds of hashing for a password (SCRAM); PostgreSQL's default `scram_iterations` is 4096. These rounds
+ * take a thread about 10 ms and cannot be stopped.
  */
 export const MAX_ROUNDS = 20_000;
 
@@ -20,11 +20,11 @@ const NEXT: Readonly<Record<number, ReadonlyArray<number>>> = {
   [SASL_FINAL]: [OK],
 };
 
-/** Throws at a request that does not come in its order: each comes at most once for a connection. */
+/** Checks the order of requests: `check` throws if a request comes out of order, or twice for a connection. */
 export function createAuthentication() {
   let next: ReadonlyArray<number> = [OK, CLEARTEXT, MD5, SASL];
   return {
-    ask(code: number): void {
+    check(code: number): void {
       if (!next.includes(code)) throw new AnswerRefused(UNSUPPORTED);
       next = NEXT[code] ?? [];
     },
@@ -32,4 +32,4 @@ export function createAuthentication() {
 }
 
 const UNSUPPORTED =
-  'asks who we are in a way that is not supported: check that the Secret names the right server, and that it asks this user for a password';
+  'requests an authentication that is not supported: check that the Secret names the right server, and that the server uses password authentication for this user';

@@ -1,8 +1,8 @@
-// Calls at the same time, done together: what waits while a batch is under way is the next batch.
+// Concurrent calls that share batches: the calls that come while a batch is in progress are the next batch.
 
 /**
- * `work` answers in the order of its items, each with a result or a promise of one; where it rejects, each of the batch
- * does.
+ * `work` returns a result, or the promise of a result, for each item in order. If `work` rejects, all calls of the batch
+ * reject.
  */
 export function createBatches<T, R>(
   size: number,

@@ -1,5 +1,5 @@
-// Bookings: entries and their sums in one transaction, exactly once; what PostgreSQL rejects goes to `entry_rejected`
-// (LEDGER 2, 8).
+// Bookings: ledger rows and their sums in one transaction, exactly once. Rows that PostgreSQL refuses go to the table
+// `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
 import type { Log } from '#core/ports/clock.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
@@ -12,7 +12,7 @@ export interface BookingDeps {
   readonly log: Log;
 }
 
-/** One transaction in which batches are booked. Rejected entries are reported after the commit. */
+/** Books in one transaction. Rejected rows are reported after the commit. */
 export async function inBooking<T>(
   { session, months, log }: BookingDeps,
   work: (booking: Booking) => Promise<T>,
@@ -20,9 +20,10 @@ export async function inBooking<T>(
   const rejected: RejectedRow[] = [];
   const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
     rejected.length = 0;
-    return work({ query, months, rejected: rejected });
+    return work({ query, months, rejected });
   });
-  for (const fields of rejected) log.error('PostgreSQL rejected an entry; it is in entry_rejected', { ...fields });
+  for (const fields of rejected)
+    log.error('PostgreSQL refused a ledger row, which is in the table entry_rejected', { ...fields });
   return value;
 }
 
@@ -37,46 +38,46 @@ interface RejectedRow extends Pick<LedgerRow, 'id' | 'kind'> {
   readonly reason: string;
 }
 
-/** Inserts entries whole, or, where that is refused, all but the bad rows. Returns the rejected ids. */
+/** Inserts all rows, or all but the bad rows if PostgreSQL refuses them. Returns the rejected ids. */
 export async function insertAll(
   booking: Booking,
   instanceUid: string,
-  entries: ReadonlyArray<LedgerRow>,
+  rows: ReadonlyArray<LedgerRow>,
   insert: Insert,
 ): Promise<string[]> {
   const { query, months } = booking;
-  const ids = entries.map(({ id }) => id);
-  await months.ensure(query, ids);
-  if ((await refusalIn(query, () => insert(entries))) === undefined) return [];
-  // A month may have gone since it was made: another process dropped it, or the database was restored.
-  months.forget();
-  await months.ensure(query, ids);
-  const { dropped = [], others = [] } = Object.groupBy(entries, ({ id }) =>
+  const ids = rows.map(({ id }) => id);
+  await months.ensureMonths(query, ids);
+  if ((await refusalIn(query, () => insert(rows))) === undefined) return [];
+  // A month may be missing although it was made: another process dropped it, or the database was restored.
+  months.reset();
+  await months.ensureMonths(query, ids);
+  const { dropped: droppedRows = [], others: remainingRows = [] } = Object.groupBy(rows, ({ id }) =>
     months.isDropped(id) ? 'dropped' : 'others',
   );
-  const rejected = await insertRejected(booking, instanceUid, dropped, DROPPED);
-  return [...rejected, ...(await insertHalving(booking, instanceUid, others, insert))];
+  const rejected = await insertRejected(booking, instanceUid, droppedRows, DROPPED);
+  return [...rejected, ...(await insertHalving(booking, instanceUid, remainingRows, insert))];
 }
 
-type Insert = (entries: ReadonlyArray<LedgerRow>) => Promise<void>;
+type Insert = (rows: ReadonlyArray<LedgerRow>) => Promise<void>;
 
-/** A refused batch is halved until the bad rows stand alone (LEDGER 8). */
+/** Halves a refused batch until each bad row is alone (LEDGER 8). */
 async function insertHalving(
   booking: Booking,
   instanceUid: string,
-  entries: ReadonlyArray<LedgerRow>,
+  rows: ReadonlyArray<LedgerRow>,
   insert: Insert,
 ): Promise<string[]> {
-  if (entries.length === 0) return [];
-  const refusal = await refusalIn(booking.query, () => insert(entries));
+  if (rows.length === 0) return [];
+  const refusal = await refusalIn(booking.query, () => insert(rows));
   if (refusal === undefined) return [];
-  if (entries.length === 1) return insertRejected(booking, instanceUid, entries, refusal);
-  const half = Math.ceil(entries.length / 2);
-  const rejected = await insertHalving(booking, instanceUid, entries.slice(0, half), insert);
-  return [...rejected, ...(await insertHalving(booking, instanceUid, entries.slice(half), insert))];
+  if (rows.length === 1) return insertRejected(booking, instanceUid, rows, refusal);
+  const half = Math.ceil(rows.length / 2);
+  const rejected = await insertHalving(booking, instanceUid, rows.slice(0, half), insert);
+  return [...rejected, ...(await insertHalving(booking, instanceUid, rows.slice(half), insert))];
 }
 
-/** Twice would be as wrong as never: a person decides. */
+/** To book the row twice would be as wrong as to book it never, so a person decides. */
 const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
 
 const INSERT_REJECTED = `
@@ -89,22 +90,19 @@ on conflict (id, kind) do nothing`;
 async function insertRejected(
   { query, rejected }: Booking,
   instanceUid: string,
-  entries: ReadonlyArray<LedgerRow>,
+  rows: ReadonlyArray<LedgerRow>,
   reason: string,
 ): Promise<string[]> {
-  if (entries.length === 0) return [];
-  const ids = entries.map(({ id }) => printable(id));
-  const kinds = entries.map(({ kind }) => printable(kind));
-  const [costs, charges] = [
-    entries.map(({ cost }) => cost),
-    entries.map((entry) => JSON.stringify(entry.scopeWindows)),
-  ];
-  await query(INSERT_REJECTED, [ids, kinds, instanceUid, entries.map(toJson), reason, costs, charges]);
-  for (const { id, kind } of entries) rejected.push({ id, kind, instance: instanceUid, reason });
-  return entries.map(({ id }) => id);
+  if (rows.length === 0) return [];
+  const ids = rows.map(({ id }) => printable(id));
+  const kinds = rows.map(({ kind }) => printable(kind));
+  const [costs, charges] = [rows.map(({ cost }) => cost), rows.map((row) => JSON.stringify(row.scopeWindows))];
+  await query(INSERT_REJECTED, [ids, kinds, instanceUid, rows.map(toJson), reason, costs, charges]);
+  for (const { id, kind } of rows) rejected.push({ id, kind, instance: instanceUid, reason });
+  return rows.map(({ id }) => id);
 }
 
-/** Why PostgreSQL does not take the rows that `work` writes, which is undone then; undefined when it took them. */
+/** The reason why PostgreSQL refuses the rows of `work`, which is then undone; undefined if it accepts them. */
 async function refusalIn(query: Query, work: () => Promise<void>): Promise<string | undefined> {
   await query('savepoint batch');
   try {
@@ -118,11 +116,11 @@ async function refusalIn(query: Query, work: () => Promise<void>): Promise<strin
   }
 }
 
-function toJson(entry: LedgerRow): string {
-  return JSON.stringify(entry, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+function toJson(row: LedgerRow): string {
+  return JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
 }
 
-/** PostgreSQL's text holds no NUL. */
+/** Replaces NUL, which a text of PostgreSQL cannot contain. */
 function printable(text: string): string {
   return text.replaceAll('\u0000', '\\u0000');
 }

@@ -3,19 +3,19 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim, Registry } from '#core/ports/registry.ts';
 import { ClaimRow as ClaimSchema, checkRows } from './row.ts';
-import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
+import { BACKGROUND_LIMIT as LIMIT, type Query, type Session, type Statement } from './session.ts';
 import { createSharing } from './shared-policies.ts';
 
 export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
-  /** Bytes of the claims that are kept: those that were read last, and what was read again of them. */
-  const held = { bytes: 0 };
+  /** Bytes of the claims in memory: those of the last full read, and those that were read again since. */
+  const readBytes = { bytes: 0 };
   const keep = (bytes: number): void => {
-    held.bytes += bytes;
-    session.share?.take(held, held.bytes);
+    readBytes.bytes += bytes;
+    session.share?.take(readBytes, readBytes.bytes);
   };
-  /** All rows of `text`, in pages of bounded size. */
+  /** Reads all rows of `text`, in pages of bounded size. */
   const readPages = async (text: string, values: ReadonlyArray<unknown>): Promise<Claim[]> => {
-    const statement = { text, readJson: createSharing(), kept: keep };
+    const statement: Statement = { text, readJson: createSharing(), onBytes: keep };
     const claims: Claim[] = [];
     let [kind, alias, limit] = ['', '', FIRST_PAGE];
     for (let page = 0; page < MAX_PAGES; page += 1) {
@@ -24,26 +24,26 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       const last = rows.at(-1);
       if (last === undefined || (rows.length < limit && last.bytes < PAGE_BYTES)) return claims;
       [kind, alias] = [last.kind, last.alias];
-      // More than there will be room for, if the next rows are as large as these: what is cut off costs the server.
+      // The next page may read twice as many rows. The rows beyond its maximum size are cut off, which costs only the server.
       limit = Math.min(MAX_PAGE, 2 * rows.length);
     }
     throw new DatabaseUnreachable(`its database has more than ${MAX_PAGES} pages of claims of one instance`);
   };
   return {
     claims: async (instanceUid) => {
-      // The claims that were read before are replaced.
-      held.bytes = 0;
+      // The claims of the previous read are replaced.
+      readBytes.bytes = 0;
       const claims = await readPages(pageOf('', ['$2', '$3', '$4']), [instanceUid]);
       return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
     },
     claimsOf: (instanceUid, aliases) => {
       const columns = [aliases.map(({ kind }) => kind), aliases.map(({ alias }) => alias)];
-      const wanted = 'join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)';
-      return readPages(pageOf(wanted, ['$4', '$5', '$6']), [instanceUid, ...columns]);
+      const join = 'join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)';
+      return readPages(pageOf(join, ['$4', '$5', '$6']), [instanceUid, ...columns]);
     },
     retireValues: async (scopeId, hashes, overlap) => {
-      const later = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
-      const text = `update gateway_operator.key_value set ${overlap === undefined ? 'retired_at = now()' : later}
+      const endInOverlap = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
+      const text = `update gateway_operator.key_value set ${overlap === undefined ? 'retired_at = now()' : endInOverlap}
         where scope_id = $1 and hash = any($2) and retired_at is null`;
       await session.query(LIMIT, text, [scopeId, hashes, ...(overlap === undefined ? [] : [overlap])]);
     },
@@ -51,7 +51,7 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
   };
 }
 
-/** Claims first, in the order in which all writers lock them, then their values. */
+/** Retires claims first, in the order in which all writers lock them, then their values. */
 export async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Promise<void> {
   await query(
     'select 1 from gateway_operator.claim where scope_id = any($1) and retired_at is null order by scope_id for update',
@@ -78,23 +78,23 @@ interface ClaimRow extends Omit<Claim, 'holder' | 'policy'> {
 }
 
 /**
- * Rows of the first page, and of any; and the bytes after which a page ends. Whoever may write a VirtualKey decides how
- * large its policy is, and one row more must be within what a statement may answer (reply-meter.ts).
+ * The maximum rows of the first page and of any page, and the bytes after which a page ends. Users decide how large the
+ * policy of their VirtualKey is, so a page and one more row must fit into the reply of a statement (reply-meter.ts).
  */
 const [FIRST_PAGE, MAX_PAGE, PAGE_BYTES] = [1000, 10_000, 6 * 1024 * 1024];
 const MAX_PAGES = 500;
 
 /**
- * A page of claims of the instance $1, which `wanted` joins. Values come as JSON, so that instants are numbers, and what
- * is absent is absent.
+ * A page of claims of the instance $1; `join` restricts them. Values come as JSON, so that times are numbers and absent
+ * members are absent.
  */
-const pageOf = (wanted: string, [kind, alias, limit]: readonly [string, string, string]): string => `
+const pageOf = (join: string, [kind, alias, limit]: readonly [string, string, string]): string => `
 with page as (
   select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, c.created_at,
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
         'notAfter', ${millis('v.not_after')}, 'rotation', v.asked)) order by v.created_at, v.hash)
       from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
-  from gateway_operator.claim c ${wanted}
+  from gateway_operator.claim c ${join}
   where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > (${kind}, ${alias})
   order by c.kind, c.alias limit ${limit}),
 sized as (

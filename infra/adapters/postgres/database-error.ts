@@ -1,4 +1,4 @@
-// Errors of the database: its absence (503, try again) in words that help, or our own mistake.
+// Errors of the database: it is unreachable (503, with advice for a person), or the error is our own.
 import pg from 'pg';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { cutText } from '#core/json/text.ts';
@@ -6,7 +6,7 @@ import { type DatabaseConnection, DatabaseUnreachable, SchemaMissing } from '#co
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { MAX_ROUNDS } from './authentication.ts';
 
-/** Where a database is, in the words of its messages: never the password. */
+/** The address of a database for messages, without the password. */
 type Place = Omit<DatabaseConnection, 'password'>;
 
 const at = (place: Place) => `PostgreSQL at ${place.host}:${place.port}`;
@@ -18,36 +18,35 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
   '3D000': ({ dbname }) => `has no database "${dbname}": create it, or correct the name`,
   '42501': ({ username, dbname }) =>
     `does not let "${username}" do what is needed: grant create on database "${dbname}", or own the schema gateway_operator`,
-  '25P03': () => 'took a lock back from a process that kept silent',
+  '25P03': () => 'ended the transaction of a process that was silent for too long',
   '25006': () => 'is read-only: point the instance to the primary',
-  '40': () => 'rolled the transaction back in favour of another',
+  '40': () => 'rolled the transaction back because of a concurrent transaction',
   '53': () => 'is out of resources (connections, memory or disk)',
-  '55P03': () => 'kept a lock from us for too long',
+  '55P03': () => 'did not grant a lock in time',
   '57': () => 'is starting, stopping, or gave up on a statement',
-  '58': () => 'met a system error',
+  '58': () => 'reports a system error',
   '08': () => 'broke the connection',
-  XX: () => 'met an internal error',
+  XX: () => 'reports an internal error',
 };
 
 /** Undefined table, undefined schema. */
 const NO_SCHEMA: ReadonlySet<string> = new Set(['42P01', '3F000']);
 
 /**
- * Dialling failed, or the connection ended under a statement: anything that is not the server's own refusal, in any
- * runtime's words.
+ * The connection could not be made, or ended during a statement: every error that is not an error reply of the server.
  */
 export class ConnectionBroke extends Error {
   override readonly name = 'ConnectionBroke';
 }
 
-/** To be put around whatever speaks to the server. */
+/** Wraps a call to the server: every error other than an error reply of the server becomes `ConnectionBroke`. */
 export async function onConnection<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    // A message of megabytes would reach conditions and logs.
+    // The message may have megabytes, and would get into conditions and logs.
     if (error instanceof Error) error.message = cutText(error.message);
-    // Without a SQLSTATE it is the client library that could not make sense of what came: no PostgreSQL speaks there.
+    // An error without a SQLSTATE is of the client library, which could not read the reply: the server is no PostgreSQL.
     if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
     throw new ConnectionBroke(reasonOf(error), { cause: error });
   }
@@ -69,10 +68,10 @@ export function toRefusal(error: unknown, place: Place): unknown {
   return advice === undefined ? error : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
 }
 
-/** The client library's words for a server that answers "no" where TLS is asked for. */
+/** The client library's message if the server refuses TLS. */
 export const NO_TLS = 'The server does not support SSL connections';
 
-/** Of the client library's words for a server that asks for more rounds than MAX_ROUNDS. */
+/** Part of the client library's message if the server asks for more rounds than MAX_ROUNDS. */
 const TOO_MANY_ROUNDS = 'exceeds scramMaxIterations';
 
 /** Error codes of Node and OpenSSL for a certificate that does not verify. */
@@ -80,27 +79,28 @@ const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
 
 function whyBroken({ message, cause }: ConnectionBroke): string {
   if (cause instanceof AnswerRefused) return message;
-  if (message === NO_TLS) return 'does not offer TLS, which sslmode asks for: switch it on there, or ask for less';
+  if (message === NO_TLS)
+    return 'does not offer TLS, which sslmode requires: enable TLS there, or set a weaker sslmode';
   if (message.includes(TOO_MANY_ROUNDS))
-    return `asks for more than ${MAX_ROUNDS} rounds of hashing (${message}): set scram_iterations to less there, then the user's password again`;
+    return `asks for more than ${MAX_ROUNDS} rounds of hashing (${message}): set a smaller scram_iterations there, then set the user's password again`;
   const isCertificate = cause instanceof Error && 'code' in cause && CERTIFICATE.test(String(cause.code));
   if (isCertificate)
     return `has a certificate that does not verify (${message}): check sslrootcert and the host's name`;
   return `cannot be reached (${message}): check host and port`;
 }
 
-/** The connection is gone, and another one may do. */
+/** Whether the connection broke, so that another connection may succeed. */
 export function isBroken(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
   return error instanceof ConnectionBroke && !(error.cause instanceof AnswerRefused);
 }
 
-/** The database let `millis` pass without an answer. */
+/** The error if the database does not reply within `millis`. */
 export function toTimeout(place: Place, millis: number): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(place)} did not answer within ${millis} ms: check host, port and the network`);
 }
 
-/** The work that asked the database has ended, or was given up: nothing more is waited for. */
+/** The error if the work that uses the database has ended or was aborted. */
 export const toEnd = (place: Place, reason: Error): DatabaseUnreachable => unreachable(place, reason.message, reason);
 
 function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {

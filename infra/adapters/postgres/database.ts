@@ -15,22 +15,21 @@ import { createScopeWrites } from './scope-writes.ts';
 import { createSession, type Session } from './session.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
-/** The database for one piece of work, which takes its share of memory and ends. */
-export type DatabaseWithin = ReturnType<Database['within']>;
+/** The database for one piece of work, which has a share of memory and an end. */
+export type DatabaseWithin = ReturnType<Database['withShare']>;
 
 /**
- * Everything lives in the schema `gateway_operator` of the given database (PostgreSQL 14 or later), which `migrate`
- * makes. Nothing is dialled until something is asked. A database that refuses throws DatabaseUnreachable immediately, a
- * silent one after
- * 1.8 s where a request asks (`find`, `sums`) and 5 s elsewhere; the next call tries anew. TLS: see `createSession`.
+ * Everything is in the schema `gateway_operator` of the database (PostgreSQL 14 or later), which `migrate` makes. The
+ * first call connects. Calls throw DatabaseUnreachable: immediately if the database refuses them, after 1.8 s of silence
+ * if a request waits (`find`, `sums`), else after 5 s. The next call tries again. TLS: see `openPool`.
  */
 export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {
-  const own = createSession(connection, deps);
-  const months = createMonths(own);
-  const over = (session: Session) => ({
+  const session = createSession(connection, deps);
+  const months = createMonths(session);
+  const adapters = (session: Session) => ({
     migrate: async () => {
       const versions = await ensureSchema(session);
-      await months.ahead();
+      await months.ensureUpcoming();
       return versions;
     },
     ...createInstances(session),
@@ -42,8 +41,16 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     epochs: (instanceUid: string) => createEpochs(session, instanceUid),
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, months, random, log: deps.log }, instanceUid),
-    /** Drops whole months of entries, but for this one and so many before it. Sums stay. Answers which. */
+    /**
+     * Drops whole months of ledger rows, except the current month and a number of months before it; returns them. Sums
+     * stay.
+     */
     dropMonths: months.drop,
   });
-  return { ...over(own), within: (share: MemoryShare) => over(own.within(share)), rest: own.rest, close: own.close };
+  return {
+    ...adapters(session),
+    withShare: (share: MemoryShare) => adapters(session.withShare(share)),
+    disconnect: session.disconnect,
+    close: session.close,
+  };
 }

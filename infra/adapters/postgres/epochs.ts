@@ -3,23 +3,23 @@ import type { EpochState, Epochs } from '#core/ports/epochs.ts';
 import { requireVersion } from './schema.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-/** A process without a heartbeat for so long is not waited for. Heartbeats come every two seconds. */
+/** A process without a heartbeat for this long counts as dead. Heartbeats come every two seconds. */
 const ALIVE = `interval '5 seconds'`;
 const REMEMBERED = `interval '12 hours'`;
 
 /**
- * Batches of accounts share this lock, a raise takes it alone: it waits for those under way, and later ones see the new
- * epoch.
+ * Batches share this lock, and a raise takes it exclusively: it waits for batches in progress, and later batches see the
+ * new epoch.
  */
 export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
 
 /**
- * Of many processes that raise at the same time the row lets one. One statement: a process that falls asleep holds no
- * lock.
+ * Of many processes that raise at the same time, one succeeds. It is one statement, so that a process that is suspended
+ * keeps no lock.
  */
 const RAISE = `
 with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK})),
-gone as (
+forgotten as (
   delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED})
 insert into gateway_operator.store_epoch as e (instance_uid, epoch) select $1, $3::bigint + 1 from alone
 on conflict (instance_uid) do update

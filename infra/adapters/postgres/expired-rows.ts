@@ -1,4 +1,5 @@
-// Entries of a closing: what an account had at risk, and what it had told and never booked, one per counter (LEDGER 3).
+// Ledger rows of a closing: what an account had at risk, and what it had reported and not booked, one row per counter
+// (LEDGER 3).
 import type { AccountClosing } from '#core/ports/ledger-database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -6,24 +7,24 @@ import type { Random } from '#core/ports/platform.ts';
 import { createIds } from '../process/ids.ts';
 
 /**
- * The charges of a closing, given the last batch that was booked. Nothing where risk and unbooked spend cancel out.
- * Negative where the unbooked spend is a correction: the store has counted that already, and nobody else will book it.
+ * The charges of a closing. `bookedBatch`: the last batch that was booked. No row if risk and unbooked spend cancel out.
+ * A negative row if the unbooked spend is a correction: the store has counted it already, and nothing else will book it.
  */
-export function expiredEntries(
+export function toExpiredRows(
   { figures = [], at }: AccountClosing,
-  booked: number,
+  bookedBatch: number,
   random: Random,
 ): ReadonlyArray<LedgerRow> {
   return figures.flatMap(({ scopeId, window, risk, unbooked }): LedgerRow[] => {
-    const cost = unbooked.reduce((sum, { batch, spend }) => (batch > booked ? sum + spend : sum), risk);
-    // A recount finds an entry by the time in its id: it lies in the window that pays.
+    const cost = unbooked.reduce((sum, { batch, spend }) => (batch > bookedBatch ? sum + spend : sum), risk);
+    // A recount finds a ledger row by the time in its id, so the time is inside the charged window.
     const time = Math.max(window.start, Math.min(at, window.end - 1));
     const id = idAt(time, random);
     return cost === 0n ? [] : [{ ...UNKNOWN, id, cost, scopeWindows: [{ scopeId, window }], settledAt: at }];
   });
 }
 
-/** Requests of an account are not told to the store: only what they may cost. */
+/** The store does not know the requests of an account, only their maximum cost. */
 const UNKNOWN = {
   kind: 'expired',
   tokens: { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 },

@@ -1,5 +1,5 @@
-// The statements that write a batch of an account: its entries, in portions, then what the new ones add to sums and
-// hours.
+// The statements that write a batch of an account: its ledger rows in portions, then the additions of new rows to sums
+// and hours.
 import type { LedgerRow, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
@@ -11,39 +11,39 @@ import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
 /**
- * After an outage a batch may hold 100,000 entries: each statement keeps its limit, and the event loop continues
- * between two.
+ * The maximum rows of a statement. After an outage a batch may have 100,000 rows: each statement must end within its time
+ * limit, and the event loop continues between two statements.
  */
 const PORTION = 2500;
 
 interface InsertResult {
   readonly epoch: number;
   readonly calls: number;
-  readonly entries: ReadonlyArray<LedgerRow>;
+  readonly rows: ReadonlyArray<LedgerRow>;
 }
 
 /**
- * Writes what is not there yet and adds it to the sums. Returns the rejected ids. Batches wait for each other in one
- * direction only, however many portions they have: entries are written in id order, then sums in scope order, all of
- * `sum` before any of `hour_sum`, the epoch's row last.
+ * Writes the rows that are not there yet and adds them to the sums. Returns the rejected ids. Batches cannot deadlock,
+ * because all of them write in one order: rows by id, then sums by scope, all of `sum` before `hour_sum`, and the row of
+ * the epoch last.
  */
 export async function insertBatch(
   booking: Booking,
   instanceUid: string,
-  { entries, epoch, calls }: InsertResult,
+  { rows, epoch, calls }: InsertResult,
 ): Promise<ReadonlyArray<string>> {
   const { query, months } = booking;
-  const sorted = entries.toSorted(byIdAndKind);
-  await months.ensure(
+  const sorted = rows.toSorted(byIdAndKind);
+  await months.ensureMonths(
     query,
     sorted.map(({ id }) => id),
   );
-  const added: LedgerRow[] = [];
-  const insert = async (some: ReadonlyArray<LedgerRow>): Promise<void> => {
-    for (const entry of await insertNew(query, instanceUid, some)) added.push(entry);
+  const newRows: LedgerRow[] = [];
+  const insert = async (portion: ReadonlyArray<LedgerRow>): Promise<void> => {
+    for (const row of await insertNew(query, instanceUid, portion)) newRows.push(row);
   };
-  const rejected = await inPortions(sorted, (some) => insertAll(booking, instanceUid, some, insert), PORTION);
-  await query(ADD, [...toAdditions(added), instanceUid, epoch, calls]);
+  const rejected = await inPortions(sorted, (portion) => insertAll(booking, instanceUid, portion, insert), PORTION);
+  await query(ADD, [...toAdditions(newRows), instanceUid, epoch, calls]);
   return rejected;
 }
 
@@ -52,19 +52,19 @@ const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
   return one.kind < other.kind ? -1 : 1;
 };
 
-/** Inserts entries; returns those that were not there. The same (id, kind) twice is one entry: the first. */
+/** Inserts rows; returns those that are new. If the same (id, kind) comes twice, the first row counts. */
 async function insertNew(
   query: Query,
   instanceUid: string,
-  entries: ReadonlyArray<LedgerRow>,
+  rows: ReadonlyArray<LedgerRow>,
 ): Promise<ReadonlyArray<LedgerRow>> {
-  const [row] = await query<{ some: ReadonlyArray<string> | null }>(INSERT, [instanceUid, ...toColumns(entries)]);
-  if (row === undefined || row.some === null) return entries;
-  const fresh = new Set(row.some);
-  return entries.filter(({ id, kind }) => fresh.delete(id + kind));
+  const [row] = await query<{ newKeys: ReadonlyArray<string> | null }>(INSERT, [instanceUid, ...toColumns(rows)]);
+  if (row === undefined || row.newKeys === null) return rows;
+  const newKeys = new Set(row.newKeys);
+  return rows.filter(({ id, kind }) => newKeys.delete(id + kind));
 }
 
-/** Answers the new entries only where others were there. */
+/** Returns the keys of the new rows; null if all rows are new. */
 export const INSERT = `
 with inserted as (
   insert into gateway_operator.entry (instance_uid, id, kind, cost, input_tokens, output_tokens, cached_input_tokens,
@@ -76,11 +76,11 @@ with inserted as (
     as t (id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, model, identifier, estimated,
       settled_at, first, last)
   on conflict (id, kind) do nothing returning id, kind)
-select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as some from inserted`;
+select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys" from inserted`;
 
 /**
- * New entries are added up by scope, window and second; charges, sums and hours are made of that. An entry of a
- * recounted time that names another window counts in both.
+ * New rows are added up by scope, window and second; charges, sums and hours are made from these totals. A row whose time
+ * was recounted into another window counts in both windows.
  */
 export const ADD = `
 with added as materialized (
@@ -112,65 +112,66 @@ hours as (
 update gateway_operator.store_epoch set calls = $9
 where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`;
 
-/** One array per column of `INSERT`. Charges of entries that share a list are written once. */
-export function toColumns(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
+/** One array per column of `INSERT`. Rows that share a list of charges write the list once. */
+export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
   const firsts = new Map<LedgerRow['scopeWindows'], number>();
   const charges: ScopeWindow[] = [];
-  for (const entry of entries) {
-    if (firsts.has(entry.scopeWindows)) continue;
-    firsts.set(entry.scopeWindows, charges.length + 1);
-    charges.push(...entry.scopeWindows);
+  for (const row of rows) {
+    if (firsts.has(row.scopeWindows)) continue;
+    firsts.set(row.scopeWindows, charges.length + 1);
+    charges.push(...row.scopeWindows);
   }
-  const first = (entry: LedgerRow): number => firsts.get(entry.scopeWindows) ?? 0;
+  const first = (row: LedgerRow): number => firsts.get(row.scopeWindows) ?? 0;
   return [
-    literal(entries, ({ id }) => id),
-    literal(entries, ({ kind }): LedgerRowKind => kind),
-    literal(entries, ({ cost }) => cost),
-    literal(entries, ({ tokens }) => tokens.input),
-    literal(entries, ({ tokens }) => tokens.output),
-    literal(entries, ({ tokens }) => tokens.cachedInput),
-    literal(entries, ({ tokens }) => tokens.cacheWrite),
-    entries.map(({ model }) => model),
-    entries.map(({ identifier }) => identifier),
-    literal(entries, ({ estimated }) => estimated),
-    literal(entries, ({ settledAt }) => settledAt),
-    literal(entries, first),
+    literal(rows, ({ id }) => id),
+    literal(rows, ({ kind }): LedgerRowKind => kind),
+    literal(rows, ({ cost }) => cost),
+    literal(rows, ({ tokens }) => tokens.input),
+    literal(rows, ({ tokens }) => tokens.output),
+    literal(rows, ({ tokens }) => tokens.cachedInput),
+    literal(rows, ({ tokens }) => tokens.cacheWrite),
+    rows.map(({ model }) => model),
+    rows.map(({ identifier }) => identifier),
+    literal(rows, ({ estimated }) => estimated),
+    literal(rows, ({ settledAt }) => settledAt),
+    literal(rows, first),
     literal(charges, ({ scopeId }) => scopeId),
     literal(charges, ({ window }) => window.start),
     literal(charges, ({ window }) => window.end),
-    literal(entries, (entry) => first(entry) + entry.scopeWindows.length - 1),
+    literal(rows, (row) => first(row) + row.scopeWindows.length - 1),
   ];
 }
 
 const SECOND: Millis = 1000;
 
 /**
- * One array per column of what entries add: a row for each counter and second. Entries come in the order of their time,
- * so the latest row of a scope nearly always fits; a counter that has two rows of a second is added up by `ADD`.
+ * One array per column of additions: one addition for each counter and second. Rows come in the order of their time, so
+ * nearly every row belongs to the latest addition of its scope; `ADD` sums two additions of one counter and second.
  */
-export function toAdditions(entries: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
+export function toAdditions(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
   const latest = new Map<ScopeId, Addition>();
-  const rows: Addition[] = [];
-  for (const { id, scopeWindows, cost } of entries) {
+  const additions: Addition[] = [];
+  for (const { id, scopeWindows, cost } of rows) {
     const time = timeOf(id) ?? 0;
     const second = time - (time % SECOND);
     for (const { scopeId, window } of scopeWindows) {
-      const row = latest.get(scopeId);
-      if (row?.second === second && row.start === window.start && row.end === window.end) row.amount += cost;
+      const addition = latest.get(scopeId);
+      if (addition?.second === second && addition.start === window.start && addition.end === window.end)
+        addition.amount += cost;
       else {
         const next = { scopeId, start: window.start, end: window.end, second, amount: cost };
         latest.set(scopeId, next);
-        rows.push(next);
+        additions.push(next);
       }
     }
   }
   return [
-    literal(rows, ({ scopeId }) => scopeId),
-    literal(rows, ({ start }) => start),
-    literal(rows, ({ end }) => end),
-    literal(rows, ({ second }) => lowestId(second)),
-    literal(rows, ({ second }) => hourOf(second)),
-    literal(rows, ({ amount }) => amount),
+    literal(additions, ({ scopeId }) => scopeId),
+    literal(additions, ({ start }) => start),
+    literal(additions, ({ end }) => end),
+    literal(additions, ({ second }) => lowestId(second)),
+    literal(additions, ({ second }) => hourOf(second)),
+    literal(additions, ({ amount }) => amount),
   ];
 }
 
@@ -181,8 +182,8 @@ interface Addition extends Window {
 }
 
 /**
- * PostgreSQL's array text, exact for numbers of any size and a third of the client library's time. Not for free text: a
- * comma would be one element more, and columns of unequal length are refused (the missing ones are null).
+ * PostgreSQL's array text: exact for numbers of any size, and made in a third of the client library's time. Not for free
+ * text: a comma would add an element, and PostgreSQL refuses the statement, because the other columns get nulls.
  */
 function literal<T>(rows: ReadonlyArray<T>, column: (row: T) => string | number | bigint | boolean): string {
   return `{${rows.map(column).join(',')}}`;

@@ -1,4 +1,4 @@
-// Instances that keep their keys in this database: open, closed, and continuing with the ledger of another.
+// Instances that keep their VirtualKeys in this database: open, closed, or continuing the ledger of another instance.
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, InstanceRow, InstanceState, PreviousLedger, Registry } from '#core/ports/registry.ts';
@@ -10,21 +10,21 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 type Instances = Pick<Registry, 'openInstance' | 'closeInstance' | 'instance' | 'openInstances'>;
 
 const PORTION = 5000;
-/** Portions in one call, of more claims than a resync has memory for. */
+/** The maximum portions in one call, of more claims than a resync has memory for. */
 const MAX_PORTIONS = 200;
 
 export function createInstances(session: Session): Instances {
   /**
-   * A transaction for each portion of the scopes, which `work` answers. Throws where there are more than one call may
-   * do, or where they stay as they were.
+   * Runs `work` in a transaction for each portion until the scopes that it returns are fewer than a portion. Throws if
+   * there are more portions than the maximum, or if the same scopes come again.
    */
   const inPortions = async (work: (query: Query) => Promise<ReadonlyArray<ScopeId>>) => {
-    let last: ReadonlySet<ScopeId> = new Set();
+    let previousIds: ReadonlySet<ScopeId> = new Set();
     for (let portion = 0; portion < MAX_PORTIONS; portion += 1) {
       const scopeIds = new Set(await session.transaction(LIMIT, work));
       if (scopeIds.size < PORTION) return;
-      if (!last.isDisjointFrom(scopeIds)) throw new DatabaseUnreachable(UNCHANGED);
-      last = scopeIds;
+      if (!previousIds.isDisjointFrom(scopeIds)) throw new DatabaseUnreachable(UNCHANGED);
+      previousIds = scopeIds;
     }
     throw new DatabaseUnreachable(
       `its database has more than ${MAX_PORTIONS * PORTION} claims: the next run continues`,
@@ -34,18 +34,18 @@ export function createInstances(session: Session): Instances {
     openInstance: async (instance, ledger) => {
       const adoption = await session.transaction(LIMIT, (query) => open(query, instance, ledger));
       if (!adoption.ok) return adoption;
-      // Where an earlier call was cut short it continues here. One that was lost still has live claims.
+      // An earlier call may have ended in the middle, and is continued here. A lost predecessor still has live claims.
       const { predecessor } = await stateOf(session, instance.uid);
-      if (predecessor !== undefined) await inPortions((query) => retireSome(query, predecessor.uid));
-      await inPortions((query) => moveSome(query, instance.uid));
+      if (predecessor !== undefined) await inPortions((query) => retirePortion(query, predecessor.uid));
+      await inPortions((query) => movePortion(query, instance.uid));
       return adoption;
     },
 
     closeInstance: async (uid) => {
-      // From here on no key of it works; its claims follow in portions.
+      // From now on no VirtualKey of the instance works; its claims are retired in portions.
       const text = 'update gateway_operator.instance set closed_at = now() where uid = $1 and closed_at is null';
       await session.query(LIMIT, text, [uid]);
-      await inPortions((query) => retireSome(query, uid));
+      await inPortions((query) => retirePortion(query, uid));
     },
 
     instance: (uid) => stateOf(session, uid),
@@ -90,7 +90,7 @@ interface OpenRow {
   readonly adopted_by: string | null;
 }
 
-/** Both rows are locked in one order, so that of two that name the same ledger one gets it. */
+/** Both rows are locked in one order, so that only one of two instances that name the same ledger gets it. */
 async function open(
   query: Query,
   { uid, namespace, name, cluster }: InstanceRow,
@@ -118,7 +118,7 @@ with old as (
   update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2)
 update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1`;
 
-/** An instance that has claims of its own, or has adopted before, continues with those. */
+/** Whether the instance has claims, or has adopted a ledger before: then it continues with its own ledger. */
 async function hasLedger(query: Query, uid: string, rows: ReadonlyArray<OpenRow>): Promise<boolean> {
   if (rows.some((row) => row.uid === uid && row.adopted_from !== null)) return true;
   const text = 'select 1 from gateway_operator.claim where instance_uid = $1 and retired_at is null limit 1';
@@ -134,11 +134,11 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
 }
 
 /**
- * Claims that lived until the old instance was closed live again, in the new one. Of the adopted claims only retained
- * keys work by themselves; all others are blocked until their object is seen and its policy written. Answers which it
- * moved.
+ * Moves claims that were live until the old instance was closed to the new instance, and makes them live again. Of these
+ * claims only retained VirtualKeys work immediately; all others are blocked until the policy of their object is written.
+ * Returns the moved scopes.
  */
-async function moveSome(query: Query, uid: string): Promise<ReadonlyArray<ScopeId>> {
+async function movePortion(query: Query, uid: string): Promise<ReadonlyArray<ScopeId>> {
   const rows = await query<{ scope_id: ScopeId }>(MOVE, [uid]);
   return rows.map(({ scope_id }) => scope_id);
 }
@@ -163,8 +163,8 @@ revived as (
     select 1 from gateway_operator.key_value other where other.hash = v.hash and other.retired_at is null))
 select scope_id from moved`;
 
-/** Answers which it retired. */
-async function retireSome(query: Query, instanceUid: string): Promise<ReadonlyArray<ScopeId>> {
+/** Retires a portion of the claims; returns their scopes. */
+async function retirePortion(query: Query, instanceUid: string): Promise<ReadonlyArray<ScopeId>> {
   const rows = await query<{ scope_id: ScopeId }>(
     `select scope_id from gateway_operator.claim where instance_uid = $1 and retired_at is null limit ${PORTION}`,
     [instanceUid],
@@ -175,4 +175,4 @@ async function retireSome(query: Query, instanceUid: string): Promise<ReadonlyAr
 }
 
 const UNCHANGED =
-  'its database accepts changes of claims and does not make them: drop what prevents them, such as a trigger or a rule';
+  'its database accepts changes of claims but does not apply them: drop the trigger or rule that prevents them';

@@ -12,9 +12,9 @@ import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { type Booking, type BookingDeps, inBooking } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
-import { expiredEntries } from './expired-rows.ts';
+import { toExpiredRows } from './expired-rows.ts';
 import { insertBatch } from './insert-batch.ts';
-import { createReading, inPortions } from './ledger-queries.ts';
+import { createQueries, inPortions } from './ledger-queries.ts';
 import { BOOKING_LOCK } from './recount.ts';
 import { GATEWAY_LIMIT, type Query } from './session.ts';
 
@@ -23,13 +23,13 @@ interface LedgerDatabaseDependencies extends BookingDeps {
 }
 
 export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
-  const ask: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
+  const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   return {
-    ...createReading(deps.session, SUMS),
+    ...createQueries(deps.session, SUMS),
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
     close: (closing) => inBooking(deps, (booking) => close(booking, instanceUid, { ...closing, random: deps.random })),
-    rows: async (accounts) => new Map(await inPortions(accounts, (portion) => rowsOf(ask, instanceUid, portion))),
-    charges: (accounts) => inPortions(accounts, (portion) => chargesOf(ask, instanceUid, portion)),
+    rows: async (accounts) => new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
+    charges: (accounts) => inPortions(accounts, (portion) => chargesOf(query, instanceUid, portion)),
   };
 }
 
@@ -40,33 +40,33 @@ async function book(
 ): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
   const { query } = booking;
   const { account, isLast = false, rows, epoch, calls } = batch;
-  // On Workers: the entry is the record that its account is closed.
+  // On Workers the ledger row itself records that its account is closed.
   const isRequest = isLast && rows.some(({ id }) => id === account?.id);
   await lock(query, instanceUid, isRequest ? account?.id : undefined);
-  const outcome = await enter(query, instanceUid, isRequest, batch);
+  const outcome = await recordBatch(query, instanceUid, isRequest, batch);
   if (outcome !== 'booked') return { outcome, rejected: [] };
-  // A process between two accounts knows the count of a store that is gone.
-  const counted = account === undefined ? 0 : calls;
-  return { outcome, rejected: await insertBatch(booking, instanceUid, { entries: rows, epoch, calls: counted }) };
+  // A process between two accounts only knows the count of calls of a lost store.
+  const knownCalls = account === undefined ? 0 : calls;
+  return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, calls: knownCalls }) };
 }
 
-/** `account`: one without a row to lock. */
+/** Takes the locks of a booking. `account`: an account without a row that could be locked. */
 async function lock(query: Query, instanceUid: string, account?: string): Promise<void> {
   const own = account === undefined ? '' : ', pg_advisory_xact_lock(hashtextextended($2, 7203418870))';
   const shared = `select pg_advisory_xact_lock_shared(${BOOKING_LOCK}), pg_advisory_xact_lock_shared(${EPOCH_LOCK})${own}`;
   await query(shared, account === undefined ? [instanceUid] : [instanceUid, account]);
 }
 
-/** `booked`: the batch may be booked, and its account's row says so already. */
-async function enter(query: Query, instanceUid: string, isRequest: boolean, batch: Batch): Promise<BatchOutcome> {
+/** Records the batch in the row of its account. `booked`: the batch may be inserted. */
+async function recordBatch(query: Query, instanceUid: string, isRequest: boolean, batch: Batch): Promise<BatchOutcome> {
   const { epoch, account, isLast = false } = batch;
   if (account !== undefined) {
     const values = [instanceUid, account.id, account.batch, account.number, epoch, isLast];
-    const entered = await query(isRequest ? ENTER_REQUEST : ENTER, isRequest ? values.slice(0, 2) : values);
-    if (entered.length > 0) return 'booked';
+    const recorded = await query(isRequest ? CHECK_REQUEST : RECORD_BATCH, isRequest ? values.slice(0, 2) : values);
+    if (recorded.length > 0) return 'booked';
     if (isLast) return 'closed';
   }
-  // Sums are read as soon as the epoch is open: it opens after the bookings by ids that are under way.
+  // Sums are read as soon as the epoch is open, so it opens after the bookings by ids that are in progress.
   const [current] = await query<Epoch>(`${CURRENT} for share`, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return 'epoch';
   return account !== undefined || current?.isOpen === true ? 'closed' : 'booked';
@@ -80,8 +80,8 @@ interface Epoch {
 const CURRENT = `
 select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_operator.store_epoch where instance_uid = $1`;
 
-/** A batch that was booked before its account was closed is done again without effect. */
-export const ENTER = `
+/** A batch that was booked before its account was closed is recorded again without effect. */
+export const RECORD_BATCH = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
 select $1, $2::uuid, $3::bigint, $4::bigint, case when $6::boolean then clock_timestamp() end
 where $6::boolean or exists (select from gateway_operator.store_epoch where instance_uid = $1 and epoch = $5::bigint)
@@ -90,7 +90,7 @@ on conflict (instance_uid, account) do update set booked = greatest(a.booked, ex
   where a.closed_at is null or a.booked >= excluded.booked
 returning 1`;
 
-const ENTER_REQUEST = `
+const CHECK_REQUEST = `
 select 1 where not exists (
   select from gateway_operator.account where instance_uid = $1 and account = $2::uuid and closed_at is not null)`;
 
@@ -103,22 +103,22 @@ async function close(
   const { account, epoch } = closing;
   await lock(query, instanceUid, account);
   let [current] = await query<Epoch>(CURRENT, [instanceUid]);
-  // Charges from before an epoch is open are in all sums that are read in it: it opens after this.
+  // Charges that are made before an epoch is open are in all sums that are read in it, so it opens after this closing.
   if (current?.isOpen === false) [current] = await query<Epoch>(`${CURRENT} for update`, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
-  const [closed] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
-  const entries = closed === undefined ? [] : expiredEntries(closing, Number(closed.booked), random);
-  if (closed !== undefined) {
-    await insertBatch(booking, instanceUid, { entries, epoch, calls: closing.calls });
-    await query(CHARGED, [instanceUid, account, entries.map(({ id }) => id)]);
+  const [closedAccount] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
+  const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.booked), random);
+  if (closedAccount !== undefined) {
+    await insertBatch(booking, instanceUid, { rows, epoch, calls: closing.calls });
+    await query(CHARGED, [instanceUid, account, rows.map(({ id }) => id)]);
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
-  return row.isClosed ? { outcome: 'closed', row, ledgerRows: entries } : { outcome: 'behind' };
+  return row.isClosed ? { outcome: 'closed', row, ledgerRows: rows } : { outcome: 'behind' };
 }
 
-/** Answers the last batch where nobody has closed the account: neither another process nor the entry of its request. */
+/** Closes the account and returns its last batch; nothing if another process or the ledger row of its request has closed it. */
 const CLOSE = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
 select $1, $2::uuid, 0, 0, clock_timestamp() where not exists (select from gateway_operator.entry where id = $2::uuid)
@@ -136,9 +136,9 @@ async function rowsOf(
 ): Promise<ReadonlyArray<readonly [string, AccountRow]>> {
   const sorted = accounts.toSorted();
   const rows = await query<Row>(ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
-  return rows.map(({ account, booked, number, ...is }) => [
+  return rows.map(({ account, booked, number, ...flags }) => [
     account,
-    { bookedBatch: Number(booked), number: Number(number), ...is },
+    { bookedBatch: Number(booked), number: Number(number), ...flags },
   ]);
 }
 
@@ -148,7 +148,7 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged'> {
   readonly number: string;
 }
 
-/** The bounds of the ids leave out the months that cannot have them. */
+/** The bounds of the ids exclude the months that cannot contain them. */
 export const ROWS = `
 select account::text, booked::text, number::text, closed_at is not null as "isClosed",
   charged is not null and closed_at >= coalesce(
@@ -190,7 +190,7 @@ where a.instance_uid = $1 and a.account = any($2::uuid[])
   and not exists (select from gateway_operator.entry c where c.id = charged.id and c.kind = 'correction')
 order by e.id`;
 
-/** With what was rejected: a rejected entry counts as spent until a person decides. */
+/** Sums with rejected rows: a rejected row counts as spent until a person decides. */
 export const SUMS = `
 select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)

@@ -1,25 +1,25 @@
-// Reading of ledger rows: sums of counters, and the rows of ids, in statements of bounded size.
+// Queries of ledger rows: sums of counters, and the rows of ids, in statements of bounded size.
 import type { QueryResultRow } from 'pg';
 import type { BookedLedgerRow, LedgerQueries, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
-/** Things that one statement asks about. */
-const QUESTION = 10_000;
-/** Windows in one query of sums: within what a statement may answer (reply-meter.ts). */
-const SUMS_QUESTION = 100_000;
+/** The maximum ids in one statement. */
+const MAX_IDS = 10_000;
+/** The maximum windows in one query of sums: the reply must fit into the limit of a statement (reply-meter.ts). */
+const MAX_WINDOWS = 100_000;
 
 /**
- * Reading on connections of the session. `sums`: the statement that answers the places of counters and their amounts.
+ * Queries on connections of the session. `sums`: the statement that returns the places of counters and their amounts.
  */
-export function createReading(session: Session, sums: string = SUMS): LedgerQueries {
-  return readingBy((size, ...call) => session.query(size > QUESTION ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
+export function createQueries(session: Session, sums: string = SUMS): LedgerQueries {
+  return queriesBy((size, ...call) => session.query(size > MAX_IDS ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
 }
 
-/** A statement about so many things. */
-type Ask = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
+/** Runs a statement with this number of ids or windows. */
+type SizedQuery = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
-function readingBy(ask: Ask, sums: string = SUMS): LedgerQueries {
+function queriesBy(ask: SizedQuery, sums: string = SUMS): LedgerQueries {
   const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
     const windows = of.map(({ window }) => window);
     const columns = [
@@ -40,7 +40,7 @@ function readingBy(ask: Ask, sums: string = SUMS): LedgerQueries {
     ]);
   };
   return {
-    sums: (of) => inPortions(of, sumsOf, SUMS_QUESTION),
+    sums: (of) => inPortions(of, sumsOf, MAX_WINDOWS),
     bookedOf: async (ids) => new Map(await inPortions(ids, bookedOf)),
   };
 }
@@ -51,16 +51,16 @@ interface BookedRow {
   readonly costs: ReadonlyArray<string>;
 }
 
-/** One after the other: what one portion of at most `size` answers, then what the next does. */
+/** Calls `ask` with portions of at most `size` elements, one after the other; returns all results in order. */
 export async function inPortions<T, A>(
   all: ReadonlyArray<T>,
   ask: (portion: ReadonlyArray<T>) => Promise<ReadonlyArray<A>>,
-  size = QUESTION,
+  size = MAX_IDS,
 ): Promise<ReadonlyArray<A>> {
-  const answers: A[] = [];
+  const results: A[] = [];
   for (let from = 0; from < all.length; from += size)
-    for (const answer of await ask(all.slice(from, from + size))) answers.push(answer);
-  return answers;
+    for (const result of await ask(all.slice(from, from + size))) results.push(result);
+  return results;
 }
 
 export const SUMS = `
@@ -68,7 +68,7 @@ select t.place, s.amount::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
   join gateway_operator.sum s using (scope_id, window_start, window_end)`;
 
-/** The bounds of the ids leave out the months that cannot have them. */
+/** The bounds of the ids exclude the months that cannot contain them. */
 export const BOOKED = `
 select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
 from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;

@@ -1,22 +1,22 @@
-// The ledger rows of all instances: sums and rows, and where scopes have gone (LEDGER 2, 6).
+// The ledger rows of all instances: sums and rows, and the scopes that other instances have now (LEDGER 2, 6).
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { createReading, inPortions } from './ledger-queries.ts';
+import { createQueries, inPortions } from './ledger-queries.ts';
 import { BACKGROUND_LIMIT, type Session } from './session.ts';
 
 export function createLedgerRows(session: Session): LedgerReader {
   return {
-    ...createReading(session),
+    ...createQueries(session),
     scopesOfOtherInstances: async (instanceUid, scopes) => {
       const ask = (portion: ReadonlyArray<ScopeId>) =>
-        session.query<{ scope: ScopeId }>(BACKGROUND_LIMIT, ELSEWHERE, [instanceUid, portion]);
+        session.query<{ scope: ScopeId }>(BACKGROUND_LIMIT, OTHER_INSTANCES, [instanceUid, portion]);
       return new Set((await inPortions(scopes, ask)).map(({ scope }) => scope));
     },
   };
 }
 
-/** Budgets for models have no rows (decision 0014): they is in the policy of their key. */
-const ELSEWHERE = `
+/** Budgets for models have no claim rows (decision 0014): they are in the policy of their VirtualKey. */
+const OTHER_INSTANCES = `
 select scope::text from gateway_operator.claim c cross join lateral unnest(array[c.scope_id] ||
   array(select (model ->> 'scopeId')::uuid from jsonb_array_elements(coalesce(c.policy -> 'furtherBudgets', '[]')) as model)) as scope
 where c.scope_id = any($2::uuid[]) and c.instance_uid <> $1`;

@@ -1,8 +1,8 @@
-// The client library's connection, which ends where a server sends too much.
+// The client library's connection, which ends if a server sends too much.
 import type { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import pg from 'pg';
-import { createReplyMeter, metered, type ReplyMeter } from './reply-meter.ts';
+import { createReplyMeter, meterStream, type ReplyMeter } from './reply-meter.ts';
 
 export interface MeteredClient extends pg.PoolClient {
   readonly meter: ReplyMeter;
@@ -26,14 +26,14 @@ export class Client extends pg.Client {
     const connection = this.connection as unknown as Connection;
     this.meter = createReplyMeter((error) => connection.stream.destroy(error));
     const attach = connection.attachListeners.bind(connection);
-    connection.attachListeners = (stream) => attach(metered(stream as Duplex, this.meter));
+    connection.attachListeners = (stream) => attach(meterStream(stream as Duplex, this.meter));
     closeWithoutServer(connection);
   }
 }
 
 /**
- * Closes connections that could not be made, or that the pool is done with: the library waits for the server to close
- * them, and one that does not would take all sockets there are.
+ * Closes connections that could not be made, or that the pool no longer uses. The library waits for the server to close
+ * them, so a server that never does would use up all sockets.
  */
 function closeWithoutServer(connection: Connection): void {
   const close = () => void connection.stream.destroy();

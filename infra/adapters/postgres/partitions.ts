@@ -1,4 +1,4 @@
-// Monthly partitions of entries: made before an entry needs one, dropped whole after RETAIN_MONTHS (LEDGER 2).
+// Monthly partitions of ledger rows: made before a row needs its month, dropped whole after RETAIN_MONTHS (LEDGER 2).
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../process/ids.ts';
 import { hasTable } from './schema.ts';
@@ -9,10 +9,10 @@ const LOCK = 7_203_418_866;
 /** Months since January 1970, UTC. */
 type Month = number;
 
-/** Ids are ours: a time outside 1970 to 2199 is no time, and PostgreSQL refuses the entry. */
+/** The last month with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time. */
 const LAST_MONTH: Month = 230 * 12 - 1;
 
-/** The lowest UUID of that millisecond: no id made then or later is below it. */
+/** The lowest UUID of this millisecond: no id of this time or later is below it. */
 export function lowestId(time: Millis): string {
   const hex = Math.min(Math.max(Math.ceil(time), 0), 2 ** 48 - 1)
     .toString(16)
@@ -22,65 +22,66 @@ export function lowestId(time: Millis): string {
 
 export type Months = ReturnType<typeof createMonths>;
 
-/** Processes make and drop months one after the other. */
+/** Takes the lock under which processes make and drop months, one after the other. */
 async function lockMonths(query: Query): Promise<void> {
   await query(`select pg_advisory_xact_lock(${LOCK})`);
 }
 
-/** A month that a person drops with SQL is not among them, and is made again. */
+/** Reads the months that were dropped, without those that a person has dropped with SQL: they are made again. */
 export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
   const rows = await query<{ month: string }>('select month from gateway_operator.dropped_month');
   return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));
 }
 
 export function createMonths(session: Session) {
-  const made = new Set<Month>();
+  const knownMonths = new Set<Month>();
   let dropped: ReadonlySet<Month> = new Set();
 
   const make = async (query: Query, months: ReadonlyArray<Month>) => {
-    const unknown = months.filter((month) => month >= 0 && month <= LAST_MONTH && !made.has(month));
+    const unknown = months.filter((month) => month >= 0 && month <= LAST_MONTH && !knownMonths.has(month));
     if (unknown.length === 0) return;
-    // Without the lock, which a booking keeps to its end: on Workers each request books over connections of its own.
-    for (const month of await presentOf(query, unknown)) made.add(month);
-    const missing = unknown.filter((month) => !made.has(month));
+    // This read is without the lock, which a booking would keep until its end: on Workers every request books.
+    for (const month of await presentOf(query, unknown)) knownMonths.add(month);
+    const missing = unknown.filter((month) => !knownMonths.has(month));
     if (missing.length === 0) return;
     await lockMonths(query);
     dropped = await readDropped(query);
     for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
-    for (const month of missing) made.add(month);
+    for (const month of missing) knownMonths.add(month);
   };
 
   return {
     /**
-     * Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Costs
-     * nothing where this process has made them, or seen them.
+     * Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Does nothing
+     * for months that this process knows.
      */
-    ensure: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
-    /** Months come and go behind a process: the next `ensure` looks for all of them again. */
-    forget: () => made.clear(),
-    /** This month and the next two, by the database's clock. */
-    ahead: () =>
+    ensureMonths: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
+    /** Forgets the known months, since other processes drop months: the next `ensureMonths` looks for all of them again. */
+    reset: () => knownMonths.clear(),
+    /** Makes this month and the next two, by the database's clock. */
+    ensureUpcoming: () =>
       session.transaction(LIMIT, async (query) => {
         const [row] = await query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now');
         const month = monthOf(Number(row?.now));
         await make(query, [month, month + 1, month + 2]);
       }),
     /**
-     * The id's month was dropped when that was last looked at: it is not made again, for what was in it is not known.
+     * Whether the id's month was dropped, as of the last read. It is not made again, because its former rows are unknown.
      */
     isDropped: (id: string) => {
       const time = timeOf(id);
       return time !== undefined && dropped.has(monthOf(time));
     },
     /**
-     * Drops whole months but for the current one and so many before it, and those that a budget's window may reach into
-     * (an edit of its duration counts single charges at the edge). Answers which, like `2026_01`. One transaction each.
+     * Drops whole months, one transaction each. The current month, `keptMonths` months before it, and months that the
+     * window of a budget may reach are kept (an edit of its duration counts single charges at the edge). Returns the
+     * dropped months, like `2026_01`.
      */
-    drop: async (kept: number) => {
-      const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [kept]);
+    drop: async (keptMonths: number) => {
+      const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [keptMonths]);
       for (const { month } of rows) {
         await session.transaction(LIMIT, (query) => dropMonth(query, month));
-        made.clear();
+        knownMonths.clear();
       }
       return rows.map(({ month }) => month);
     },
@@ -108,7 +109,7 @@ export function monthOf(time: Millis): Month {
 const suffixOf = (month: Month): string =>
   new Date(Date.UTC(1970, month, 1)).toISOString().slice(0, 7).replace('-', '_');
 
-/** Those of these months that have their partitions. */
+/** Returns those of these months that have their partitions. */
 async function presentOf(query: Query, months: ReadonlyArray<Month>): Promise<ReadonlyArray<Month>> {
   const suffixes = months.map(suffixOf);
   const rows = await query<{ month: string }>(PRESENT, [
@@ -122,7 +123,7 @@ const PRESENT = `
 select right(c.relname, 7) as month from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where n.nspname = 'gateway_operator' and c.relname = any($1::text[]) group by 1 having count(*) = 2`;
 
-/** Made aside and then attached: readers and writers of the other months are not stopped. */
+/** Makes the tables first and then attaches them, so that readers and writers of other months need not wait. */
 async function makeMonth(query: Query, month: Month): Promise<void> {
   const suffix = suffixOf(month);
   const range = `from ('${lowestId(Date.UTC(1970, month, 1))}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
@@ -135,8 +136,8 @@ async function makeMonth(query: Query, month: Month): Promise<void> {
 }
 
 /**
- * Months before the current one and so many before it, and before the one in which the longest window in force may have
- * begun; a calendar month is up to a thirtieth longer than 30 days.
+ * Months that are older than $1 months before the current month, and older than the month in which the longest current
+ * window may have begun. A calendar month is up to a thirtieth longer than 30 days.
  */
 const UNNEEDED = `
 with duration as (
@@ -161,14 +162,14 @@ where n.nspname = 'gateway_operator' and p.relname in ('entry', 'charge') and c.
 order by 1`;
 
 /**
- * Bookings and reads under way are waited for, not stopped; a lock that does not come is tried again by the next
- * resync.
+ * Waits for bookings and reads in progress, and does not stop them. If the lock is not granted in time, the next resync
+ * tries again.
  */
 async function dropMonth(query: Query, month: string): Promise<void> {
   await query('set local lock_timeout = 2000');
   await lockMonths(query);
   await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
-  // In the order in which a booking takes them.
+  // The tables are dropped in the order in which a booking locks them.
   for (const table of ['entry', 'charge']) await query(`drop table if exists gateway_operator.${table}_${month}`);
   await query(`delete from gateway_operator.account where to_char(closed_at at time zone 'UTC', 'YYYY_MM') = $1`, [
     month,

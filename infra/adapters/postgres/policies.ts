@@ -1,14 +1,14 @@
-// Policies by hashes of keys: one statement by index, whatever the number of keys.
+// Policies by hashes of key values: one statement with an index, whatever the number of hashes.
 import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
 import { GATEWAY_LIMIT, type Session } from './session.ts';
 
-/** Bytes of records after which a query answers no more of them; one more must be within what a statement may answer. */
-const PORTION = 4 * 1024 * 1024;
+/** The bytes of records after which a query returns no more; one more record must fit into the reply of a statement. */
+const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * A value that lives, of a claim that lives, in an open instance. A charged scope that was retired still counts, by its
- * last policy: until reconcile has rewritten the key's, neither refusing the key nor forgetting a budget would be
- * right.
+ * Finds live key values of live claims in an open instance. A retired scope is still charged, by its last policy, until
+ * the reconciler has rewritten the VirtualKey's policy: it would be wrong to refuse the VirtualKey or to ignore the
+ * budget.
  */
 export const FIND = `
 with found as (
@@ -22,12 +22,12 @@ from gateway_operator.key_value v
 where v.hash = any($1) and v.retired_at is null and (v.not_after is null or v.not_after > clock_timestamp())
   and c.instance_uid = $2 and c.kind = 'key' and c.retired_at is null and c.policy is not null and i.closed_at is null),
 sized as (select *, octet_length(policy::text) + octet_length(scopes::text) as size from found),
-summed as (select *, sum(size) over (order by size, hash) - size < ${PORTION} as fits from sized)
+summed as (select *, sum(size) over (order by size, hash) - size < ${MAX_BYTES} as fits from sized)
 select hash, secret, charged, case when fits then policy end as policy, case when fits then scopes end as scopes from summed`;
 
-interface FoundRow {
+interface PolicyRow {
   readonly hash: string;
-  /** Null: there is no room for the record in this answer. */
+  /** Null: the record does not fit into this reply. */
   readonly policy: KeyPolicy | null;
   readonly secret: string;
   readonly charged: number | null;
@@ -37,24 +37,24 @@ interface FoundRow {
 export function createPolicies(session: Session, instanceUid: string): Policies {
   return {
     find: async (hashes, onPortion) => {
-      const found = new Map<string, KeyRecord>();
-      for (let waiting = hashes; waiting.length > 0; ) {
-        const rows = await session.query<FoundRow>(GATEWAY_LIMIT, FIND, [waiting, instanceUid]);
+      const records = new Map<string, KeyRecord>();
+      for (let remaining = hashes; remaining.length > 0; ) {
+        const rows = await session.query<PolicyRow>(GATEWAY_LIMIT, FIND, [remaining, instanceUid]);
         const later = new Set(rows.flatMap(({ hash, policy }) => (policy === null ? [hash] : [])));
-        const answered = waiting.filter((hash) => !later.has(hash));
-        for (const row of rows) addRecord(found, row);
+        const completed = remaining.filter((hash) => !later.has(hash));
+        for (const row of rows) addRecord(records, row);
         if (later.size === 0) break;
-        if (answered.length === 0) throw new Error('the database answers no record of those that it has');
-        onPortion?.(answered, found);
-        waiting = [...later];
+        if (completed.length === 0) throw new Error('PostgreSQL returned none of the records that it has');
+        onPortion?.(completed, records);
+        remaining = [...later];
       }
-      return found;
+      return records;
     },
   };
 }
 
-/** A scope without a policy cannot be charged, and a key that cannot be charged does not work. */
-function addRecord(found: Map<string, KeyRecord>, { hash, policy, scopes, secret, charged }: FoundRow): void {
+/** Adds a record, unless a charged scope has no policy: it cannot be charged, so its VirtualKey does not work. */
+function addRecord(records: Map<string, KeyRecord>, { hash, policy, scopes, secret, charged }: PolicyRow): void {
   if (policy === null || scopes === null || scopes.length !== (charged ?? 0)) return;
-  found.set(hash, { key: policy, scopes: [policy, ...scopes], secret });
+  records.set(hash, { key: policy, scopes: [policy, ...scopes], secret });
 }

@@ -16,20 +16,20 @@ const NOT_VERIFIABLE =
 
 export interface PoolDependencies {
   readonly log: Log;
-  /** The platform trusts its own authorities only (Workers): a connection that names others is refused. */
+  /** The platform trusts its own authorities only (Workers): a connection with other authorities is refused. */
   readonly trustsSystemOnly?: boolean;
 }
 
 export interface MeteredPool {
   connect(): Promise<MeteredClient>;
-  /** Ends the connections; a later call dials anew. */
-  rest(): Promise<void>;
+  /** Ends the connections; a later call connects again. */
+  disconnect(): Promise<void>;
   end(): Promise<void>;
 }
 
 /**
- * Dials when first asked, with TLS as the connection says (libpq's `sslmode`), never with less. The PG* variables of
- * the environment and ~/.pgpass are not read.
+ * Connects with the first call, with TLS as `sslmode` requires (libpq's meaning), never with weaker security. The PG*
+ * variables of the environment and ~/.pgpass are not read.
  */
 export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
   const mode = modeOf(connection);
@@ -37,7 +37,7 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
   const { host, port } = connection;
   let isPlain = false;
   let pool: pg.Pool | undefined;
-  const opened = (): pg.Pool => {
+  const currentPool = (): pg.Pool => {
     pool ??= createPool(connection, isPlain ? false : tlsOf(mode, connection.sslrootcert), deps);
     return pool;
   };
@@ -45,25 +45,26 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
     connect: async () => {
       if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
       try {
-        return await connect(opened());
+        return await connect(currentPool());
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
-        // Many calls learn this concurrently, and the first makes the new pool. The old one has no connection to end,
-        // only calls that wait to learn it.
+        // Many concurrent calls get this error, and the first makes the new pool. The old pool has no connections to end,
+        // only calls that will get the same error.
         if (!isPlain) {
           isPlain = true;
           pool = undefined;
-          const message = 'the database offers no TLS and is asked in plain text; `sslmode: require` refuses that';
+          const message =
+            'the database offers no TLS, so the connection is plain text; `sslmode: require` would refuse it';
           deps.log.warn(message, { host, port });
         }
-        return connect(opened());
+        return connect(currentPool());
       }
     },
-    rest: async () => {
-      const before = pool;
+    disconnect: async () => {
+      const previousPool = pool;
       pool = undefined;
-      // A pool that has ended serves nobody who waits: without an end its connections close when they are idle.
-      if (before?.waitingCount === 0) await before.end();
+      // A pool that has ended never serves its waiting calls. If there are any, its connections end when they are idle.
+      if (previousPool?.waitingCount === 0) await previousPool.end();
     },
     end: async () => pool?.end(),
   };
@@ -72,7 +73,7 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
 /** The pool makes connections of this class. */
 const connect = async (pool: pg.Pool): Promise<MeteredClient> => (await pool.connect()) as MeteredClient;
 
-/** Hyperdrive is inside the isolate: what leaves it is encrypted. */
+/** Hyperdrive is inside the isolate; its own connection to the database is encrypted. */
 function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
   if (host.startsWith('/') || host.endsWith('.hyperdrive.local')) return 'disable';
   const isLoopback = host === 'localhost' || host === '::1' || host.startsWith('127.');
@@ -80,8 +81,8 @@ function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
 }
 
 /**
- * `require` verifies where authorities are named, as libpq's does. Their certificates are read once for all connections
- * of the pool.
+ * With `sslrootcert`, `require` verifies the certificate, as in libpq. The certificates of the authorities are read once
+ * for all connections of the pool.
  */
 function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
   if (mode === 'disable') return false;
@@ -118,7 +119,7 @@ function createPool(
   pool.on('error', (error) =>
     log.warn('an idle database connection broke', { host, port, error: cutText(error.message) }),
   );
-  // A checked-out client that breaks between two statements has no other listener; the next statement fails.
+  // A client in use that breaks between two statements has no other listener; its next statement fails.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }

@@ -1,4 +1,4 @@
-// Recounts: what a scope has spent between two instants, whatever windows its entries named (LEDGER 5).
+// Recounts: the spend of a scope between two times, whatever windows its ledger rows name (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Recount } from '#core/ports/registry.ts';
 import { lowestId, monthOf, readDropped } from './partitions.ts';
@@ -6,30 +6,30 @@ import type { Query } from './session.ts';
 
 const HOUR: Millis = 3_600_000;
 
-/** Hours since the epoch: the grain of `hour_sum`. */
+/** Hours since the Unix epoch: the unit of `hour_sum`. */
 export function hourOf(time: Millis): number {
   return Math.floor(time / HOUR);
 }
 
-/** Nothing is booked while it is held, and no other recount. */
+/** Takes the lock of recounts: nothing is booked and no other recount runs until the transaction ends. */
 export async function lockForRecount(query: Query, instanceUid: string): Promise<void> {
   await query(`select pg_advisory_xact_lock(${BOOKING_LOCK})`, [instanceUid]);
 }
 
 /**
- * Bookings of an instance share this lock, recounts take it alone: a batch is either wholly in a recount, or sees it
- * and adds to the recounted window itself.
+ * Bookings of an instance share this lock, recounts take it exclusively: a batch is either wholly in a recount, or it
+ * sees the recount and adds to the recounted window itself.
  */
 export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 
 /**
- * Makes the sum of `window` from the entries whose hold was taken inside it (the time in their id), and remembers the
- * window: entries of that time which are booked later, out of the window they were held in, are added to it as well.
- * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time at any number of entries.
- * Where the charges of the first edge were dropped with their month, its whole hour counts: rather too much than too
- * little. The time in an id is that of the process which took the reservation: an entry as close to an edge as two clocks
- * differ may fall on either side. Only the last window is remembered: a gateway that acts on the old policy (5 s at
- * most) after that window has ended counts in the old one only.
+ * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
+ * remembers the window: rows of that time that are booked later and name another window are added to it too.
+ * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time for any number of rows.
+ * If the charges of the first edge were dropped with their month, its whole hour counts: too much rather than too little.
+ * The time in an id is of the process that made the reservation: a row may be on either side of an edge that is closer
+ * than the difference of two clocks. Only the last window is remembered: a gateway that uses the old policy (for at most
+ * 5 s) after that window has ended counts only in the old window.
  */
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);
@@ -41,14 +41,14 @@ export async function recount(query: Query, instanceUid: string, recounts: Reado
 }
 
 /**
- * First and last whole hour, and the ids that end the first edge and begin the last. `isRounded`: the hour of `start`
- * counts as whole.
+ * The first and last whole hour, and the ids at which the first edge ends and the last edge begins. `isRounded`: the hour
+ * of `start` counts as whole.
  */
 export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArray<unknown> {
   const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);
   const last = Math.floor(end / HOUR);
   const [from, until] = [lowestId(start), lowestId(end)];
-  // Inside one hour: all of it is edge.
+  // The window is inside one hour, so all of it is edge.
   if (first >= last) return [first, first, from, until, until, until];
   return [first, last, from, isRounded ? from : lowestId(first * HOUR), lowestId(last * HOUR), until];
 }

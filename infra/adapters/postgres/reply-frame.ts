@@ -1,24 +1,24 @@
-// The messages of a database, cut apart and checked before the client library reads them.
+// The messages of a database, split and checked before the client library reads them.
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { createAuthentication } from './authentication.ts';
 
-/** One message: a row, an error. The largest is a row with a policy, whose object fits etcd's 1.5 MiB. */
+/** The maximum size of a message. The largest is a row with a policy, whose object fits etcd's 1.5 MiB. */
 const MAX_MESSAGE = 8 * 1024 * 1024;
-/** Columns of a row: one with ever so many would take far more memory than bytes. */
+/** The maximum columns of a row: many columns take far more memory than their bytes. */
 const MAX_COLUMNS = 64;
 
 export const CHECK = ': check that the Secret names the right server';
 
 /**
- * Messages other than rows while the connection begins, or from one statement to the next: of 5 bytes each, they take
- * the client library far more.
+ * The maximum number of messages other than rows while the connection begins, or between two statements: they may have
+ * only 5 bytes each, but take the client library far more memory.
  */
 const MAX_OTHERS = 1000;
 
 const [AUTHENTICATION, DATA_ROW, ROW_DESCRIPTION, ERROR, NOTICE, READY] = [0x52, 0x44, 0x54, 0x45, 0x4e, 0x5a];
 /**
  * The messages that can come (PostgreSQL, Message Formats) while the connection begins, while a statement is answered,
- * and at any time. Our statements copy nothing, listen to nothing, have a text, and are answered whole.
+ * and at any time. Our statements use no COPY and no LISTEN, are never empty, and read whole replies.
  */
 const [BEGINNING, ANSWER, ANY_TIME] = ['RKZ', '12nTDCZ', 'ENS'];
 /** Type and length. */
@@ -27,13 +27,13 @@ const HEAD = 5;
 const MORE: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
 const MAX_HEAD = 9;
 
-const notAsked = () => new AnswerRefused(`sends a message that no statement asked for${CHECK}`);
-const notPostgres = () => new AnswerRefused(`sends what is no message of PostgreSQL${CHECK}`);
+const unexpectedMessage = () => new AnswerRefused(`sends a message that no statement asked for${CHECK}`);
+const invalidMessage = () => new AnswerRefused(`sends data that is no PostgreSQL message${CHECK}`);
 
 export interface FrameResult {
   /**
-   * The chunk, cut behind each message: the client library reads beyond the end of a message that lies, as far as its
-   * piece goes.
+   * The chunk, split after each message: if a message has a wrong length, the client library reads beyond its end, but
+   * never beyond the piece.
    */
   readonly pieces: ReadonlyArray<Uint8Array>;
   /** Rows that begin in the chunk. */
@@ -41,28 +41,29 @@ export interface FrameResult {
 }
 
 /**
- * Follows the messages of a connection. `ask`: a statement begins. `read` throws AnswerRefused at what no PostgreSQL
- * sends.
+ * Follows the messages of a connection. `ask`: a statement begins. `read` throws AnswerRefused if PostgreSQL would not
+ * send such data.
  */
 export function createFrame() {
   const head = new DataView(new ArrayBuffer(MAX_HEAD));
   const authentication = createAuthentication();
   const [values, fields] = [createValues(), createFields()];
-  let [filled, rest, others] = [0, 0, 0];
+  let [filled, rest, otherMessages] = [0, 0, 0];
   let hasBegun = false;
-  /** Statements that are not ready yet: one that failed is so later than its error. */
-  let awaited = 0;
+  /** Statements without a ready message, which a failed statement gets after its error. */
+  let pendingStatements = 0;
   let body: Body | undefined;
   const begin = (): void => {
     const type = head.getUint8(0);
     rest = restOf(head);
-    others += type === DATA_ROW ? 0 : 1;
-    if (others > MAX_OTHERS) throw new AnswerRefused(`sends more than ${MAX_OTHERS} messages beside rows${CHECK}`);
-    const expected = !hasBegun ? BEGINNING : awaited > 0 ? ANSWER : '';
-    if (!(expected + ANY_TIME).includes(String.fromCharCode(type))) throw notAsked();
-    if (type === READY && hasBegun) awaited -= 1;
+    otherMessages += type === DATA_ROW ? 0 : 1;
+    if (otherMessages > MAX_OTHERS)
+      throw new AnswerRefused(`sends more than ${MAX_OTHERS} messages beside rows${CHECK}`);
+    const expected = !hasBegun ? BEGINNING : pendingStatements > 0 ? ANSWER : '';
+    if (!(expected + ANY_TIME).includes(String.fromCharCode(type))) throw unexpectedMessage();
+    if (type === READY && hasBegun) pendingStatements -= 1;
     if (type === READY) hasBegun = true;
-    if (type === AUTHENTICATION) authentication.ask(head.getInt32(HEAD));
+    if (type === AUTHENTICATION) authentication.check(head.getInt32(HEAD));
     if (type === DATA_ROW) values.begin(head.getInt16(HEAD));
     body = type === DATA_ROW ? values : type === ERROR || type === NOTICE ? fields : undefined;
     filled = 0;
@@ -95,16 +96,16 @@ export function createFrame() {
   return {
     read,
     ask: (): void => {
-      awaited += 1;
-      others = 0;
+      pendingStatements += 1;
+      otherMessages = 0;
     },
   };
 }
 
-/** Bytes of the message behind its head. */
+/** The number of bytes of the message after its head. */
 function restOf(head: DataView): number {
   const rest = head.getInt32(1) - 4 - (MORE[head.getUint8(0)] ?? 0);
-  if (rest < 0) throw notPostgres();
+  if (rest < 0) throw invalidMessage();
   if (rest > MAX_MESSAGE) throw new AnswerRefused(`sends a message of more than ${MAX_MESSAGE / 1024} KiB${CHECK}`);
   const hasColumns = [DATA_ROW, ROW_DESCRIPTION].includes(head.getUint8(0));
   if (hasColumns && (head.getInt16(HEAD) > MAX_COLUMNS || head.getInt16(HEAD) < 0))
@@ -112,13 +113,13 @@ function restOf(head: DataView): number {
   return rest;
 }
 
-/** The content of a message, as it comes in parts. Throws at what the client library would read beyond the message. */
+/** The content of a message, in parts. Throws if the client library would read beyond the message. */
 interface Body {
   read(bytes: Uint8Array): void;
   end(): void;
 }
 
-/** Values of a row: a length and so many bytes each, or −1 for none. */
+/** The values of a row: each is a length and its bytes, or −1 for null. */
 function createValues(): Body & { begin(count: number): void } {
   let [left, length, filled, skip] = [0, 0, 0, 0];
   return {
@@ -135,33 +136,34 @@ function createValues(): Body & { begin(count: number): void } {
         at += 1;
         filled += 1;
         if (filled < 4) continue;
-        if (length < -1) throw notPostgres();
+        if (length < -1) throw invalidMessage();
         skip = Math.max(0, length);
         left -= 1;
         [length, filled] = [0, 0];
       }
     },
     end() {
-      if (left !== 0 || filled > 0 || skip > 0) throw notPostgres();
+      if (left !== 0 || filled > 0 || skip > 0) throw invalidMessage();
     },
   };
 }
 
 /**
- * Fields of an error or a notice: a type and a text each, then a zero. The client library looks for that zero for ever.
+ * The fields of an error or a notice: each is a type and a text, then a zero ends them. Without that zero the client
+ * library would search forever.
  */
 function createFields(): Body {
   let [isText, hasEnded] = [false, false];
   return {
     read(bytes) {
       for (const byte of bytes) {
-        if (hasEnded) throw notPostgres();
+        if (hasEnded) throw invalidMessage();
         hasEnded = !isText && byte === 0;
         isText = byte !== 0;
       }
     },
     end() {
-      if (!hasEnded) throw notPostgres();
+      if (!hasEnded) throw invalidMessage();
       [isText, hasEnded] = [false, false];
     },
   };

@@ -1,23 +1,23 @@
-// The size of what a database sends over one connection, measured before the client library reads it.
+// A meter of the data that a database sends over one connection, before the client library reads them.
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
 import { CHECK, createFrame } from './reply-frame.ts';
 
 const MIB = 1024 * 1024;
-/** Before the connection is ready: parameters and the password's exchange. */
+/** The maximum bytes before the connection is ready: parameters and the authentication. */
 const MAX_HANDSHAKE = 64 * 1024;
-/** A statement whose answer is not known to be large. */
+/** The maximum bytes of the reply to an ordinary statement. */
 export const MAX_ANSWER = 16 * MIB;
-/** A statement that reads very many rows. */
+/** The maximum bytes of the reply to a statement that reads very many rows. */
 export const MAX_LARGE_ANSWER = 64 * MIB;
 
-/** Bytes that a row weighs beside its own, which may be seven. */
+/** The memory of a row in addition to its bytes, which may be seven. */
 const ROW = 64;
 
 export type ReplyMeter = ReturnType<typeof createReplyMeter>;
 
-/** Bytes of memory: `now` while rows arrive, `kept` of the rows themselves. */
+/** Bytes of memory. `now`: while rows arrive. `kept`: of the rows themselves. */
 interface Weight {
   readonly now: number;
   readonly kept: number;
@@ -27,35 +27,38 @@ interface Weight {
 export function createReplyMeter(fail: (error: Error) => void) {
   const frame = createFrame();
   let max = MAX_HANDSHAKE;
-  let [bytes, rows, json, wide] = [0, 0, 0, 0];
+  let [bytes, rows, json, wideCharacters] = [0, 0, 0, 0];
   let listener: ((weight: Weight) => void) | undefined;
   /** The values in a byte and in a row without columns, as V8 keeps them: a wide text has two bytes a character. */
-  const weight = (): Weight => ({ now: 2 * bytes + ROW * rows + json, kept: bytes + wide + 100 * rows + json });
+  const weight = (): Weight => ({
+    now: 2 * bytes + ROW * rows + json,
+    kept: bytes + wideCharacters + 100 * rows + json,
+  });
   const measure = (): void => {
     if (bytes + ROW * rows > max) throw new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
     listener?.(weight());
   };
   return {
     /**
-     * A statement begins: its answer may have so many bytes. `tell` hears what it takes, and throws where that is too
+     * Begins a statement, whose reply may have `maxBytes`. `onWeight` gets the memory of the reply, and throws if it is too
      * much.
      */
-    begin(maxBytes: number, tell?: (weight: Weight) => void): void {
-      [max, bytes, rows, json, wide, listener] = [maxBytes, 0, 0, 0, 0, tell];
+    begin(maxBytes: number, onWeight?: (weight: Weight) => void): void {
+      [max, bytes, rows, json, wideCharacters, listener] = [maxBytes, 0, 0, 0, 0, onWeight];
       frame.ask();
     },
-    /** The statement has ended: the server may send a notice, and nothing large. */
+    /** Ends a statement; returns its weight. Until the next statement the server may send a notice, but nothing large. */
     end(): Weight {
       const whole = weight();
-      [max, bytes, rows, json, wide, listener] = [MAX_HANDSHAKE, 0, 0, 0, 0, undefined];
+      [max, bytes, rows, json, wideCharacters, listener] = [MAX_HANDSHAKE, 0, 0, 0, 0, undefined];
       return whole;
     },
-    /** Any text, which it answers. */
+    /** Counts any text, and returns it. */
     text(text: string): string {
-      if (/[\u0100-\uffff]/.test(text)) wide += text.length;
+      if (/[\u0100-\uffff]/.test(text)) wideCharacters += text.length;
       return text;
     },
-    /** A JSON text, or a list of texts, that is about to be parsed. */
+    /** Counts a JSON text, or a list of texts, before it is parsed. */
     json(text: string, maxText = Number.POSITIVE_INFINITY): void {
       try {
         if (text.length > maxText)
@@ -67,7 +70,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
         throw error;
       }
     },
-    /** Answers the chunk in pieces (reply-frame.ts). Throws AnswerRefused, or what `tell` throws. */
+    /** Returns the chunk in pieces (reply-frame.ts). Throws AnswerRefused, or the error of `onWeight`. */
     read(chunk: Uint8Array): ReadonlyArray<Uint8Array> {
       const framed = frame.read(chunk);
       bytes += chunk.length;
@@ -79,29 +82,29 @@ export function createReplyMeter(fail: (error: Error) => void) {
 }
 
 /**
- * The stream as the client library hears it. An error of the library about what came, thrown where nobody would catch
- * it, ends the connection as well.
+ * The stream that the client library gets. If the library throws an error about the data, which nothing would catch, the
+ * connection ends too.
  */
-export function metered(stream: Duplex, meter: ReplyMeter): EventEmitter {
-  const heard = new EventEmitter();
+export function meterStream(stream: Duplex, meter: ReplyMeter): EventEmitter {
+  const output = new EventEmitter();
   stream.on('data', (chunk: Buffer) => {
     if (stream.destroyed) return;
-    giveWay(stream);
+    pauseStream(stream);
     try {
-      for (const piece of meter.read(chunk)) if (!stream.destroyed) heard.emit('data', piece);
+      for (const piece of meter.read(chunk)) if (!stream.destroyed) output.emit('data', piece);
     } catch (error) {
       stream.destroy(error instanceof Error ? error : new Error(String(error)));
     }
   });
-  stream.on('end', () => heard.emit('end'));
-  return heard;
+  stream.on('end', () => output.emit('end'));
+  return output;
 }
 
 /**
- * Lets the connection have one chunk in a turn of the event loop: 31 more would come before other connections have
- * theirs. The stream of a Worker cannot wait.
+ * Pauses the connection after each chunk until the next turn of the event loop: else it would deliver 32 chunks before
+ * other connections get one. The stream of a Worker cannot be paused.
  */
-function giveWay(stream: Duplex): void {
+function pauseStream(stream: Duplex): void {
   if (typeof stream.pause !== 'function') return;
   stream.pause();
   setImmediate(() => stream.resume());

@@ -1,9 +1,9 @@
-// Rows that a database answers with, as those who plan by them trust them: whoever gives an instance a database may
-// have written anything there.
+// Checks of rows from a database: the owner of the database may have written anything there, and the reconciler plans
+// with these rows.
 import * as z from 'zod';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 
-/** Milliseconds of a `timestamptz` that JavaScript has a date for. */
+/** Milliseconds of a `timestamptz`, in the range of JavaScript dates. */
 const Instant = z.number().min(-8.64e15).max(8.64e15);
 const Scope = z.object({
   scopeId: z.string(),
@@ -15,7 +15,7 @@ const Scope = z.object({
 });
 const Policy = Scope.extend({ retained: z.string().optional(), furtherBudgets: z.array(Scope).optional() });
 
-/** As far as reconcile reads it; the policy may be one of an earlier version. */
+/** The part that the reconciler reads; the policy may be of an earlier version. */
 export const ClaimRow = z.object({
   scopeId: z.string(),
   kind: z.enum(['key', 'user', 'team']),
@@ -43,7 +43,7 @@ export const StateRow = z.object({
 
 export const InstanceRow = Place.extend({ uid: z.string() });
 
-/** The same rows, which keep what they share. DatabaseUnreachable for one that no operator wrote. */
+/** Returns the same objects, which share parts. Throws DatabaseUnreachable for a row that no operator wrote. */
 export function checkRows<Row>(schema: z.ZodType, rows: ReadonlyArray<Row>): ReadonlyArray<Row> {
   for (const row of rows) {
     const [issue] = schema.safeParse(row).error?.issues ?? [];

@@ -25,9 +25,11 @@ export async function ensureSchema(session: Session): Promise<{ readonly from: n
 /** Throws if another version of the operator made the schema: the statements of this version would not fit. */
 export function requireVersion(version: number | null): void {
   if (version === SCHEMA_VERSION) return;
-  const there = `the database has version ${version} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
+  const versions = `the database has version ${version} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
   const made = Number(version) > SCHEMA_VERSION ? 'a later' : 'an earlier';
-  throw new DatabaseUnreachable(`${there}: ${made} version made it; run that version here, or name an empty database`);
+  throw new DatabaseUnreachable(
+    `${versions}: ${made} version made it; run that version here, or name an empty database`,
+  );
 }
 
 /** Returns the version that the database has once the lock is taken. Undefined: none, and the schema was created. */
@@ -117,7 +119,7 @@ create table gateway_operator.key_value (
   created_at timestamptz(3) not null default date_trunc('milliseconds', clock_timestamp()),
   not_after timestamptz(3),
   retired_at timestamptz(3),
-  -- The value of the rotation annotation that asked for this key value.
+  -- The text of the rotation annotation for which this key value was made.
   asked text,
   primary key (scope_id, hash)
 );
@@ -223,7 +225,7 @@ create table gateway_operator.account (
   booked bigint not null,
   number bigint not null,
   closed_at timestamptz(3),
-  -- The ids of the expired ledger rows of the account. Null: nobody has charged it.
+  -- The ids of the expired ledger rows of the account. Null: the account was not charged.
   charged uuid[],
   primary key (instance_uid, account)
 ) with (fillfactor = 70);

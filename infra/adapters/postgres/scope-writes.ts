@@ -7,8 +7,8 @@ import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /**
- * Writes per transaction: few enough for the time limit of every statement that waits for a row; bookings wait for a
- * portion of recounts.
+ * The maximum writes per transaction: few enough for the time limit of statements that wait for a row, and for bookings,
+ * which wait for the recounts of a portion.
  */
 const PORTION = 500;
 
@@ -19,22 +19,22 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
       return await write(writes);
     } catch (error) {
       if (writes.length === 1 || error instanceof DatabaseUnreachable) throw error;
-      // One of them is refused: each by itself, so that it stops no other.
+      // PostgreSQL refuses one of the writes. Each is repeated alone, so that it stops no other write.
       return writes.map((one) => write([one]).then(([outcome]) => outcome ?? 'taken'));
     }
   });
   return { putScope };
 }
 
-/** Locks in the order of all writers: recounts by instance, claims by alias, then by scope, values by scope. */
+/** Takes locks in the order of all writers: recounts by instance, claims by alias, then by scope, values by scope. */
 async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlyArray<ScopeOutcome>> {
   const recounted = writes.flatMap(({ recounts, instanceUid }) => (recounts === undefined ? [] : [instanceUid]));
   for (const uid of [...new Set(recounted)].sort()) await lockForRecount(query, uid);
   for (const write of writes) if (write.proof !== undefined) await adopt(query, write, write.proof);
-  const wanted = [toRows(writes)];
-  await query(CLAIM, wanted);
-  const locked = await query<{ place: number; generation: string | null }>(LOCK, wanted);
-  const published = await query<{ place: number }>(PUBLISHED, wanted);
+  const rows = [toRows(writes)];
+  await query(CLAIM, rows);
+  const locked = await query<{ place: number; generation: string | null }>(LOCK, rows);
+  const published = await query<{ place: number }>(PUBLISHED, rows);
   const generations = new Map(locked.map(({ place, generation }) => [place, Number(generation ?? 0)]));
   const overtaken = new Set(published.map(({ place }) => place));
   const isCurrent = (_: ScopeWrite, place: number) => generations.has(place) && !overtaken.has(place);
@@ -70,7 +70,7 @@ function toRows(writes: ReadonlyArray<ScopeWrite>): string {
 const WANTED = `jsonb_to_recordset($1::jsonb) as w (place integer, scope_id uuid, instance_uid text, kind text, alias text,
   anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, rotation text, "unlessLive" text)`;
 
-/** The unique index decides each race. All writers ask in the order of aliases, so that no two wait for each other. */
+/** The unique index decides each race. All writers insert in the order of aliases, so that they cannot deadlock. */
 const CLAIM = `
 insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at)
 select w.scope_id, w.instance_uid, w.kind, w.alias, w.holder_uid, w.holder_namespace, w.holder_name,
@@ -109,9 +109,9 @@ update gateway_operator.claim c set policy = w.policy, charges = w.charges, gene
 from wanted w where w.scope_id = c.scope_id and (c.policy, c.generation) is distinct from (w.policy, w.generation)`;
 
 /**
- * Returns the scopes whose value another live scope has, as the index decides. A value may be the scope's own: live, so
- * there is nothing to do, or from before, and revived at its age. The claims are locked, so none retires meanwhile and
- * leaves a live value behind.
+ * Returns the scopes whose value another live scope has, as the index decides. The scope itself may have the value: a
+ * live value does not change, and a retired value becomes live again and keeps its age. The claims are locked, so that no
+ * claim retires meanwhile and leaves a live value.
  */
 async function addValues(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlySet<ScopeId>> {
   if (writes.length === 0) return new Set();
@@ -128,7 +128,7 @@ with dead as (
   returning v.scope_id, v.created_at)
 select coalesce(json_agg(dead), '[]')::text as values from dead`;
 
-/** A new value is younger than all before it, also when the clock was set back. */
+/** A new value is younger than all previous values, also if the clock was set back. */
 const ADD = `
 insert into gateway_operator.key_value (scope_id, hash, asked, created_at)
 select w.scope_id, w.hash, coalesce(w.rotation, before.asked), coalesce(dead.created_at,
@@ -146,16 +146,15 @@ select w.scope_id from ${WANTED} where not exists (select 1 from gateway_operato
   where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is null)`;
 
 /**
- * The first of two writes that prove the same value takes the claim over: the other finds a holder that it did not
- * expect.
+ * If two writes prove the same value, the first takes the claim over; the second finds a holder that it did not expect.
  */
 async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<void> {
   const { instanceUid, kind, alias, holder, policy } = write;
   const { uid, namespace, name } = holder;
   if (kind === 'key') {
-    const at = [instanceUid, alias, uid, namespace, name, proof];
-    await query(ADOPT, at);
-    await query(MOVE, at);
+    const values = [instanceUid, alias, uid, namespace, name, proof];
+    await query(ADOPT, values);
+    await query(MOVE, values);
   } else if (proof === SAME_PLACE) {
     await query(ADOPT_IN_PLACE, [policy.scopeId, instanceUid, uid, namespace, name]);
   }
@@ -165,7 +164,7 @@ const ADOPT_IN_PLACE = `
 update gateway_operator.claim set holder_uid = $3, generation = null where scope_id = $1 and instance_uid = $2
   and retired_at is null and holder_namespace = $4 and holder_name = $5 and holder_uid <> $3`;
 
-/** The scope of a value that lives. */
+/** The scope of a live value. */
 const PROVEN = `select v.scope_id from gateway_operator.key_value v where v.hash = $6 and v.retired_at is null
   and (v.not_after is null or v.not_after > clock_timestamp())`;
 
@@ -173,7 +172,7 @@ const ADOPT = `
 update gateway_operator.claim set holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3 and scope_id in (${PROVEN})`;
 
-/** Moves a retained key, wherever it is in this database, to the key object that proves its value. */
+/** Moves a retained VirtualKey, wherever it is in this database, to the VirtualKey that proves its value. */
 const MOVE = `
 update gateway_operator.claim set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where kind = 'key' and retired_at is null and policy ? 'retained' and scope_id in (${PROVEN})

@@ -1,4 +1,4 @@
-// Sessions with one database: statements and transactions, and how long the database may keep silent.
+// Sessions with one database: statements and transactions, with time limits for a silent database.
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -8,24 +8,24 @@ import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
 import { MAX_ANSWER, MAX_LARGE_ANSWER, type ReplyMeter } from './reply-meter.ts';
 
-/** The database may keep silent for so long where a request asks: for a policy, sums, an epoch. */
+/** The maximum silence of the database while a request waits: for a policy, sums, an epoch. */
 export const GATEWAY_LIMIT: Millis = 1800;
-/** The same of reconcile and bookings: 5 s (DESIGN 10, Time). */
+/** The maximum silence for the reconciler and bookings, so that they end within 5 s (DESIGN 10, Time). */
 export const BACKGROUND_LIMIT: Millis = 4500;
 
-/** A statement has no name: a pooler in transaction mode gives its next one to another connection of the server. */
+/** A statement, never a named one: a pooler in transaction mode runs each statement on another connection. */
 export interface Statement {
   readonly text: string;
   /**
-   * For very many rows: applied to each JSON value as its row arrives. While rows arrive the database is not silent,
-   * however long it takes.
+   * For very many rows: called with each JSON value when its row arrives. While rows arrive the database is not silent,
+   * however long the statement takes.
    */
   readonly readJson?: (value: unknown) => unknown;
-  /** Hears how many bytes the answer takes that is kept until the work ends (`within`). */
-  readonly kept?: (bytes: number) => void;
+  /** Gets the size of the reply in memory, which is kept until the work ends (`withShare`). */
+  readonly onBytes?: (bytes: number) => void;
 }
 
-/** One statement; answers its rows. */
+/** Runs one statement; returns its rows. */
 export type Query = <R extends pg.QueryResultRow>(
   statement: string | Statement,
   values?: ReadonlyArray<unknown>,
@@ -33,46 +33,45 @@ export type Query = <R extends pg.QueryResultRow>(
 
 export interface Session {
   /**
-   * Statements on one connection. When the database keeps silent for `limit`, the wait for a connection included,
-   * DatabaseUnreachable is thrown and the connection dropped. `work` may run again when its connection turns out to be
-   * dead: it must be repeatable. `work` never asks the session itself, or it could wait for a connection that it holds.
+   * Runs statements on one connection. If the database is silent for `limit`, the wait for a connection included,
+   * DatabaseUnreachable is thrown and the connection dropped. `work` must be repeatable: it runs again if its connection
+   * was dead. `work` never uses the session itself, since it could wait for the connection that it has.
    */
   run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
-  /** The same with one statement. */
+  /** Like `run`, with one statement. */
   query<R extends pg.QueryResultRow>(limit: Millis, ...call: Parameters<Query>): Promise<R[]>;
   /**
-   * The same between `begin` and `commit`. The server too gives up a statement at `limit`, and the transaction of a
-   * client that is silent for 2 s (LEDGER 8): nothing continues behind our back, and a process that sleeps holds no
-   * lock.
+   * Like `run`, in a transaction. The server also ends a statement at `limit`, and the transaction of a client that is
+   * silent for 2 s (LEDGER 8): no statement continues after its limit, and a suspended process keeps no lock.
    */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   /**
-   * The same connections, for work that may take a share of memory and that ends: then its calls reject, and their
-   * connections are dropped.
+   * A session with the same connections for one piece of work, which has a share of memory and an end: at its end, its
+   * calls reject and their connections are dropped.
    */
-  within(share: MemoryShare): Session;
-  /** The share that answers take; absent: any that a limit of one statement allows. */
+  withShare(share: MemoryShare): Session;
+  /** The share of memory for replies; absent: only the limit of each statement applies. */
   readonly share: MemoryShare | undefined;
-  /** Ends the connections; a later call dials anew. */
-  rest(): Promise<void>;
+  /** Ends the connections; a later call connects again. */
+  disconnect(): Promise<void>;
   close(): Promise<void>;
 }
 
 export function createSession(connection: DatabaseConnection, deps: PoolDependencies): Session {
   const pool = openPool(connection, deps);
-  const used = new WeakSet<pg.PoolClient>();
-  return createView({ connection, pool, used }, undefined);
+  const usedClients = new WeakSet<pg.PoolClient>();
+  return createView({ connection, pool, usedClients }, undefined);
 }
 
 interface SessionPool {
   readonly connection: DatabaseConnection;
   readonly pool: ReturnType<typeof openPool>;
   /** Connections that were used before. */
-  readonly used: WeakSet<pg.PoolClient>;
+  readonly usedClients: WeakSet<pg.PoolClient>;
 }
 
 function createView(pooled: SessionPool, share: MemoryShare | undefined): Session {
-  const { connection, pool, used } = pooled;
+  const { connection, pool, usedClients } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
     const idleTimeout = createIdleTimeout(limit, share?.signal);
     let client: MeteredClient | undefined;
@@ -80,26 +79,26 @@ function createView(pooled: SessionPool, share: MemoryShare | undefined): Sessio
       const connected = await onConnection(pool.connect());
       if (idleTimeout.isOver()) return connected.release() as never;
       client = connected;
-      const wasUsed = used.has(connected);
-      used.add(connected);
+      const wasUsed = usedClients.has(connected);
+      usedClients.add(connected);
       try {
         return await work(toQuery(connected, idleTimeout, share));
       } catch (error) {
         if (idleTimeout.isOver() || !wasUsed || !isBroken(error)) throw error;
-        // The server ended it while it lay in the pool (a restart, a failover): dial anew.
+        // The server ended the connection while it was idle in the pool (a restart, a failover): connect again.
         client = undefined;
         connected.release(true);
         return attempt();
       }
     };
     const working = attempt();
-    // After the limit its outcome is of no use.
+    // After the limit, the outcome of the work is ignored.
     working.catch(() => undefined);
-    const ended = idleTimeout.over.then(() => {
+    const timeout = idleTimeout.over.then(() => {
       throw share?.signal.aborted ? toEnd(connection, share.signal.reason) : toTimeout(connection, limit);
     });
     try {
-      const value = await Promise.race([working, ended]);
+      const value = await Promise.race([working, timeout]);
       client?.release(isInTransaction(client));
       return value;
     } catch (error) {
@@ -115,30 +114,30 @@ function createView(pooled: SessionPool, share: MemoryShare | undefined): Sessio
     run,
     query: (limit, ...call) => run(limit, (query) => query(...call)),
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
-    within: (other) => createView(pooled, other),
-    rest: pool.rest,
+    withShare: (other) => createView(pooled, other),
+    disconnect: pool.disconnect,
     close: async () => {
-      // A frozen server does not say goodbye.
-      const goodbye = createIdleTimeout(1000);
-      await Promise.race([pool.end().catch(() => undefined), goodbye.over]);
-      goodbye.stop();
+      // A frozen server does not close its connections.
+      const closeTimeout = createIdleTimeout(1000);
+      await Promise.race([pool.end().catch(() => undefined), closeTimeout.over]);
+      closeTimeout.stop();
     },
   };
 }
 
 type IdleTimeout = ReturnType<typeof createIdleTimeout>;
 
-/** The maximum time of one statement, in idle limits: a statement whose rows come one by one ends too. */
+/** The maximum time of one statement, as a multiple of `limit`: a statement whose rows come slowly ends too. */
 const MAX_LIMITS = 3;
 
-/** How often the idle time is measured. */
+/** The interval at which the idle time is measured. */
 const STEP: Millis = 250;
 
-/** The timeout is over when the server sent nothing for `limit`, or when the signal aborts. */
+/** A timeout that is over if the server sends nothing for `limit`, or if the signal aborts. */
 function createIdleTimeout(limit: Millis, signal?: AbortSignal) {
   const { promise: over, resolve } = Promise.withResolvers<void>();
-  let heard = Date.now();
-  let began = heard;
+  let lastDataAt = Date.now();
+  let startedAt = lastDataAt;
   let isOver = signal?.aborted === true;
   let timer: NodeJS.Timeout | undefined;
   const end = (): void => {
@@ -147,16 +146,16 @@ function createIdleTimeout(limit: Millis, signal?: AbortSignal) {
   };
   const wait = (left: Millis): void => {
     const due = Date.now() + Math.min(left, STEP);
-    const look = (): void => {
-      // A timer is late by as long as our own event loop stood still, and no socket was read.
+    const check = (): void => {
+      // The timer is late if our own event loop was blocked. During this time no socket was read, so it does not count.
       const late = Math.max(0, Date.now() - due);
-      heard += late;
-      began += late;
-      const more = Math.min(heard + limit, began + MAX_LIMITS * limit) - Date.now();
+      lastDataAt += late;
+      startedAt += late;
+      const more = Math.min(lastDataAt + limit, startedAt + MAX_LIMITS * limit) - Date.now();
       if (more <= 0) end();
       else wait(more);
     };
-    timer = setTimeout(look, Math.min(left, STEP));
+    timer = setTimeout(check, Math.min(left, STEP));
   };
   if (isOver) resolve();
   else wait(limit);
@@ -166,10 +165,10 @@ function createIdleTimeout(limit: Millis, signal?: AbortSignal) {
     isOver: () => isOver,
     /** A statement begins. */
     begin: (): void => {
-      began = Date.now();
+      startedAt = Date.now();
     },
-    hear: (): void => {
-      heard = Date.now();
+    touch: (): void => {
+      lastDataAt = Date.now();
     },
     stop: (): void => {
       clearTimeout(timer);
@@ -178,7 +177,7 @@ function createIdleTimeout(limit: Millis, signal?: AbortSignal) {
   };
 }
 
-/** The longest time that a silent process keeps its locks. */
+/** The maximum time for which a silent process keeps its locks. */
 const IDLE: Millis = 2000;
 
 async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query) => Promise<T>): Promise<T> {
@@ -188,7 +187,7 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   try {
     value = await work(query);
   } catch (error) {
-    // A rollback that fails tells nothing new; its connection is still in the transaction, so it is dropped.
+    // The error of a failed rollback is ignored; its connection is still in the transaction, so it is dropped.
     await query('rollback').catch(() => undefined);
     throw error;
   }
@@ -196,42 +195,42 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-function toQuery(client: MeteredClient, { begin, hear }: IdleTimeout, share: MemoryShare | undefined): Query {
+function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, share: MemoryShare | undefined): Query {
   const { meter } = client;
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
-    const { text, readJson, kept }: Statement = typeof statement === 'string' ? { text: statement } : statement;
+    const { text, readJson, onBytes }: Statement = typeof statement === 'string' ? { text: statement } : statement;
     const read = (json: string): unknown => {
       meter.json(json);
       const value: unknown = JSON.parse(json);
       if (readJson === undefined) return value;
-      hear();
+      touch();
       return readJson(value);
     };
-    const answer = {};
+    const replyMemory = {};
     const max = readJson === undefined ? MAX_ANSWER : MAX_LARGE_ANSWER;
     begin();
-    meter.begin(max, share && (({ now }) => share.take(answer, now)));
+    meter.begin(max, share && (({ now }) => share.take(replyMemory, now)));
     try {
       const call = client.query<R>({ text, types: parsersOf(read, meter), ...(values && { values: [...values] }) });
       const { rows } = await onConnection(call);
-      hear();
+      touch();
       const { kept: bytes } = meter.end();
-      kept?.(bytes);
+      onBytes?.(bytes);
       return rows;
     } finally {
       meter.end();
-      if (share?.signal.aborted === false) share.take(answer, 0);
+      if (share?.signal.aborted === false) share.take(replyMemory, 0);
     }
   };
 }
 
 const { BOOL, INT4, FLOAT8, JSON: JSON_TEXT, JSONB } = pg.types.builtins;
-/** Lists of the ids of a portion, which the client library parses character by character. */
+/** The type `text[]`, and the maximum size of such a list: the client library parses it character by character. */
 const [TEXTS, MAX_LIST] = [1009, 1024 * 1024];
 
 /**
- * Parsers for the types of our statements. The server names the type of each value, and a value of any other type stays
- * a text: a list of dates takes a second for each megabyte.
+ * Parsers for the types of our statements. The server names the type of each value; a value of any other type stays a
+ * text, since the library would parse a list of dates at one megabyte per second.
  */
 function parsersOf(readJson: (text: string) => unknown, meter: ReplyMeter): pg.CustomTypesConfig {
   const parsers = new Map<number, (text: string) => unknown>();
@@ -245,10 +244,10 @@ function parsersOf(readJson: (text: string) => unknown, meter: ReplyMeter): pg.C
   return { getTypeParser: (type: number) => parsers.get(type) ?? meter.text } as pg.CustomTypesConfig;
 }
 
-/** A connection in a transaction, of which whoever gets it next knows nothing. */
+/** Whether the connection is still in a transaction, so that it cannot be used again. */
 const isInTransaction = (client: pg.PoolClient): boolean => client.getTransactionStatus() !== 'I';
 
-/** Not only a statement failed, or what was done beside it: the connection did. */
+/** Whether the connection itself failed, not only a statement. */
 function isOfConnection(error: unknown): boolean {
   return error instanceof ConnectionBroke || (error instanceof pg.DatabaseError && error.severity !== 'ERROR');
 }

@@ -1,23 +1,23 @@
-// Sharing of equal parts: policies of many keys are alike, and a process may hold a hundred thousand of them.
+// Sharing of equal parts: policies of many VirtualKeys have equal parts, and a process may have 100,000 policies.
 
 /**
- * Members that are texts or objects and that two policies may have alike. The scope, its name and its object never are.
+ * Members that are never equal in two policies: the scope, its name and its object.
  */
-const OWN: ReadonlySet<string> = new Set(['scopeId', 'name', 'object']);
+const UNSHARED: ReadonlySet<string> = new Set(['scopeId', 'name', 'object']);
 
-/** Parts that are remembered, and their characters; beyond that, the rest is kept as it comes. */
-const [MAX_SHARED, MAX_CHARACTERS] = [10_000, 4_000_000];
+/** The maximum number of remembered parts, and of their characters. Parts beyond that are not shared. */
+const [MAX_PARTS, MAX_CHARACTERS] = [10_000, 4_000_000];
 
-/** Answers what it is given, with equal members replaced by the first that was seen. Lives as long as one question. */
+/** Returns a function that replaces equal members of values by the first such member. Used for one query. */
 export function createSharing(): <T>(value: T) => T {
-  const known = new Map<string, unknown>();
+  const firstByText = new Map<string, unknown>();
   let characters = 0;
   const share = (member: unknown): unknown => {
     if (typeof member !== 'string' && (typeof member !== 'object' || member === null)) return member;
     const key = JSON.stringify(member);
-    if (known.has(key)) return known.get(key);
-    if (known.size < MAX_SHARED && characters + key.length <= MAX_CHARACTERS) {
-      known.set(key, member);
+    if (firstByText.has(key)) return firstByText.get(key);
+    if (firstByText.size < MAX_PARTS && characters + key.length <= MAX_CHARACTERS) {
+      firstByText.set(key, member);
       characters += key.length;
     }
     return member;
@@ -25,7 +25,7 @@ export function createSharing(): <T>(value: T) => T {
   return (value) => {
     if (typeof value !== 'object' || value === null) return value;
     const members = value as Record<string, unknown>;
-    for (const name of Object.keys(members)) if (!OWN.has(name)) members[name] = share(members[name]);
+    for (const name of Object.keys(members)) if (!UNSHARED.has(name)) members[name] = share(members[name]);
     return value;
   };
 }

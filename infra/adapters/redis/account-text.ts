@@ -1,8 +1,8 @@
-// Calls and replies of accounts as the script has them: counters by name, amounts as strings (account.lua).
+// Calls and replies in the form of the script: counters by name, amounts as strings (account.lua).
 import type { AccountCall, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
-/** The name of a counter: more than 64 bytes, which Redis finds by their hash and not one after the other. */
+/** The name of a counter. It has more than 64 bytes: Redis finds such names by their hash, shorter names by a scan. */
 export const nameOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}:${window.end} scope ${scopeId}`;
 
 function toCounter(name: string): ScopeWindow {
@@ -20,12 +20,12 @@ export const fromCall = (call: AccountCall): object => ({
   changes: call.changes.map(fromChange),
 });
 
-/** Amounts in the order of the script; the last ones are left out where they are zero. */
-function fromChange(line: CounterChange): ReadonlyArray<string | false> {
-  const { limit, spend, risk, returned, registered, ahead } = line;
+/** A change with its amounts in the order of the script; zeros at the end are left out. */
+function fromChange(change: CounterChange): ReadonlyArray<string | false> {
+  const { limit, spend, risk, returned, registered, ahead } = change;
   const amounts = [spend, risk, returned, registered, ahead];
-  const used = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);
-  return [nameOf(line), limit === undefined ? false : `${limit}`, ...used.map(String)];
+  const sent = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);
+  return [nameOf(change), limit === undefined ? false : `${limit}`, ...sent.map(String)];
 }
 
 export const toText = (argument: object): string =>
@@ -38,13 +38,13 @@ export const fromText = <T>(text: string): T =>
 
 const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'reserved', 'escrow', 'risk', 'spend', 'by']);
 
-function revive(key: string, found: unknown): unknown {
-  if (AMOUNTS.has(key)) return BigInt(String(found));
-  if (typeof found !== 'object' || found === null) return found;
+function revive(key: string, json: unknown): unknown {
+  if (AMOUNTS.has(key)) return BigInt(String(json));
+  if (typeof json !== 'object' || json === null) return json;
   // Elements of a list have numbers as keys.
-  const value = Object.keys(found).length === 0 && !/^\d+$/.test(key) ? [] : found;
+  const value = Object.keys(json).length === 0 && !/^\d+$/.test(key) ? [] : json;
   if (key === 'counters' && Array.isArray(value))
-    return value.map((one) => (typeof one === 'string' ? toCounter(one) : toState(one)));
+    return value.map((element) => (typeof element === 'string' ? toCounter(element) : toState(element)));
   if (!('counter' in value) || typeof value.counter !== 'string') return value;
   const { counter, ...rest } = value;
   return { ...toCounter(counter), ...rest };
@@ -55,6 +55,6 @@ function toState([counter, figures, isWanted]: readonly [
   figures: string,
   isWanted: boolean,
 ]): CounterReply {
-  const [spent = '', held = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
-  return { spent: spent === '-' ? 0n : BigInt(spent), reserved: BigInt(held), escrow: BigInt(escrow), isWanted };
+  const [spent = '', reserved = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
+  return { spent: spent === '-' ? 0n : BigInt(spent), reserved: BigInt(reserved), escrow: BigInt(escrow), isWanted };
 }

@@ -7,8 +7,8 @@ import script from './account.json' with { type: 'json' };
 import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
 
 /**
- * Runs the script atomically on the server of `key`. Returns its reply. Throws when the server is away or its reply is
- * lost.
+ * Runs the script atomically on the server of `key`. Returns its reply. Throws if the server is unreachable or its reply
+ * is lost.
  */
 export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 
@@ -34,22 +34,22 @@ export function createEvaluate(
 export interface RedisCounterStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
-  /** The work that uses the store: the last reply takes its memory. Absent: the store is the process's own. */
+  /** The work that uses the store: the last reply takes its memory. Absent: the store belongs to the process. */
   readonly share?: MemoryShare | undefined;
 }
 
 /**
- * Every method is one evaluation of the script. Throws when the server is away, its reply is lost, or its layout is
- * another version's.
+ * Every method is one evaluation of the script. Throws if the server is unreachable, its reply is lost, or another
+ * version has written its layout.
  */
 export function createRedisCounterStore({ evaluate, instanceUid, share }: RedisCounterStoreDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
-  const held = {};
+  const reservedMemory = {};
   const run = async <T>(operation: string, argument: object): Promise<T> => {
     const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
-    share?.take(held, 2 * reply.length + jsonBytes(reply));
+    share?.take(reservedMemory, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);
   };
   return {

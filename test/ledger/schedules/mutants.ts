@@ -365,8 +365,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: 'expiredEntries({ account, ...closing }, row.bookedBatch, drawn)',
-        becomes: 'expiredEntries({ account, ...closing }, 0, drawn)',
+        line: 'toExpiredRows({ account, ...closing }, row.bookedBatch, drawn)',
+        becomes: 'toExpiredRows({ account, ...closing }, 0, drawn)',
       },
     ],
   },

@@ -26,7 +26,7 @@ function underTest() {
     maxAnswers: 1000,
     openDatabase: ({ host, password }) => {
       const close = async () => void closed.push(`${host} ${password}`);
-      const database = { close, rest: close, within: () => database };
+      const database = { close, disconnect: close, withShare: () => database };
       return database as unknown as Database;
     },
     flush: ({ uid }) =>

@@ -42,7 +42,7 @@ async function openDatabase(server: { readonly port: number; stop(): Promise<voi
   });
   const budget = createMemoryBudget(20 * MIB);
   const share = budget.share(MIB);
-  return { own: database, within: database.within(share), share };
+  return { own: database, within: database.withShare(share), share };
 }
 
 /** Complete answers, each of no rows: to most questions a true one. */
@@ -122,7 +122,7 @@ test('a database that answers at random ends no process', async () => {
     const server = await startRandomPostgres(seed);
     const database = createDatabase(at(server.port), { log: createMemoryLog() });
     const share = createMemoryBudget(MIB).share(MIB);
-    const within = database.within(share);
+    const within = database.withShare(share);
     const end = setTimeout(share.end, 100);
     await Promise.allSettled([within.instance('one'), within.claims('one'), within.sums([])]);
     clearTimeout(end);

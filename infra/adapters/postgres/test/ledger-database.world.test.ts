@@ -140,7 +140,7 @@ describe('several connections', () => {
       begun.resolve();
       return new Promise<void>(() => undefined);
     };
-    const months = { ...createMonths(session), ensure: never };
+    const months = { ...createMonths(session), ensureMonths: never };
     const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
     const entries = [entryOf({ cost: 40n })];
     const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, rows: entries };

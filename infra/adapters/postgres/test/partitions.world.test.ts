@@ -15,12 +15,12 @@ test('processes that book at the same time do not wait for each other where the 
   if (one === undefined || two === undefined) throw new Error('there are two');
   try {
     const ids = [entryOf().id];
-    await one.transaction(LIMIT, (query) => createMonths(one).ensure(query, ids));
+    await one.transaction(LIMIT, (query) => createMonths(one).ensureMonths(query, ids));
     const inOther = await one.transaction(LIMIT, async (query) => {
-      await createMonths(one).ensure(query, ids);
+      await createMonths(one).ensureMonths(query, ids);
       return two.transaction(LIMIT, (other) =>
         createMonths(two)
-          .ensure(other, ids)
+          .ensureMonths(other, ids)
           .then(() => 'made'),
       );
     });

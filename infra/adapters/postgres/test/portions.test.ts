@@ -21,8 +21,8 @@ function createDouble(answer: (text: string) => ReadonlyArray<object> | undefine
     run: (_, work) => work(query),
     query: (_, ...call) => query(...call),
     transaction: (_, work) => work(query),
-    within: () => session,
-    rest: async () => undefined,
+    withShare: () => session,
+    disconnect: async () => undefined,
     close: async () => undefined,
   };
   return { session, asked };
@@ -50,7 +50,7 @@ test.each([
 test('a server that lists the same claims again is asked no more', async () => {
   const same = portion(next);
   const { session, asked } = createDouble((text) => (isPortion(text) ? same : undefined));
-  await expect(createInstances(session).closeInstance('i')).rejects.toThrow('drop what prevents them');
+  await expect(createInstances(session).closeInstance('i')).rejects.toThrow('drop the trigger or rule');
   expect(asked.times).toBe(2);
 });
 

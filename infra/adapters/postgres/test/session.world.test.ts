@@ -63,7 +63,7 @@ test('a session that rests while others call it serves all of them, and dials an
   const calls = Array.from({ length: 20 }, (_, place) =>
     session.query(LIMIT, 'select $1::int as place, pg_sleep(0.01)', [place]),
   );
-  await session.rest();
+  await session.disconnect();
   expect((await Promise.all(calls)).map(([row]) => row?.place)).toEqual([...calls.keys()]);
   expect(await session.query(LIMIT, 'select 1 as one')).toEqual([{ one: 1 }]);
 });
@@ -92,7 +92,7 @@ async function outcomeOf(connection: TestPostgres['connection']): Promise<string
   );
 }
 
-const NOT_OFFERED = expect.stringMatching(/^DatabaseUnreachable: .* does not offer TLS, which sslmode asks for/);
+const NOT_OFFERED = expect.stringMatching(/^DatabaseUnreachable: .* does not offer TLS, which sslmode requires/);
 const NOT_VERIFIED = expect.stringMatching(/^DatabaseUnreachable: .* has a certificate that does not verify/);
 
 describe('a connection is never less safe than its sslmode', () => {
