@@ -72,7 +72,7 @@ test('a Team of a namespace that is too large still limits its keys, and they co
     { namespace: 'a', members: 21, size: expect.stringMatching(/^\d MiB$/), limit: '4 MiB, 6 MiB of all namespaces' },
   ]);
   expect(JSON.stringify(harness.log.lines)).toContain('a namespace is deferred');
-  expect(harness.metrics.render()).toContain('gateway_operator_reconcile_deferred_namespaces 1');
+  expect(await harness.metrics.render()).toContain('gateway_operator_reconcile_deferred_namespaces 1');
   const after = await policies(harness);
   for (const alias of KEYS) {
     expect(after.get(alias)).toEqual(before.get(alias));
