@@ -2,15 +2,19 @@
 import { createLru } from '#core/caches/lru.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Address } from '../wire/codec.ts';
+
+/** A VirtualKey whose requests may make an entry fail. */
+type FailingKey = Pick<KeyPolicy, 'scopeId' | 'object'>;
 
 /** A failed attempt. */
 interface FailureReport {
   /** The first failure of this request at this entry. Later ones of the same request do not count. */
   readonly isFirst: boolean;
-  /** The VirtualKey (its scope) whose request may have caused the failure; absent: no request can. */
-  readonly key?: string | undefined;
+  /** The VirtualKey whose request may have caused the failure; absent: no request can. */
+  readonly by?: FailingKey | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   readonly isRateLimited?: boolean;
@@ -35,14 +39,14 @@ export function unchanged(cooldowns: Cooldowns): Cooldowns {
   return {
     ...cooldowns,
     enter: () => () => {},
-    soonest: (targets, key) => targets.find(({ endpoint }) => of(endpoint, key) === undefined),
+    soonest: (targets, by) => targets.find(({ endpoint }) => of(endpoint, by) === undefined),
     failed: () => {},
     succeeded: () => {},
   };
 }
 
 interface State {
-  failures: ReadonlyArray<{ readonly at: Millis; readonly key: string | undefined }>;
+  failures: ReadonlyArray<{ readonly at: Millis; readonly by: FailingKey | undefined }>;
   /** Of all VirtualKeys. */
   cooldown: Cooldown | undefined;
   /** Requests at the entry, the oldest first. */
@@ -51,7 +55,7 @@ interface State {
 
 /** Entries that are remembered: twice as many as an instance has, because edited ones leave theirs behind. */
 const MAX_STATES = 1_024;
-/** Cooldowns of single VirtualKeys that are remembered. */
+/** Cooldowns of single VirtualKeys and namespaces that are remembered. */
 const MAX_OWN = 4_096;
 /** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
@@ -97,30 +101,29 @@ export function createCooldowns({
      */
     soonest: <T extends { readonly endpoint: CalledAddress }>(
       targets: ReadonlyArray<T>,
-      key: string,
+      by: FailingKey,
     ): T | undefined => {
       const [first, ...others] = targets;
-      const until = ({ endpoint }: T) => of(endpoint, key) ?? 0;
+      const until = ({ endpoint }: T) => of(endpoint, by) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
     /**
      * Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown: for one
-     * VirtualKey where its requests alone may have caused them all, else for all. One `retry-after` of up to a minute
-     * begins one for all; a longer one counts as a failure.
+     * VirtualKey, or for the VirtualKeys of one namespace, where requests of these alone may have caused them all, else
+     * for all. One `retry-after` of up to a minute begins one for all; a longer one counts as a failure.
      */
     failed: (
       target: CalledAddress,
       { failures, within, duration }: Snapshot['routing']['cooldown'],
-      { isFirst, key, retryAfter, isRateLimited = false }: FailureReport,
+      { isFirst, by, retryAfter, isRateLimited = false }: FailureReport,
     ) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
-      if (isFirst) state.failures = [...state.failures.filter(({ at }) => at > now - within), { at: now, key }];
-      const isShared = key === undefined || state.failures.some((failure) => failure.key !== key);
+      if (isFirst) state.failures = [...state.failures.filter(({ at }) => at > now - within), { at: now, by }];
       const wait = Math.min((retryAfter ?? 0) * 1000, MAX_COOLDOWN);
       if (wait > 0 && wait <= MAX_OF_ONE) begin(target, wait, { isRateLimited: true });
       else if (state.failures.length < failures) return;
-      else begin(target, Math.max(duration, wait), { isRateLimited, ...(isShared ? {} : { key }) });
+      else begin(target, Math.max(duration, wait), { isRateLimited, owner: ownerOf(state.failures, by) });
     },
     succeeded: (identifier: string) => {
       const state = states.get(identifier);
@@ -132,11 +135,13 @@ export function createCooldowns({
    * The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or
    * credential ends the cooldown.
    */
-  function of(target: CalledAddress, key: string): Millis | undefined {
+  function of(target: CalledAddress, by: FailingKey): Millis | undefined {
     const { identifier } = target.entry;
     const shared = endOf(target, states.get(identifier)?.cooldown);
-    const ofKey = own.size() === 0 ? undefined : endOf(target, own.get(nameOf(identifier, key)));
-    return shared === undefined || (ofKey !== undefined && ofKey > shared) ? ofKey : shared;
+    if (own.size() === 0) return shared;
+    const owners = [by.scopeId, namespaceOf(by)];
+    const ends = [shared, ...owners.map((owner) => endOf(target, own.get(nameOf(identifier, owner))))];
+    return ends.reduce((latest, end) => (end !== undefined && end > (latest ?? 0) ? end : latest), undefined);
   }
 
   function endOf(target: CalledAddress, cooldown: Cooldown | undefined): Millis | undefined {
@@ -144,29 +149,40 @@ export function createCooldowns({
     return cooldown.called === fingerprint(target) ? cooldown.until : undefined;
   }
 
-  /** `key`: for this VirtualKey only; one of its failures then still counts for all. */
+  /** `owner`: for this VirtualKey or namespace only; one of its failures then still counts for all. */
   function begin(
     target: CalledAddress,
     duration: Millis,
-    { isRateLimited, key }: Pick<FailureReport, 'isRateLimited' | 'key'>,
+    { isRateLimited, owner }: Pick<FailureReport, 'isRateLimited'> & { readonly owner?: string | undefined },
   ): void {
     const { identifier } = target.entry;
     const state = stateOf(identifier);
     const until = clock.now() + duration;
-    state.failures = key === undefined ? [] : state.failures.slice(-1);
-    const before = key === undefined ? state.cooldown : own.get(nameOf(identifier, key));
+    state.failures = owner === undefined ? [] : state.failures.slice(-1);
+    const before = owner === undefined ? state.cooldown : own.get(nameOf(identifier, owner));
     // Requests that were under way end one by one: the longest cooldown counts.
     if ((endOf(target, before) ?? 0) >= until) return;
     const cooldown = { until, called: fingerprint(target) };
-    if (key === undefined) state.cooldown = cooldown;
-    else own.set(nameOf(identifier, key), cooldown);
+    if (owner === undefined) state.cooldown = cooldown;
+    else own.set(nameOf(identifier, owner), cooldown);
     metrics.add('gateway_operator_cooldowns_total', { identifier });
     const fields = { identifier, seconds: duration / 1000, rateLimited: isRateLimited };
-    log.warn('a model entry cools down', key === undefined ? fields : { ...fields, onlyFor: key });
+    log.warn('a model entry cools down', owner === undefined ? fields : { ...fields, onlyFor: owner });
   }
 }
 
-const nameOf = (identifier: string, key: string): string => `${key} ${identifier}`;
+const nameOf = (identifier: string, owner: string): string => `${owner} ${identifier}`;
+
+/** No id of a scope has a blank. */
+const namespaceOf = ({ object }: FailingKey): string => `namespace ${object.namespace}`;
+
+/** The VirtualKey, or the namespace, whose requests alone may have caused the failures; undefined: no such one. */
+function ownerOf(failures: State['failures'], last: FailingKey | undefined): string | undefined {
+  if (last === undefined || failures.some(({ by }) => by === undefined)) return undefined;
+  const by = failures.flatMap((failure) => failure.by ?? []);
+  if (by.every(({ scopeId }) => scopeId === last.scopeId)) return last.scopeId;
+  return by.every(({ object }) => object.namespace === last.object.namespace) ? namespaceOf(last) : undefined;
+}
 
 function fingerprint({ entry, base, credentials }: CalledAddress): string {
   return JSON.stringify([entry.model, base, credentials]);

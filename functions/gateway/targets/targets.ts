@@ -33,7 +33,7 @@ export function createChooseTargets(
   const endpointOf = createEndpoints(credentials);
   return function chooseTargets(reservation: ReservedGrant, log: RequestLog): Result<Targets, Failure> {
     const { grant, options } = reservation;
-    const key = grant.caller.key.scopeId;
+    const { key } = grant.caller;
     const reachable: Target[] = [];
     const ready: Target[] = [];
     for (const option of options) {

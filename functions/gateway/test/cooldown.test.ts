@@ -141,10 +141,17 @@ describe('an entry that fails', () => {
   });
 });
 
-const OTHER_KEY = keyValueOf('another');
+const [OTHER_KEY, ELSEWHERE, THIRD] = [keyValueOf('another'), keyValueOf('elsewhere'), keyValueOf('third')];
 
 describe('failures that a request may have caused', () => {
-  const KEYS = { [KEY]: keyRecord(), [OTHER_KEY]: keyRecord({ scopeId: 'other-scope', name: 'other' }) };
+  const keyIn = (namespace: string, name: string) =>
+    keyRecord({ scopeId: `${name}-scope`, name, object: { namespace, name } });
+  const KEYS = {
+    [KEY]: keyRecord(),
+    [OTHER_KEY]: keyIn('default', 'other'),
+    [ELSEWHERE]: keyIn('elsewhere', 'elsewhere'),
+    [THIRD]: keyIn('third', 'third'),
+  };
   const open = (script: Script, routing: object = {}) =>
     stage({
       snapshot: snapshotOf([named('first'), named('spare', { priority: 1 })], {
@@ -200,11 +207,14 @@ describe('failures that a request may have caused', () => {
     expect(await firstOf(world, KEY, 1)).toEqual(['first']);
   });
 
-  test('of two keys keep all from it', async () => {
+  test('of two keys of one namespace keep that namespace from it, and no other; of two namespaces, all', async () => {
     const world = open(by({ first: [status(500)] }));
     expect(await firstOf(world, KEY, 2)).toEqual(['first', 'first']);
     expect(await firstOf(world, OTHER_KEY, 2)).toEqual(['first', 'spare']);
     expect(await firstOf(world, KEY, 1)).toEqual(['spare']);
+    // One failure still counts, and with two of this namespace it begins a cooldown for all.
+    expect(await firstOf(world, ELSEWHERE, 3)).toEqual(['first', 'first', 'spare']);
+    expect(await firstOf(world, THIRD, 1)).toEqual(['spare']);
   });
 
   test('of one key still count once when those of another follow: an entry that is down is found by few requests', async () => {
@@ -383,27 +393,28 @@ test('LeastBusy sends each request to the entry with the fewest in flight, strea
 test('states of entries are bounded: those of edited instances are forgotten, and requests in flight still end', () => {
   const { deps } = stage();
   const cooldowns = createCooldowns(deps);
+  const keyOf = (key: number) => ({ scopeId: `key ${key}`, object: { namespace: `${key}`, name: 'key' } });
   const called = (at: number) => ({ entry: entry('gpt', { identifier: `entry ${at}` }), base: '', credentials: {} });
   const leave = cooldowns.enter('entry 0');
   for (let at = 0; at < 5_000; at += 1) {
     cooldowns.failed(called(at), COOLDOWN, { isFirst: true, retryAfter: 60 });
   }
-  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.of(called(at), 'a key')).filter(
+  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.of(called(at), keyOf(0))).filter(
     (until) => until !== undefined,
   );
   expect(known.length).toBeGreaterThan(512);
   expect(known.length).toBeLessThan(2_000);
-  expect(cooldowns.of(called(4_999), 'a key')).toBeDefined();
+  expect(cooldowns.of(called(4_999), keyOf(0))).toBeDefined();
   cooldowns.enter('entry 0');
   leave();
   expect(cooldowns.inFlight('entry 0')).toBe(1);
   // The same for cooldowns of single VirtualKeys.
   for (let key = 0; key < 10_000; key += 1) {
     for (let time = 0; time < 3; time += 1)
-      cooldowns.failed(called(9_999), COOLDOWN, { isFirst: true, key: `key ${key}` });
+      cooldowns.failed(called(9_999), COOLDOWN, { isFirst: true, by: keyOf(key) });
     cooldowns.succeeded('entry 9999');
   }
-  const own = Array.from({ length: 10_000 }, (_, key) => cooldowns.of(called(9_999), `key ${key}`));
+  const own = Array.from({ length: 10_000 }, (_, key) => cooldowns.of(called(9_999), keyOf(key)));
   expect(own.filter((until) => until !== undefined).length).toBeLessThan(5_000);
 });
 

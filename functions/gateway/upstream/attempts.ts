@@ -57,7 +57,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
   function nextOf({ left, failures, reservation }: Attempts): Target | undefined {
-    const key = reservation.grant.caller.key.scopeId;
+    const { key } = reservation.grant.caller;
     const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint, key) === undefined);
     if (ready.length === 0) return cooldowns.soonest(left, key);
     const tried = (target: Target) => failures.get(target) ?? 0;
@@ -78,8 +78,8 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     // An attempt whose client has left before the answer has not failed.
     if (fault !== 'none' && deadline.ended !== 'left') {
       const isRateLimited = failure.code === 'upstream_rate_limited';
-      const key = fault === 'entry' ? undefined : caller.key.scopeId;
-      cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, key, retryAfter, isRateLimited });
+      const by = fault === 'entry' ? undefined : caller.key;
+      cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, by, retryAfter, isRateLimited });
     }
     if (heard === undefined) return;
     attempts.failedCharge = settlementOfFailed({ reservation, target, failedCharge }, heard);

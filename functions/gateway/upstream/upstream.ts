@@ -205,7 +205,7 @@ export function createCallUpstream(
   function over(hasFailed: boolean, { attempts, target, leave }: Attempt): void {
     leave();
     const { caller, routing } = attempts.reservation.grant;
-    if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, key: caller.key.scopeId });
+    if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, by: caller.key });
   }
 }
 

@@ -1,5 +1,12 @@
 // Turns of the event loop: what arrives in one is handled together, behind the reading of all sockets.
 import type { TurnOwner } from '#core/ports/http-exchange.ts';
+import type { Millis } from '#core/ports/money.ts';
+
+/**
+ * The time of the works in one turn; the rest follows in the next. A server takes one new connection between two turns, so
+ * turns are short however many requests have arrived.
+ */
+const MAX_TURN: Millis = 5;
 
 /** Runs the work behind the present reading of sockets, in order. An error of one keeps no other from running. */
 export type Turn = (work: () => void) => void;
@@ -14,13 +21,20 @@ export function createTurn(thrown: (error: unknown) => void = throwAlone): Turn 
   const run = () => {
     const works = waiting;
     waiting = [];
+    const end = performance.now() + MAX_TURN;
+    let done = 0;
     for (const work of works) {
+      if (done > 0 && performance.now() > end) break;
+      done += 1;
       try {
         work();
       } catch (error) {
         thrown(error);
       }
     }
+    if (done === works.length) return;
+    if (waiting.length === 0) setImmediate(run);
+    waiting = [...works.slice(done), ...waiting];
   };
   return (work) => {
     if (waiting.push(work) === 1) setImmediate(run);
@@ -54,7 +68,9 @@ export function createOneATurn(): OwnedTurn {
   return ({ namespace, key }, work) => {
     if (waiting.size === 0) setImmediate(run);
     const keys = waiting.get(namespace) ?? new Map<string, Array<() => void>>();
-    keys.set(key, [...(keys.get(key) ?? []), work]);
+    const works = keys.get(key) ?? [];
+    works.push(work);
+    keys.set(key, works);
     waiting.set(namespace, keys);
   };
 }

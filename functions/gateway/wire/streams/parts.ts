@@ -1,5 +1,6 @@
 // Parts of a stream that a provider numbers: answers, blocks, items.
 import { member, textOf } from '#core/json/json.ts';
+import { copyOf } from '#core/json/text.ts';
 import { UpstreamBroke } from '#core/ports/serving.ts';
 
 /** The maximum number of parts: what a reader keeps of each lasts as long as the stream. No provider sends as many. */
@@ -22,5 +23,6 @@ export function setPart<T>(parts: Map<unknown, T>, key: unknown, value: T): void
 
 /** The id of a message, of a call, or of a model, as far as it is one: it may be written into every chunk. */
 export function idIn(of: unknown, name: string): string | undefined {
-  return textOf(member(of, name))?.slice(0, MAX_ID);
+  const id = textOf(member(of, name));
+  return id === undefined ? undefined : copyOf(id.slice(0, MAX_ID));
 }

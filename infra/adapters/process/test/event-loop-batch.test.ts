@@ -18,6 +18,21 @@ test('works of one turn run together, in order; one that throws drops none of th
   expect(done).toEqual(['first', 'third', 'next turn']);
 });
 
+test('works that take long together are spread over turns, in order, and others get between them', async () => {
+  const done: string[] = [];
+  const turn = createTurn();
+  const busy = (name: string) => () => {
+    const end = performance.now() + 4;
+    while (performance.now() < end);
+    done.push(name);
+  };
+  setImmediate(() => setImmediate(() => done.push('beside')));
+  for (const name of ['first', 'second', 'third', 'fourth']) turn(busy(name));
+  while (done.length < 5) await new Promise(setImmediate);
+  expect(done.filter((name) => name !== 'beside')).toEqual(['first', 'second', 'third', 'fourth']);
+  expect(done.indexOf('beside')).toBeLessThan(4);
+});
+
 test('of works that take long one runs in a turn, and others get between them', async () => {
   const done: string[] = [];
   const turn = createOneATurn();
