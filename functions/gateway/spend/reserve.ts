@@ -166,8 +166,8 @@ function minCostOf({ prompt, price, maxCost }: Option, { n, minOutput }: ModelRe
 
 /**
  * Tokens of one answer, at most. No answer is longer than the entry allows, or than a context window: a limit beyond
- * that would hold money of others in vain. A small model refuses a limit that leaves no room for the prompt: answers
- * without a limit get a quarter of its window, or what their thoughts need.
+ * that, or thoughts beyond that, would hold money of others in vain. A small model refuses a limit that leaves no room
+ * for the prompt: answers without a limit get a quarter of its window, or what their thoughts need.
  */
 function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest, { entry }: Candidate): number {
   const { maxInputTokens, maxOutputTokens = Number.POSITIVE_INFINITY } = entry;
@@ -175,7 +175,7 @@ function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest
   const share = maxInputTokens === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(maxInputTokens / 4));
   const usual = Math.min(DEFAULT_OUTPUT, share);
   const unlimited = entry.maxOutputTokens ?? (minOutput > usual ? minOutput + USUAL_OUTPUT : usual);
-  return limit === undefined ? unlimited : Math.min(limit, maxOutputTokens, window);
+  return Math.min(limit ?? unlimited, maxOutputTokens, window);
 }
 
 /**

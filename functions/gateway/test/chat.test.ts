@@ -163,10 +163,22 @@ describe('the reservation', () => {
     ['a context window, whatever the client asks for', { max_tokens: 1e9 }, { maxInputTokens: 8192 }, 8192n],
     ['the largest window, whatever the client asks for', { max_tokens: 1e9 }, {}, 1_050_000n],
     ['thoughts, where nobody names a limit', { thinking: { type: 'enabled', budget_tokens: 20_000 } }, {}, 21_025n],
+    [
+      'a context window, whatever thoughts the client asks for',
+      { thinking: { type: 'enabled', budget_tokens: 1e12 } },
+      { maxInputTokens: 8192 },
+      8192n,
+    ],
+    [
+      'the largest window, whatever thoughts the client asks for',
+      { thinking: { type: 'enabled', budget_tokens: 1e12 } },
+      {},
+      1_050_000n,
+    ],
   ])('covers the prompt at a token a byte, and %s', async (_, body, more, output) => {
     const held = await reservationOf({ ...chat, ...body }, [entry('gpt', more)]);
     expect(held.amount).toBe(held.prompt + output * 2_000n);
-    const min = 'thinking' in body ? body.thinking.budget_tokens + 1 : 1;
+    const min = 'thinking' in body ? Math.min(body.thinking.budget_tokens + 1, Number(output)) : 1;
     expect(held.minAmount).toBe(held.prompt + BigInt('n' in body ? body.n : min) * 2_000n);
   });
 
