@@ -96,5 +96,5 @@ export function stop({ exchange }: RunningStream): void {
 }
 
 export function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {
-  for (const { usage } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage });
+  for (const { usage, usageOnly } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage, usageOnly });
 }

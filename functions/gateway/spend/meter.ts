@@ -52,7 +52,7 @@ export class Meter {
   #concluded = false;
   /** Content has come since the last count. */
   #isBehind = false;
-  /** The last count is of one answer among several. */
+  /** The last count is of one answer among several. Later ones are too, but for one that comes alone. */
   #isOfOne = false;
 
   constructor(call: PaidCall, end: StreamEnd) {
@@ -202,9 +202,18 @@ export class Meter {
     return Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
   }
 
-  /** A server that counts in each event (vLLM) counts the answer that the event continues, not the others. */
-  #countsOne({ usageOnly }: Piece): boolean {
-    return this.#call.reservation.grant.request.n > 1 && !usageOnly;
+  /**
+   * A server that counts in each event (vLLM) counts the answer that the event continues, not the others. Others count
+   * once, beside the last choice or behind it: by then all answers have ended.
+   */
+  #countsOne({ usageOnly, choices }: Piece): boolean {
+    const { n } = this.#call.reservation.grant.request;
+    if (n === 1 || usageOnly) return false;
+    if (this.#isOfOne) return true;
+    this.#readAll();
+    const ended = new Set([...this.#choices].filter(([, finished]) => finished).map(([index]) => index));
+    for (const { index, finished } of choices) if (finished) ended.add(index);
+    return ended.size < n;
   }
 }
 

@@ -116,4 +116,33 @@ describe('a stream of several answers whose server counts in each event', () => 
     const { settled } = await leave([...events, end], body, { path: '/chat/completions' });
     expect(settled).toMatchObject({ tokens: { input: 10, output: 1900 }, estimated: false });
   });
+
+  test('and that has ended without a count of all pays all of them', async () => {
+    const ends = answers.map((_, index) =>
+      chunk({}, { choices: [{ index, delta: {}, finish_reason: 'stop' }], ...usage(100) }),
+    );
+    const script = () => ({ headers: SSE, body: [...events, ...ends, 'data: [DONE]\n\n'] });
+    const { chat, ledger } = stageOne(entry('gpt', { maxOutputTokens: 100 }), { script, limit: '1000' });
+    await (await chat({ model: 'gpt', stream: true, ...body })).text();
+    await settleDown();
+    expect(ledger.settled).toMatchObject([{ tokens: { input: 10, output: 2000 }, estimated: true }]);
+  });
+});
+
+describe('a stream of several answers whose provider counts once', () => {
+  const usage = { usage: { prompt_tokens: 10, completion_tokens: 800, total_tokens: 810 } };
+  const words = 'abc'.repeat(600);
+  const of = (index: number, more: object = {}) => ({ index, delta: { content: words }, ...more });
+  const [begun, ended] = [(index: number) => of(index), (index: number) => of(index, { finish_reason: 'stop' })];
+  const piece = (choices: ReadonlyArray<object>, more: object = {}) => chunk({}, { choices, ...more });
+
+  test.each([
+    ['beside the last choice', [piece([begun(0)]), piece([begun(1)]), piece([ended(0)]), piece([ended(1)], usage)]],
+    ['beside the last choices', [piece([begun(0), begun(1)]), piece([ended(0), ended(1)], usage)]],
+    ['behind all', [piece([ended(0), ended(1)]), 'data: [DONE]\n\n', piece([], usage)]],
+  ])('%s pays that count', async (_, events) => {
+    const body = { messages: MESSAGES, max_tokens: 1000, n: 2 };
+    const { settled } = await leave(events, body, { path: '/chat/completions', maxOutputTokens: 1000 });
+    expect(settled).toMatchObject({ tokens: { input: 10, output: 800 }, estimated: false });
+  });
 });
