@@ -196,13 +196,15 @@ async function observeWithOrphans(context: ObserveContext, object: GatewayInstan
   return { view: { ...view, ...claims, orphans }, link };
 }
 
-/** Labels of the namespaces whose members an instance selects by label. */
-async function observeNamespaces({ deps }: ObserveContext, { instances, ...part }: Collection) {
+/** Labels of the namespaces whose members an instance selects by label, deferred ones too. */
+async function observeNamespaces({ deps, all }: ObserveContext, { instances, ...part }: Collection) {
   const members = [part.keys, part.users, part.teams].flatMap((map) => [...map.values()]);
   const selected = members.filter(
     (member) => instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
   );
-  const names = new Set(selected.map(({ metadata }) => metadata.namespace));
+  const isSelecting = instances.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
+  const deferred = isSelecting ? all.deferredNamespaces.keys() : [];
+  const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...deferred]);
   const labels = await mapConcurrent(names, async (name) => {
     const namespace = await deps.cluster.get(RESOURCES.namespaces, undefined, name);
     return [name, { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name }] as const;

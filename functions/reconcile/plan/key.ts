@@ -26,7 +26,7 @@ import { claimOf } from './access.ts';
 import { isOpen } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
-import { planFinalizer, planScope } from './member.ts';
+import { NOT_ADMITTED, planFinalizer, planScope } from './member.ts';
 
 /** The steps that can be taken now, in order. The status is planned when there are none. */
 export function planKey(view: KeyView, context: PlanContext): Action[] {
@@ -61,7 +61,7 @@ const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
 function suspendValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
-  return retire(object, claim, hashesOf(claim), 'the instance does not admit its namespace any more');
+  return retire(object, claim, hashesOf(claim), NOT_ADMITTED);
 }
 
 /** `value`: to be recorded before the steps. */

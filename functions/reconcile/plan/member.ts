@@ -3,6 +3,7 @@
 import { parseMoney } from '#core/money/money.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
+import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
@@ -30,6 +31,9 @@ import { isOlder } from './claimants.ts';
 import { isOpen, mayStillArrive } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { planRetirement } from './deletion.ts';
+
+/** The reason why values of a key end that continues to exist. */
+export const NOT_ADMITTED = 'the instance does not admit its namespace any more';
 
 /** The steps of a user or team that can be taken now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
@@ -124,6 +128,28 @@ export function planOrphanedClaims(path: string, instance: InstanceView, { world
     return [
       { action: 'RetireScope', kind: KIND_OF[scope], namespace, name, why, instance: path, scope, alias, scopeId },
     ];
+  });
+}
+
+/**
+ * Values of deferred VirtualKeys whose namespace the instance does not admit: they end, however large the objects of
+ * their namespace are.
+ */
+export function planExpelledKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
+  const { object, database, claims } = instance;
+  if (world.deferred.size === 0 || !database.ok || object.spec.paused || isDeleted(object)) return [];
+  const { allowedNamespaces } = object.spec;
+  return [...claims.values()].flatMap((claim): Action[] => {
+    const { holder, kind: scope, alias, scopeId } = claim;
+    const { uid, namespace, name } = holder;
+    const labels = world.namespaces.get(namespace);
+    if (scope !== 'key' || !world.deferred.has(uid) || (labels === undefined && needsLabels(allowedNamespaces)))
+      return [];
+    const asking = { name: namespace, labels: labels ?? {} };
+    const hashes = hashesOf(claim);
+    if (hashes.length === 0 || admitsNamespace(allowedNamespaces, object.metadata.namespace, asking)) return [];
+    const on = { kind: KIND_OF[scope], namespace, name, why: NOT_ADMITTED, instance: path, scope, alias };
+    return [{ action: 'RetireValues', ...on, scopeId, hashes, overlap: undefined }];
   });
 }
 

@@ -154,6 +154,22 @@ test('what is deleted in a namespace that is too large goes, and then the rest i
   expect(await harness.ready(virtualKeys, 'of-member', 'a')).toBe('True Ready');
 });
 
+test.each([
+  ['no other namespace', { from: 'Same' }],
+  ['other namespaces', { from: 'Selector', selector: { matchLabels: { 'kubernetes.io/metadata.name': 'b' } } }],
+])('keys of a namespace that is too large end when the instance admits %s', async (_, allowedNamespaces) => {
+  const harness = createHarness(small);
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey({}, 'key', 'a'));
+  await harness.resync();
+  const value = await harness.value('key-key', 'a');
+  await applyTeams(harness, 15, 'a');
+  expect((await harness.resync()).deferredNamespaces).toMatchObject([{ namespace: 'a' }]);
+  expect(await harness.works(value)).toBe(true);
+  await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces } });
+  await harness.resync();
+  expect(await harness.works(value)).toBe(false);
+});
+
 test('large Teams that are deleted all go, some in each run', async () => {
   const harness = createHarness(small);
   await harness.apply(...makeSecrets(), makeInstance());
