@@ -126,7 +126,7 @@ export const VirtualKeySpec = withRule(
     ),
     blocked: z.boolean().default(false).describe('While true the key does not work.'),
     ...limits,
-    modelMaxBudget: mapOf(ModelBudget, { max: 256, form: 'of 1 to 256 characters' })
+    modelMaxBudget: inAll(4096, mapOf(ModelBudget, { max: 256, form: 'of 1 to 256 characters' }))
       .optional()
       .describe(
         'Budgets for single models, by `modelName`: a request spends from both this and `maxBudget`. Windows begin together.',

@@ -69,14 +69,20 @@ export const text = (max: number) =>
     })
     .meta({ maxLength: max });
 
-/** The same map or list of texts, which together have at most `max` characters: it is kept in memory with all others. */
-export const inAll = <S extends z.ZodType<Readonly<Record<string, string>> | ReadonlyArray<string>>>(
+/**
+ * The same map or list, whose texts together have at most `max` characters: it is kept in memory with all others. A map
+ * of objects has only its names.
+ */
+export const inAll = <S extends z.ZodType<Readonly<Record<string, unknown>> | ReadonlyArray<string>>>(
   max: number,
   texts: S,
 ): S => {
-  const all = (self: z.output<S>) => (isArray(self) ? self : Object.entries(self).flat()).join('');
-  const sizes = texts instanceof z.ZodArray ? 'text, size(text)' : 'name, size(name) + size(self[name])';
-  const error = `may have at most ${max} characters in all`;
+  const isOfObjects = texts instanceof z.ZodRecord && texts.valueType instanceof z.ZodObject;
+  const all = (self: z.output<S>) =>
+    (isArray(self) ? self : isOfObjects ? Object.keys(self) : Object.entries(self).flat()).join('');
+  const sizesOfMap = isOfObjects ? 'name, size(name)' : 'name, size(name) + size(self[name])';
+  const sizes = texts instanceof z.ZodArray ? 'text, size(text)' : sizesOfMap;
+  const error = `may have at most ${max} characters in all${isOfObjects ? ' its names' : ''}`;
   const validation = { rule: `self.map(${sizes}).sum() <= ${max}`, message: `${error}; shorten or remove some` };
   return texts.refine((self) => fitsIn(max, all(self)), {
     error: ({ input }) => `${error} and has ${[...all(input as z.output<S>)].length}; shorten or remove some`,

@@ -1,6 +1,7 @@
 // The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
 
 import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import { type Action, type DeletionGuard, identify, isForced } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
@@ -17,8 +18,8 @@ import { hasFinalizer, isDeleted, type Path, type World } from './world.ts';
 export type Plan = GuardedActions;
 
 /** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
-export function plan(world: World, now: Millis): Plan {
-  const context = createPlanContext(world, now);
+export function plan(world: World, now: Millis, hash: Hash): Plan {
+  const context = createPlanContext(world, now, hash);
   const { actions, guarded } = guardDeletions(planSteps(context), context);
   const steps = actions.filter((action) => isWorthTrying(action, world) && mayBegin(action, world));
   if (steps.length > 0) return { actions: steps, guarded };

@@ -53,7 +53,7 @@ async function converge(context: ObserveContext, observed: Observation, time: Pa
   for (world.roundsLeft = MAX_ROUNDS; ; world.roundsLeft -= 1) {
     if (time.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
     world.isLate = time.isLate();
-    const { actions, guarded } = plan(world, context.now);
+    const { actions, guarded } = plan(world, context.now, context.deps.hash);
     if (actions.length === 0 || world.roundsLeft === 0) return { world, results, guarded };
     const done = await act(actions, acting);
     for (const result of done) {
@@ -86,10 +86,10 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
     withShare(context, part, async (own) => {
       const { world } = await observe(own, part);
       // A workload is stated whole in every run: the API server says whether that would change anything.
-      const { actions } = plan(world, context.now);
+      const { actions } = plan(world, context.now, deps.hash);
       const same = await findUnchanged(actions, { deps, world });
       for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);
-      return toRows(world, plan(world, context.now));
+      return toRows(world, plan(world, context.now, deps.hash));
     }),
   );
   return [...first.map((row) => ({ ...row, sign: '+' }) as const), ...rows.flat()];

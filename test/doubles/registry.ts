@@ -1,6 +1,9 @@
 // The double of the registry: claims, values and policies without a database.
+import { createHash } from 'node:crypto';
 import type { Clock } from '#core/ports/clock.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { KeyPolicy, KeyRecord, Policies, ScopeId, ScopePolicy } from '#core/ports/policy.ts';
+import { digestOf } from '#core/ports/policy-digest.ts';
 import {
   type Adoption,
   type Claim,
@@ -215,7 +218,8 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     if (row === undefined || row.instanceUid !== instanceUid || row.retired || row.generation > generation) return;
     for (const one of recounts) await recount?.(one);
     // As JSON, like the database keeps it: a member without a value is none.
-    Object.assign(row, { policy: JSON.parse(JSON.stringify(policy)), generation });
+    const written = policy.kind === undefined ? { ...row.policy, ...policy } : policy;
+    Object.assign(row, { policy: JSON.parse(JSON.stringify(written)), generation });
   }
 
   function find(instanceUid: string, hash: string): KeyRecord | undefined {
@@ -231,16 +235,22 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
   }
 }
 
+const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
+
 function forget(row: Row | undefined, { hash, createdAt }: LiveValue): void {
   row?.values.delete(hash);
   row?.before.set(hash, createdAt);
 }
 
 const valuesOf = ({ values }: Row): ReadonlyArray<LiveValue> =>
-  [...values.values()].sort((a, b) => a.createdAt - b.createdAt || (a.hash < b.hash ? -1 : 1));
+  [...values.values()]
+    .map(({ rotation, ...value }) =>
+      rotation === undefined || value.notAfter !== undefined ? value : { ...value, rotation },
+    )
+    .sort((a, b) => a.createdAt - b.createdAt || (a.hash < b.hash ? -1 : 1));
 
 function toClaim(row: Row): Claim {
   const { scopeId, kind, alias, holder, anchor, policy } = row;
   const claim = { scopeId, kind, alias, holder, anchor, values: valuesOf(row) };
-  return policy === undefined ? claim : { ...claim, policy: structuredClone(policy) };
+  return policy === undefined ? claim : { ...claim, policy: digestOf(structuredClone(policy), hash) };
 }

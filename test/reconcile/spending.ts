@@ -1,6 +1,6 @@
 // How does a test spend what a key, user or team has? By one entry, as a gateway books it.
 import { parseMoney } from '#core/money/money.ts';
-import { windowAt } from '#core/money/window.ts';
+import { budgetedScopes, windowOf } from '../../functions/reconcile/key/budget.ts';
 import type { Database } from './databases.ts';
 
 export interface SpendingKey {
@@ -20,11 +20,8 @@ export async function book(
 ): Promise<void> {
   const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
-  const scopes = 'furtherBudgets' in claim.policy ? (claim.policy.furtherBudgets ?? []) : [];
-  const paying = [claim.policy, ...scopes.filter(({ kind, name }) => kind !== 'model' || name === model)];
-  const charges = paying.flatMap(({ scopeId, budget, anchor }) =>
-    budget === undefined ? [] : [{ scopeId, window: windowAt({ ...budget, anchor }, now) }],
-  );
+  const paying = budgetedScopes(claim).filter((scope) => scope.model === undefined || scope.model === model);
+  const charges = paying.map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) }));
   await database.book(instanceUid, [
     {
       id: uuidv7(now),

@@ -21,6 +21,9 @@ const LARGEST: Readonly<Record<string, ReadonlyArray<string> | Readonly<Record<s
 };
 const oneMore = (full: (typeof LARGEST)[string]) => (Array.isArray(full) ? [...full, 'x'] : { ...full, x: '' });
 
+const BUDGET = { maxBudget: '1', budgetDuration: '1d' };
+const LARGEST_BUDGETS = Object.fromEntries(texts(64, 64).map((name) => [name, BUDGET]));
+
 export const virtualKeys: readonly Case[] = [
   accept('VirtualKey', 'with only what is required'),
   ...['keyAlias', 'maxBudget', 'budgetDuration', 'connectionRef'].map((field) =>
@@ -193,6 +196,21 @@ export const virtualKeys: readonly Case[] = [
     'spec.secretTemplate.name',
   ]),
   accept('VirtualKey', 'of which each text has as many characters as it may, together too', LARGEST),
+  accept('VirtualKey', 'whose names of budgeted models have as many characters as they may', {
+    'spec.modelMaxBudget': LARGEST_BUDGETS,
+  }),
+  refuse(
+    'VirtualKey',
+    'whose names of budgeted models have a character more',
+    {
+      'spec.modelMaxBudget': Object.fromEntries(
+        texts(63, 65)
+          .concat('xy')
+          .map((name) => [name, BUDGET]),
+      ),
+    },
+    ['TooLarge', 'spec.modelMaxBudget'],
+  ),
   ...Object.entries(LARGEST).map(([field, texts]) =>
     refuse('VirtualKey', `with a character more in all of ${field}`, { [field]: oneMore(texts) }, ['TooLarge', field]),
   ),

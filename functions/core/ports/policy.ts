@@ -67,16 +67,34 @@ export interface KeyPolicy extends ScopePolicy {
    * blocked, or by hand.
    */
   readonly missingOwner?: string | undefined;
-  /**
-   * Further budgets of this key: for single models, which requests for these spend from too; of kind `key`, for other
-   * windows (`budgets`). Absent: none.
-   */
-  readonly furtherBudgets?: ReadonlyArray<ScopePolicy> | undefined;
+  /** Further budgets of this key, which requests spend from too. Absent: none. */
+  readonly furtherBudgets?: ReadonlyArray<FurtherBudget> | undefined;
   /**
    * The Secret in `object.namespace` of a key that outlives its object (`deletionPolicy: Retain`). The gateway does not
    * use this.
    */
   readonly retained?: string;
+}
+
+/**
+ * A budget of a key for one model, or for all in another window (`budgets`). It is aligned and anchored as the key's
+ * own, without which there is none.
+ */
+export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'since'> {
+  readonly scopeId: ScopeId;
+  /** Absent: all. */
+  readonly model?: string | undefined;
+}
+
+/** A change of a key's policy, whose other members stay as they are. */
+export interface PolicyChange extends Pick<KeyPolicy, 'scopeId' | 'anchor' | 'blocked'> {
+  readonly kind?: never;
+  readonly retained: string;
+}
+
+/** A policy as the reconciler keeps it: members that are only compared may be hashes (policy-digest.ts). */
+export interface PolicyDigest extends Pick<KeyPolicy, 'budget' | 'furtherBudgets' | 'retained'> {
+  readonly [member: string]: unknown;
 }
 
 /** A key as the gateway meets it: the policy of its hash and of every scope it is charged to (key first). */

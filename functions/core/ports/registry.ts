@@ -1,6 +1,6 @@
 // The registry: claims of aliases, live key values, policies. In PostgreSQL, written by reconcile only.
 import type { Millis } from './money.ts';
-import type { ClaimKind, KeyPolicy, ScopeId, ScopePolicy, ScopeWindow } from './policy.ts';
+import type { ClaimKind, KeyPolicy, PolicyChange, PolicyDigest, ScopeId, ScopePolicy, ScopeWindow } from './policy.ts';
 
 /** The Kubernetes object that holds a claim. */
 export interface Holder {
@@ -10,8 +10,8 @@ export interface Holder {
 }
 
 /**
- * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `asked`: the
- * text of the rotation annotation when the value was made, so that this rotation is done.
+ * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `rotation`, of a
+ * value without an end: the text of the rotation annotation when it was made, so that this rotation is done.
  */
 export interface LiveValue {
   readonly hash: string;
@@ -21,8 +21,8 @@ export interface LiveValue {
 }
 
 /**
- * One claimed alias of an instance: a scope with a ledger. The gateway acts on `policy`, which is absent until first
- * written.
+ * One claimed alias of an instance: a scope with a ledger. `policy` is the digest of the policy that the gateway acts on,
+ * absent until first written: each tenant decides how large its policies are, and all claims are kept in memory.
  */
 export interface Claim {
   readonly scopeId: ScopeId;
@@ -33,7 +33,7 @@ export interface Claim {
   readonly anchor: Millis;
   /** The oldest first. */
   readonly values: ReadonlyArray<LiveValue>;
-  readonly policy?: ScopePolicy | KeyPolicy;
+  readonly policy?: PolicyDigest;
 }
 
 export type Alias = Pick<Claim, 'kind' | 'alias'>;
@@ -48,7 +48,7 @@ export const SAME_PLACE = 'same place';
  * A policy to write, made of the holder's spec at `generation`. The policy of a later generation is not overwritten.
  */
 export interface PolicyWrite {
-  readonly policy: ScopePolicy | KeyPolicy;
+  readonly policy: ScopePolicy | KeyPolicy | PolicyChange;
   readonly generation: number;
   /** The windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 5). */
   readonly recounts?: ReadonlyArray<Recount>;
@@ -152,7 +152,7 @@ export interface Registry {
    * next continues.
    */
   closeInstance(uid: string): Promise<void>;
-  /** All unretired claims of the instance, with values and policies, in one statement. */
+  /** All unretired claims of the instance, with values and the digests of policies. */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
   /** The same of these aliases only. */
   claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { ownScopeId } from '../keys/further-budgets.ts';
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
-const modelScopeId = (of: typeof hash, key: string, name: string) => ownScopeId(of, key, { kind: 'model', name });
+const modelScopeId = (of: typeof hash, key: string, name: string) =>
+  ownScopeId(of, key, { model: name, duration: '1d' });
 const KEY = '0190a0b0-0000-7000-8000-000000000001';
 
 test('a model of a key is a scope of its own: a UUID that is the same whoever asks', () => {
@@ -25,8 +26,7 @@ test('no two models share a scope, nor do two keys', () => {
 });
 
 test('a further window of a key is a scope of its own, by its length', () => {
-  const ofWindow = (duration: string) =>
-    ownScopeId(hash, KEY, { kind: 'key', name: 'chat', budget: { limit: '1', duration, alignment: 'Rolling' } });
+  const ofWindow = (duration: string) => ownScopeId(hash, KEY, { duration });
   expect(ofWindow('1h')).toBe(ofWindow('1h'));
   expect(new Set([ofWindow('1h'), ofWindow('2h'), modelScopeId(hash, KEY, '1h')]).size).toBe(3);
 });

@@ -2,6 +2,7 @@
 // snapshot and a model.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import { type Provider, providerOf } from '#core/models/providers.ts';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import { type Price, toPrice } from '#core/money/price.ts';
@@ -107,7 +108,8 @@ function compile(
   const { isServed, candidates } = found;
   if (!isServed) return err({ code: 'route_not_served', model, path });
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
-  const own = key.furtherBudgets?.filter(({ kind, name }) => kind !== 'model' || name === model) ?? [];
+  const further = key.furtherBudgets?.filter((one) => one.model === undefined || one.model === model) ?? [];
+  const own = further.map(toFurtherScope(key));
   const isLimited = candidates.some(({ rate }) => rate !== undefined);
   const access = { candidates, isLimited, chargedScopes: own.length === 0 ? scopes : [...scopes, ...own] };
   // Only accesses to served models are kept, so that there are few.

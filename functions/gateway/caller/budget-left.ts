@@ -1,5 +1,6 @@
 // Limits of a request, and what is left of them, for the headers of its reply: of the budget that has least (DESIGN 7).
 import type { Failure } from '#core/failure/failure.ts';
+import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import type { Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
@@ -61,8 +62,8 @@ export function isCapped(scopes: ReadonlyArray<ScopePolicy>): boolean {
 
 /** All that pays for requests of this key, whatever the model. */
 export function chargedScopesOf({ key, scopes }: KeyRecord): ReadonlyArray<ScopePolicy> {
-  const windows = key.furtherBudgets?.filter(({ kind }) => kind === 'key') ?? [];
-  return windows.length === 0 ? scopes : [...scopes, ...windows];
+  const windows = key.furtherBudgets?.filter(({ model }) => model === undefined) ?? [];
+  return windows.length === 0 ? scopes : [...scopes, ...windows.map(toFurtherScope(key))];
 }
 
 function leastOf(

@@ -1,6 +1,7 @@
 // The view that a key has of itself: its alias, budgets and dates (DESIGN 10, GET key).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
+import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -9,7 +10,7 @@ import type { Caller } from './authenticate.ts';
 export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
   return async function ownKey(caller: Caller): Promise<Result<object, Failure>> {
     const { key } = caller;
-    const policies = [...caller.scopes, ...(key.furtherBudgets ?? [])];
+    const policies = [...caller.scopes, ...(key.furtherBudgets ?? []).map(toFurtherScope(key))];
     const spend = await ledger.spend(policies, caller.waited);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;

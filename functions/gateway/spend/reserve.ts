@@ -7,7 +7,7 @@ import type { Usage } from '#core/money/usage.ts';
 import type { Reservation, ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
-import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { FurtherBudget } from '#core/ports/policy.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
 import type { RequestFailure, RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -202,7 +202,7 @@ interface Needs {
   readonly tokens: number;
   readonly now: Millis;
   /** Further budgets of the key. */
-  readonly furtherBudgets: ReadonlyArray<ScopePolicy>;
+  readonly furtherBudgets: ReadonlyArray<FurtherBudget>;
 }
 
 function toFailure(refusal: ReservationRefusal, model: string, { money, tokens, now, furtherBudgets }: Needs): Failure {

@@ -32,7 +32,7 @@ test('a stream tells what is left when it begins', async () => {
 test('the budget that has least is told: of the key, its user and teams, and its further windows', async () => {
   const budget = (limit: string, duration: string) => ({ limit, duration, alignment: 'Rolling' as const });
   const team = scope('team', { budget: budget('9500000000', '7d') });
-  const hour = scope('user', { kind: 'key', scopeId: 'hour', budget: budget('9000000000', '1h') });
+  const hour = { scopeId: 'hour', limit: '9000000000', duration: '1h' };
   const roomy = scope('user', { budget: budget('99000000000', '7d') });
   const plain = spender({}, keyRecord({ limit: '10' }, [team, roomy]));
   expect(leftIn(await plain.get('/models'))).toEqual(['9.5', WEEK]);
@@ -43,11 +43,10 @@ test('the budget that has least is told: of the key, its user and teams, and its
 });
 
 test('a budget for one model counts for requests to that model', async () => {
-  const ofModel = (name: string, limit: string) =>
-    scope('user', { kind: 'model', scopeId: name, name, budget: { limit, duration: '7d', alignment: 'Rolling' } });
+  const ofModel = (model: string, limit: string) => ({ scopeId: model, model, limit, duration: '7d' });
   const record = keyRecord({ limit: '10', furtherBudgets: [ofModel('gpt', '5000000000'), ofModel('other', '1')] });
   const { chat, get } = spender({}, record);
-  expect(leftIn(await chat(CHAT))).toEqual(['4.99998', WEEK]);
+  expect(leftIn(await chat(CHAT))).toEqual(['4.99998', '2026-11-27T12:00:00.000Z']);
   expect(leftIn(await get('/models'))).toEqual(['9.74998', MONTH]);
 });
 

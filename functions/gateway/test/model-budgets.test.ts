@@ -1,10 +1,10 @@
 import { beforeEach, expect, test } from 'vitest';
+import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import { createScenario, type Scenario } from '#core/ledger/test/scenario.promises.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
-import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { FurtherBudget } from '#core/ports/policy.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage } from '../../../test/gateway/stage.ts';
-import { NOW } from '../../../test/gateway/time.ts';
 import { completion, MESSAGES } from '../../../test/gateway/upstream.ts';
 
 const PRICE = { input: '1000', output: '1000' };
@@ -18,19 +18,15 @@ beforeEach(async () => {
   ledger = process;
 });
 
-const modelScope = (name: string, limit: bigint): ScopePolicy => ({
-  scopeId: `model-${name}`,
-  kind: 'model',
-  name,
-  of: 'billing',
-  blocked: false,
-  models: [],
-  anchor: NOW,
-  budget: { limit: `${limit}`, duration: '1d', alignment: 'Rolling' },
+const modelScope = (model: string, limit: bigint): FurtherBudget => ({
+  scopeId: `model-${model}`,
+  model,
+  limit: `${limit}`,
+  duration: '1d',
 });
 
 /** Each request costs 100 tokens: 0.1 dollars. */
-function stageWith(models: ReadonlyArray<string>, ...furtherBudgets: ReadonlyArray<ScopePolicy>) {
+function stageWith(models: ReadonlyArray<string>, ...furtherBudgets: ReadonlyArray<FurtherBudget>) {
   const keys = { [KEY]: keyRecord({ limit: '10', models, furtherBudgets }) };
   const snapshot = snapshotOf([entry('gpt', { price: PRICE }), entry('other', { price: PRICE })]);
   const script = () => ({ body: completion('hello', { prompt_tokens: 80, completion_tokens: 20 }) });
@@ -60,16 +56,7 @@ test('a key’s budget for a model refuses that model alone, and says whose it i
 });
 
 test('a spent budget of a further window names the field budgets', async () => {
-  const hour: ScopePolicy = {
-    scopeId: 'hour',
-    kind: 'key',
-    name: 'billing',
-    blocked: false,
-    models: [],
-    anchor: NOW,
-    budget: { limit: '100000000', duration: '1h', alignment: 'Rolling' },
-  };
-  const { chat } = stageWith([], hour);
+  const { chat } = stageWith([], windowScope('1h', 100_000_000n));
   expect((await chat(ask('gpt'))).status).toBe(200);
   expect(await (await chat(ask('gpt'))).json()).toMatchObject({
     error: {
@@ -82,7 +69,8 @@ test('a request spends from the key and its model at the same time, and is clamp
   const { chat } = stageWith([], modelScope('gpt', 120_000_000n));
   const clamped = await chat({ ...ask('gpt'), max_completion_tokens: 500 });
   expect(clamped.headers.get('x-gateway-clamped-to')).not.toBeNull();
-  const scopes = [keyRecord({ limit: '10' }).key, modelScope('gpt', 120_000_000n)];
+  const { key } = keyRecord({ limit: '10' });
+  const scopes = [key, toFurtherScope(key)(modelScope('gpt', 120_000_000n))];
   expect(await ledger.spend(scopes)).toMatchObject({ value: [{ spent: 100_000_000n }, { spent: 100_000_000n }] });
 });
 
@@ -102,14 +90,10 @@ test('GET key tells each, and that the key works as long as one of its models do
   expect(await (await get('/key')).json()).toMatchObject({ isActive: false });
 });
 
-const windowScope = (duration: string, limit: bigint): ScopePolicy => ({
+const windowScope = (duration: string, limit: bigint): FurtherBudget => ({
   scopeId: `window-${duration}`,
-  kind: 'key',
-  name: 'billing',
-  blocked: false,
-  models: [],
-  anchor: NOW,
-  budget: { limit: `${limit}`, duration, alignment: 'Rolling' },
+  limit: `${limit}`,
+  duration,
 });
 
 test('a key with several windows spends from all of them, and the first that is used up refuses every model', async () => {

@@ -170,14 +170,14 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
   const own = 'furtherBudgets' in action.policy ? action.policy.furtherBudgets : undefined;
   const furtherBudgets = own?.map((one) => ({ ...one, scopeId: one.scopeId || ownScopeId(deps.hash, scopeId, one) }));
   const policy = { ...action.policy, scopeId, ...(furtherBudgets === undefined ? {} : { furtherBudgets }) };
-  if (claim?.policy === undefined) return { policy, generation };
+  if (claim?.policy === undefined || policy.kind === undefined) return { policy, generation };
   const before = new Map(budgetedScopes(claim).map((one) => [one.scopeId, one.budget]));
-  const recounts = budgetedScopes({ policy }).flatMap(({ scopeId: id, kind, budget }) => {
+  const recounts = budgetedScopes({ scopeId, policy }).flatMap(({ scopeId: id, model, budget }) => {
     const old = before.get(id);
     if (old?.duration === budget.duration && old.alignment === budget.alignment) return [];
     const window = windowOf(budget, policy.anchor, now);
     // Another window of the key counts what the key has spent in it.
-    return [{ scopeId: id, window, ...(kind === 'key' && id !== scopeId ? { from: scopeId } : {}) }];
+    return [{ scopeId: id, window, ...(model === undefined && id !== scopeId ? { from: scopeId } : {}) }];
   });
   return { policy, generation, ...(recounts.length > 0 ? { recounts } : {}) };
 }

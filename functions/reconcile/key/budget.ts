@@ -4,7 +4,7 @@ import { ownMember } from '#core/json/json.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import { windowAt } from '#core/money/window.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
-import type { Budget, ScopePolicy } from '#core/ports/policy.ts';
+import type { Budget, KeyPolicy, ScopeId } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey, VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { type Member, type OwnClaim, type Problem, sumKey } from '../world.ts';
@@ -47,13 +47,30 @@ export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
   return windowAt({ ...budget, anchor }, Math.max(now, anchor));
 }
 
-type BudgetedScope = ScopePolicy & { readonly budget: Budget };
+interface BudgetedScope {
+  readonly scopeId: ScopeId;
+  readonly budget: Budget;
+  /** The model that a further budget is for. */
+  readonly model?: string | undefined;
+}
+
+interface BudgetOwner extends Pick<Claim, 'scopeId'> {
+  readonly policy?: Pick<KeyPolicy, 'budget' | 'furtherBudgets'>;
+}
 
 /** The scopes of a policy that have a budget: the claim's own, and its further ones. */
-export function budgetedScopes({ policy }: Pick<Claim, 'policy'>): ReadonlyArray<BudgetedScope> {
-  if (policy === undefined) return [];
-  const further = 'furtherBudgets' in policy ? (policy.furtherBudgets ?? []) : [];
-  return [policy, ...further].filter((scope): scope is BudgetedScope => scope.budget !== undefined);
+export function budgetedScopes({
+  scopeId: own,
+  policy: { budget: ownBudget, furtherBudgets = [] } = {},
+}: BudgetOwner): ReadonlyArray<BudgetedScope> {
+  if (ownBudget === undefined) return [];
+  const { alignment } = ownBudget;
+  const further = furtherBudgets.map(({ scopeId, model, ...budget }) => ({
+    scopeId,
+    model,
+    budget: { ...budget, alignment },
+  }));
+  return [{ scopeId: own, budget: ownBudget }, ...further];
 }
 
 export interface Spend {
@@ -85,7 +102,9 @@ export interface WindowSpend extends Spend {
  * left out.
  */
 export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<WindowSpend> {
-  const further = budgetedScopes(claim).filter(({ kind, scopeId }) => kind === 'key' && scopeId !== claim.scopeId);
+  const further = budgetedScopes(claim).filter(
+    ({ model, scopeId }) => model === undefined && scopeId !== claim.scopeId,
+  );
   return (key.spec.budgets ?? []).flatMap(({ budgetDuration, maxBudget }) => {
     const scope = further.find(({ budget }) => budget.duration === budgetDuration);
     if (scope === undefined) return [];
@@ -114,8 +133,7 @@ export function spentBudgets(
   now: Millis,
 ): ReadonlyArray<SpentBudget> {
   const { models, modelMaxBudget = {}, budgets = [] } = spec;
-  return budgetedScopes(claim).flatMap(({ kind, scopeId, name, budget }): SpentBudget[] => {
-    const model = kind === 'model' ? name : undefined;
+  return budgetedScopes(claim).flatMap(({ scopeId, model, budget }): SpentBudget[] => {
     const place = budgets.findIndex(({ budgetDuration }) => budgetDuration === budget.duration);
     const asked = model === undefined ? budgets[place] : ownMember(modelMaxBudget, model);
     if (scopeId === claim.scopeId || asked === undefined) return [];

@@ -30,7 +30,7 @@ export function selectKeys(
   const { all, deps, left, limits } = context;
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
-  const { access } = createPlanContext(world, context.now);
+  const { access } = createPlanContext(world, context.now, deps.hash);
   const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
     isChanged(context, key, access(key)) ? 'changed' : 'settled',
   );

@@ -1,6 +1,7 @@
 // The context of planning: what a plan looks up more than once.
 
 import type { Millis } from '#core/ports/money.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type InstanceView, instancePathOf, type Member, type OwnClaim, type Path, type World } from '../world.ts';
@@ -11,7 +12,7 @@ import { evaluateInstance, type InstanceConditions } from './conditions-instance
 
 export type PlanContext = ReturnType<typeof createPlanContext>;
 
-export function createPlanContext(world: World, now: Millis) {
+export function createPlanContext(world: World, now: Millis, hash: Hash) {
   const didYouMean = createDidYouMean();
   const evaluated = new Map<InstanceView, InstanceConditions>();
   const evaluate = (view: InstanceView): InstanceConditions => {
@@ -31,6 +32,7 @@ export function createPlanContext(world: World, now: Millis) {
   return {
     world,
     now,
+    hash,
     evaluate,
     access,
     own,

@@ -103,12 +103,13 @@ export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecr
 /** Claim and Secret say so before the object goes. */
 function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, shape: SecretShape): Action[] {
   const { policy } = claim;
-  if (policy === undefined || !('object' in policy)) return [];
+  if (policy === undefined) return [];
   const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
   const isReleased =
     ownersAfter(secret.owners, shape).length === secret.owners.length && secret.labels[RETAINED_LABEL] === 'true';
   // Blocked because its user went just before it: the key is to continue working.
-  const retained = { ...policy, blocked: key.spec.blocked, retained: secret.name };
+  const { scopeId, anchor } = claim;
+  const retained = { scopeId, anchor, blocked: key.spec.blocked, retained: secret.name };
   const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
   const write = { policy: retained, generation: key.metadata.generation, isNew: false };
   const steps: Action[] = [

@@ -1,7 +1,9 @@
 // The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts,
 // follows the spec.
+
 import { parseMoney } from '#core/money/money.ts';
-import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
+import type { FurtherBudget, KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
+import { digestOf } from '#core/ports/policy-digest.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
 import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -9,7 +11,7 @@ import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
-import { alignmentOf, budgetOf, renewedBudget } from '../key/budget.ts';
+import { alignmentOf, budgetedScopes, budgetOf, renewedBudget } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { isLabelled, isOurs } from '../key/secret-shape.ts';
 import {
@@ -66,13 +68,14 @@ export function planScope(
   // Whole seconds, as people read the dates that are counted from it.
   const anchor = Math.floor(instance.time / 1000) * 1000;
   const policy = policyOf(member, claim ?? { scopeId: '', anchor }, context);
-  const isKept = state === 'ours' && value === undefined && sameJson(policy, claim.policy);
-  if (policy === undefined || isKept) return [];
+  if (policy === undefined) return [];
+  const digest = digestOf(policy, context.hash);
+  if (state === 'ours' && value === undefined && sameJson(digest, claim.policy)) return [];
   const { kind, alias } = aliasOf(member);
   const why = {
     open: `nobody has the ${kind} alias "${alias}" yet`,
     orphaned: 'it takes its claim over, with spend and values',
-    ours: whyValue ?? `its ${differingMembers(policy, claim?.policy ?? {}).join(', ')} changed`,
+    ours: whyValue ?? `its ${differingMembers(digest, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
   const { generation } = member.metadata;
   const write = { policy, generation, isNew: state === 'open', proof, value };
@@ -200,39 +203,23 @@ const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy
   generation,
 });
 
-/**
- * Further budgets: for other windows, the shortest text first, and for single models by name; all aligned and anchored
- * as the key's own.
- */
-function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<ScopePolicy> | undefined {
-  const { budgets = [], modelMaxBudget = {}, keyAlias } = key.spec;
-  const alignment = alignmentOf(key);
-  const windows = budgets.map((one) => ({ ...one, kind: 'key' as const, name: keyAlias, of: undefined }));
-  const models = Object.entries(modelMaxBudget).map(([name, one]) => ({
-    ...one,
-    kind: 'model' as const,
-    name,
-    of: keyAlias,
-  }));
+/** Further budgets: for other windows, the shortest text first, and for single models by name. */
+function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<FurtherBudget> | undefined {
+  const { budgets = [], modelMaxBudget = {} } = key.spec;
+  const windows = budgets.map((one) => ({ ...one, model: undefined }));
+  const models = Object.entries(modelMaxBudget).map(([model, one]) => ({ ...one, model }));
   if (windows.length + models.length === 0) return undefined;
-  const { anchor, policy } = scope;
-  const known = policy !== undefined && 'furtherBudgets' in policy ? (policy.furtherBudgets ?? []) : [];
-  return [...windows.sort(by('budgetDuration')), ...models.sort(by('name'))].map(
-    ({ kind, name, of, maxBudget, budgetDuration: duration }) => {
+  const known = budgetedScopes(scope).filter(({ scopeId }) => scopeId !== scope.scopeId);
+  const alignment = alignmentOf(key);
+  return [...windows.sort(by('budgetDuration')), ...models.sort(by('model'))].map(
+    ({ model, maxBudget, budgetDuration: duration }) => {
       const before = known.find(
-        (one) => one.kind === kind && (kind === 'model' ? one.name === name : one.budget?.duration === duration),
+        (one) => one.model === model && (model !== undefined || one.budget.duration === duration),
       );
-      const budget = { limit: String(parseMoney(maxBudget)), duration, alignment };
-      return {
-        scopeId: before?.scopeId ?? '',
-        kind,
-        name,
-        ...(of === undefined ? {} : { of }),
-        blocked: false,
-        models: [],
-        budget: renewedBudget(budget, before?.budget, editOf(key, scope)),
-        anchor,
-      };
+      const limit = String(parseMoney(maxBudget));
+      const since = renewedBudget({ limit, duration, alignment }, before?.budget, editOf(key, scope))?.since;
+      const counted = since === undefined ? { limit, duration } : { limit, duration, since };
+      return { scopeId: before?.scopeId ?? '', ...(model === undefined ? {} : { model }), ...counted };
     },
   );
 }

@@ -1,7 +1,7 @@
 // Does a key have budgets for single models, and do they keep what was spent whatever is edited?
 import { beforeEach, expect, test } from 'vitest';
 import { ownScopeId } from '#core/keys/further-budgets.ts';
-import type { KeyPolicy } from '#core/ports/policy.ts';
+import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, teams, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam } from '../../../test/reconcile/objects.ts';
@@ -21,11 +21,11 @@ const apply = async (modelMaxBudget: object, more: object = {}): Promise<void> =
   await harness.apply(makeKey({ modelMaxBudget, ...more }));
   expect((await harness.resync()).failed).toEqual({});
 };
-const policy = async (): Promise<KeyPolicy> => {
+const claim = async (): Promise<Claim> => {
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  const claim = (await harness.database().claims(uid)).find(({ alias }) => alias === 'chat');
-  return claim?.policy as KeyPolicy;
+  return (await harness.database().claims(uid)).find(({ alias }) => alias === 'chat') as Claim;
 };
+const policy = async () => (await claim()).policy;
 const modelsReady = async (): Promise<string> => {
   const { conditions } = await harness.status(virtualKeys, 'chat');
   const found = conditions?.find(({ type }) => type === 'ModelsReady');
@@ -38,28 +38,15 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
     { small: { maxBudget: '1.5', budgetDuration: '1d' }, large: { maxBudget: '0', budgetDuration: '1mo' } },
     { budgetWindow: 'Calendar' },
   );
-  const { scopeId, anchor, furtherBudgets } = await policy();
+  const { scopeId, policy: { budget, furtherBudgets } = {} } = await claim();
+  expect(budget?.alignment).toBe('Calendar');
+  const scope = (of: { model: string; limit: string; duration: string }) => ({
+    scopeId: ownScopeId(sha256, scopeId, of),
+    ...of,
+  });
   expect(furtherBudgets).toEqual([
-    {
-      scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'large' }),
-      kind: 'model',
-      name: 'large',
-      of: 'chat',
-      blocked: false,
-      models: [],
-      anchor,
-      budget: { limit: '0', duration: '1mo', alignment: 'Calendar' },
-    },
-    {
-      scopeId: ownScopeId(sha256, scopeId, { kind: 'model', name: 'small' }),
-      kind: 'model',
-      name: 'small',
-      of: 'chat',
-      blocked: false,
-      models: [],
-      anchor,
-      budget: { limit: '1500000000', duration: '1d', alignment: 'Calendar' },
-    },
+    scope({ model: 'large', limit: '0', duration: '1mo' }),
+    scope({ model: 'small', limit: '1500000000', duration: '1d' }),
   ]);
   expect((await harness.resync()).actions).toEqual({});
   await edit({ modelMaxBudget: null });
@@ -147,11 +134,11 @@ test('a budget that is taken out and put back has what it had spent; also in ano
 test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
   await harness.spend('chat', '1', 'small');
-  const before = (await policy()).furtherBudgets;
+  const before = (await policy())?.furtherBudgets;
   await harness.remove(virtualKeys, 'chat');
   await harness.resync();
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
-  expect((await policy()).furtherBudgets).toEqual(before);
+  expect((await policy())?.furtherBudgets).toEqual(before);
   expect(await modelsReady()).toMatch('False BudgetExceeded');
   await harness.remove(virtualKeys, 'chat');
   await harness.resync();

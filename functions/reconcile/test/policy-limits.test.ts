@@ -1,6 +1,6 @@
 // Do the gateways get to know how fast a key, its user and its teams may go?
 import { beforeEach, expect, test } from 'vitest';
-import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { PolicyDigest } from '#core/ports/policy.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
@@ -11,9 +11,9 @@ beforeEach(async () => {
   await harness.apply(...makeSecrets(), makeInstance());
 });
 
-const policies = async (): Promise<ReadonlyArray<ScopePolicy>> => {
+const policies = async (): Promise<ReadonlyArray<PolicyDigest>> => {
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  return (await harness.database().claims(uid)).flatMap(({ policy }) => policy ?? []);
+  return (await harness.database().claims(uid)).flatMap(({ policy }) => (policy === undefined ? [] : [policy]));
 };
 const limitsOf = async (kind: string) => (await policies()).find((policy) => policy.kind === kind)?.limits;
 

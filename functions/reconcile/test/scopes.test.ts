@@ -1,7 +1,6 @@
 // Do users and teams have what their objects say, and do their keys follow?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
-import type { KeyPolicy } from '#core/ports/policy.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { recordOf } from '../../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
@@ -15,11 +14,15 @@ beforeEach(async () => {
 
 const owned = async () => await harness.get(virtualKeys, 'alice');
 const editUser = (spec: object) => harness.edit(users, 'alice', { spec });
-const claims = async () => harness.database().claims((await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '');
+const uidOf = async () => (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+const claims = async () => harness.database().claims(await uidOf());
 const chargesOf = async (alias: string) => {
-  const all = await claims();
-  const policy = all.find((claim) => claim.kind === 'key' && claim.alias === alias)?.policy as KeyPolicy | undefined;
-  return policy?.charges.map((id) => all.find(({ scopeId }) => scopeId === id)?.alias);
+  const [value] = (await claims()).find((claim) => claim.kind === 'key' && claim.alias === alias)?.values ?? [];
+  const found = await harness
+    .database()
+    .policies(await uidOf())
+    .find([value?.hash ?? '']);
+  return [...found.values()].flatMap(({ scopes }) => scopes.slice(1).map(({ name }) => name));
 };
 
 describe('a user', () => {

@@ -1,7 +1,7 @@
 // Does a key have budgets for several windows, and is none of them whole again after an edit?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ownScopeId } from '#core/keys/further-budgets.ts';
-import type { KeyPolicy } from '#core/ports/policy.ts';
+import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
@@ -22,10 +22,9 @@ const edit = async (budgets: ReadonlyArray<object> | null): Promise<void> => {
   await harness.edit(virtualKeys, 'chat', { spec: { budgets } });
   await harness.resync();
 };
-const policy = async (): Promise<KeyPolicy> => {
+const claim = async (): Promise<Claim> => {
   const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
-  const claim = (await harness.database().claims(uid)).find(({ alias }) => alias === 'chat');
-  return claim?.policy as KeyPolicy;
+  return (await harness.database().claims(uid)).find(({ alias }) => alias === 'chat') as Claim;
 };
 const ready = async (): Promise<string> => {
   const { conditions } = await harness.status(virtualKeys, 'chat');
@@ -36,13 +35,13 @@ const ready = async (): Promise<string> => {
 describe('further budgets of a key', () => {
   test('are scopes of their own, which the gateway charges beside the key', async () => {
     await apply(HOURLY, { maxBudget: '3', budgetDuration: '1d' });
-    const { scopeId, anchor, furtherBudgets } = await policy();
-    const scope = (duration: string, limit: string) => {
-      const budget = { limit, duration, alignment: 'Rolling' as const };
-      const id = ownScopeId(sha256, scopeId, { kind: 'key', name: 'chat', budget });
-      return { scopeId: id, kind: 'key', name: 'chat', blocked: false, models: [], budget, anchor };
-    };
-    expect(furtherBudgets).toEqual([scope('1d', '3000000000'), scope('1h', '1000000000')]);
+    const { scopeId, policy } = await claim();
+    const scope = (duration: string, limit: string) => ({
+      scopeId: ownScopeId(sha256, scopeId, { duration }),
+      limit,
+      duration,
+    });
+    expect(policy?.furtherBudgets).toEqual([scope('1d', '3000000000'), scope('1h', '1000000000')]);
     expect((await harness.resync()).actions).toEqual({});
   });
 

@@ -79,7 +79,7 @@ interface ClaimRow extends Omit<Claim, 'holder' | 'policy'> {
 
 /**
  * The maximum rows of the first page and of any page, and the bytes after which a page ends. Users decide how large the
- * policy of their VirtualKey is, so a page and one more row must fit into the reply of a statement (reply-meter.ts).
+ * digest of their policy is, so a page and one more row must fit into the reply of a statement (reply-meter.ts).
  */
 const [FIRST_PAGE, MAX_PAGE, PAGE_BYTES] = [1000, 10_000, 6 * 1024 * 1024];
 const MAX_PAGES = 500;
@@ -90,18 +90,19 @@ const MAX_PAGES = 500;
  */
 const pageOf = (join: string, [kind, alias, limit]: readonly [string, string, string]): string => `
 with page as (
-  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.policy, c.created_at,
+  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.digest, c.created_at,
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
-        'notAfter', ${millis('v.not_after')}, 'rotation', v.asked)) order by v.created_at, v.hash)
+        'notAfter', ${millis('v.not_after')}, 'rotation', case when v.not_after is null then v.asked end))
+          order by v.created_at, v.hash)
       from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
   from gateway_operator.claim c ${join}
   where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > (${kind}, ${alias})
   order by c.kind, c.alias limit ${limit}),
 sized as (
-  select *, coalesce(octet_length(policy::text), 0) + octet_length(values::text) as size from page),
+  select *, coalesce(octet_length(digest::text), 0) + octet_length(values::text) as size from page),
 summed as (
   select *, sum(size) over (order by kind, alias) as bytes from sized)
-select scope_id as "scopeId", kind, alias, holder_uid as uid, holder_namespace as namespace, holder_name as name, policy,
+select scope_id as "scopeId", kind, alias, holder_uid as uid, holder_namespace as namespace, holder_name as name, digest as policy,
   ${millis('created_at')} as anchor, values, bytes::float8 as bytes
 from summed where bytes - size < ${PAGE_BYTES} order by kind, alias`;
 

@@ -155,7 +155,8 @@ last as (
   order by c.kind, c.alias, c.retired_at desc, c.scope_id limit ${PORTION}),
 moved as (
   update gateway_operator.claim c set instance_uid = $1, retired_at = null, generation = null,
-    policy = case when c.policy is null or c.policy ? 'retained' then c.policy else c.policy || '{"blocked": true}' end
+    policy = case when c.policy ? 'retained' then c.policy else c.policy || '{"blocked": true}' end,
+    digest = case when c.policy ? 'retained' then c.digest else c.digest || '{"blocked": true}' end
   from last where c.scope_id = last.scope_id returning c.scope_id),
 revived as (
   update gateway_operator.key_value v set retired_at = null from moved, old

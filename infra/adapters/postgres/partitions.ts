@@ -143,8 +143,8 @@ const UNNEEDED = `
 with duration as (
   select policy -> 'budget' ->> 'duration' as text from gateway_operator.claim where retired_at is null
   union
-  select model -> 'budget' ->> 'duration'
-  from gateway_operator.claim cross join lateral jsonb_array_elements(coalesce(policy -> 'furtherBudgets', '[]')) as model
+  select further ->> 'duration'
+  from gateway_operator.claim cross join lateral jsonb_array_elements(coalesce(policy -> 'furtherBudgets', '[]')) as further
   where retired_at is null),
 longest as (
   select max(substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')

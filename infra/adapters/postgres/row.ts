@@ -5,17 +5,14 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 
 /** Milliseconds of a `timestamptz`, in the range of JavaScript dates. */
 const Instant = z.number().min(-8.64e15).max(8.64e15);
-const Scope = z.object({
-  scopeId: z.string(),
-  kind: z.enum(['key', 'user', 'team', 'model']),
-  name: z.string(),
-  budget: z
-    .object({ limit: z.string(), duration: z.string(), alignment: z.string(), since: z.number().optional() })
-    .optional(),
+const Window = z.object({ limit: z.string(), duration: z.string(), since: z.number().optional() });
+const Digest = z.object({
+  budget: Window.extend({ alignment: z.string() }).optional(),
+  furtherBudgets: z.array(Window.extend({ scopeId: z.string(), model: z.string().optional() })).optional(),
+  retained: z.string().optional(),
 });
-const Policy = Scope.extend({ retained: z.string().optional(), furtherBudgets: z.array(Scope).optional() });
 
-/** The part that the reconciler reads; the policy may be of an earlier version. */
+/** The part that the reconciler reads. */
 export const ClaimRow = z.object({
   scopeId: z.string(),
   kind: z.enum(['key', 'user', 'team']),
@@ -28,7 +25,7 @@ export const ClaimRow = z.object({
   values: z.array(
     z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), rotation: z.string().optional() }),
   ),
-  policy: Policy.nullable(),
+  policy: Digest.nullable(),
 });
 
 const Place = z.object({ namespace: z.string(), name: z.string() });

@@ -103,6 +103,8 @@ create table gateway_operator.claim (
   created_at timestamptz(3) not null default date_trunc('second', clock_timestamp()),
   retired_at timestamptz(3),
   policy jsonb,
+  -- The policy with hashes in place of long members: all that the reconciler reads of it (policy-digest.ts).
+  digest jsonb,
   -- The charged scopes of the policy, typed for the look-up by hash.
   charges uuid[] not null default '{}',
   -- metadata.generation of the custom resource from which the policy was made.

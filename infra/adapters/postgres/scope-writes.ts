@@ -1,6 +1,9 @@
 // Writes of scopes: claim, policy and value in one transaction, many scopes in a few statements.
+import { createHash } from 'node:crypto';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
+import { digestOf } from '#core/ports/policy-digest.ts';
 import { type Registry, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
 import { createBatches } from './batches.ts';
 import { lockForRecount, recount } from './recount.ts';
@@ -11,6 +14,8 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
  * which wait for the recounts of a portion.
  */
 const PORTION = 500;
+
+const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
   const write = (writes: ReadonlyArray<ScopeWrite>) => session.transaction(LIMIT, (query) => putScopes(query, writes));
@@ -96,17 +101,36 @@ async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): P
     const recounts = group.flatMap((write) => write.recounts ?? []);
     if (recounts.length > 0) await recount(query, uid, recounts);
   }
-  await query(WRITE, [JSON.stringify(writes.map(({ policy, generation }) => ({ policy, generation })))]);
+  let [rows, size] = [[] as string[], 0];
+  const write = async () => {
+    await query(WRITE, [`[${rows.join(',')}]`]);
+    [rows, size] = [[], 0];
+  };
+  for (const { policy, generation } of writes) {
+    const row = JSON.stringify({ policy, digest: digestOf(policy, hash), generation });
+    rows.push(row);
+    size += row.length;
+    if (size >= MAX_TEXT) await write();
+  }
+  if (rows.length > 0) await write();
 }
 
-/** Unchanged rows are not written. */
+/** Characters of policies after which a statement ends: whoever may write a VirtualKey decides how large its policy is. */
+const MAX_TEXT = 4 * 1024 * 1024;
+
+/** Unchanged rows are not written. A policy without a kind is a change of what is there. */
 const WRITE = `
-with wanted as (
-  select (policy ->> 'scopeId')::uuid as scope_id, policy, generation,
-    array(select jsonb_array_elements_text(coalesce(policy -> 'charges', '[]')))::uuid[] as charges
-  from jsonb_to_recordset($1::jsonb) as w (policy jsonb, generation bigint))
-update gateway_operator.claim c set policy = w.policy, charges = w.charges, generation = w.generation
-from wanted w where w.scope_id = c.scope_id and (c.policy, c.generation) is distinct from (w.policy, w.generation)`;
+with written as (
+  select (policy ->> 'scopeId')::uuid as scope_id, policy, digest, generation, policy ? 'kind' as is_whole
+  from jsonb_to_recordset($1::jsonb) as w (policy jsonb, digest jsonb, generation bigint)),
+wanted as (
+  select scope_id, w.generation, case when is_whole then w.policy else c.policy || w.policy end as policy,
+    case when is_whole then w.digest else c.digest || w.digest end as digest
+  from written w join gateway_operator.claim c using (scope_id))
+update gateway_operator.claim c set policy = w.policy, digest = w.digest, generation = w.generation,
+  charges = array(select jsonb_array_elements_text(coalesce(w.policy -> 'charges', '[]')))::uuid[]
+from wanted w where w.scope_id = c.scope_id
+  and (c.policy, c.digest, c.generation) is distinct from (w.policy, w.digest, w.generation)`;
 
 /**
  * Returns the scopes whose value another live scope has, as the index decides. The scope itself may have the value: a

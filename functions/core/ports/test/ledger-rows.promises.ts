@@ -37,9 +37,9 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       const { registry } = under;
       await registry.openInstance({ uid, namespace: 'apps', name: 'other' });
       const [own, moving] = [scopeWrite('own'), scopeWrite('billing', { value: { hash } })];
-      const { scopeId, anchor } = moving.policy;
+      const { scopeId } = moving.policy;
       const scopes = [scopeId, model, own.policy.scopeId, scopeWindow(7).scopeId];
-      const ofModel = { scopeId: model, kind: 'model' as const, name: 'gpt', blocked: false, models: [], anchor };
+      const ofModel = { scopeId: model, model: 'gpt', limit: '1', duration: '1d' };
       const policy = { ...moving.policy, furtherBudgets: [ofModel], retained: 'billing-key' };
       for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
       expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());

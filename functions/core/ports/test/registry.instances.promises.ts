@@ -50,6 +50,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         const after = await registry.claims(HEIR.uid);
         expect(after.map(({ policy: _, ...rest }) => rest)).toEqual(before.map(({ policy: _, ...rest }) => rest));
         expect((await findAsHeir(hash('a')))?.key.blocked).toBe(true);
+        expect(after.map(({ policy: adopted }) => adopted?.blocked)).toEqual([true, true]);
         await registry.putScope(toWrite(claimed, HEIR.uid));
         expect((await findAsHeir(hash('a')))?.key).toEqual(policy);
         expect(await findAsHeir(hash('b'))).toBeUndefined();

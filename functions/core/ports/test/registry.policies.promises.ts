@@ -11,6 +11,9 @@ import {
   toWrite,
 } from './registry.scenario.promises.ts';
 
+/** Of a member. */
+const HASH = /^[0-9a-f]{64}$/;
+
 /** `make` as in `describeRegistry`, which runs this too. */
 export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
   describe('policies', () => {
@@ -52,6 +55,47 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
         expiresAt: 253_402_300_799_999,
       });
       expect((await find(hash('a')))?.key).toEqual(policy);
+    });
+
+    test('is listed with hashes in place of long members, which are others when these change', async () => {
+      const short = { models: ['small'], blocked: true, retained: 'x'.repeat(253) };
+      const budget = {
+        limit: '999999999999999999',
+        duration: '36500d',
+        alignment: 'Calendar Europe/Berlin',
+        since: 7,
+      } as const;
+      const furtherBudgets = [{ scopeId: crypto.randomUUID(), model: 'm'.repeat(256), limit: '1', duration: '1d' }];
+      const long = { metadata: { b: 'x'.repeat(60), a: '1' }, tags: ['y'.repeat(61)], name: 'z'.repeat(64) };
+      const { policy, ...claimed } = await claim('billing', 'key', { ...short, ...long, budget, furtherBudgets });
+      const [first] = await claims();
+      const digest = {
+        metadata: expect.stringMatching(HASH),
+        tags: expect.stringMatching(HASH),
+        name: expect.stringMatching(HASH),
+      };
+      expect(first?.policy).toEqual({ ...policy, ...digest });
+      const same = { metadata: { a: '1', b: 'x'.repeat(60) } };
+      await registry.putScope(toWrite({ ...claimed, policy: { ...policy, ...same } }));
+      expect((await claims())[0]?.policy).toEqual(first?.policy);
+      await registry.putScope(toWrite({ ...claimed, policy: { ...policy, tags: ['y'.repeat(62)] } }));
+      const [after] = await claims();
+      expect(after?.policy).toEqual({ ...first?.policy, tags: expect.stringMatching(HASH) });
+      expect(after?.policy?.tags).not.toBe(first?.policy?.tags);
+    });
+
+    test('a change leaves all other members as they are', async () => {
+      const user = await claim('ann@example.org', 'user');
+      const more = { charges: [user.scopeId], tags: ['y'.repeat(60)], blocked: true };
+      const { claimed, policy } = await workingKey('billing', hash('a'), more);
+      const { scopeId, anchor } = claimed;
+      const change = { scopeId, anchor, blocked: false, retained: 'billing-key' };
+      const [before] = await registry.claimsOf(INSTANCE.uid, [claimed]);
+      expect(await registry.putScope({ ...toWrite(claimed), policy: change })).toBe('written');
+      const changed = { ...policy, blocked: false, retained: 'billing-key' };
+      expect(await find(hash('a'))).toMatchObject({ key: changed, scopes: [changed, user.policy] });
+      const [after] = await registry.claimsOf(INSTANCE.uid, [claimed]);
+      expect(after).toEqual({ ...before, policy: { ...before?.policy, blocked: false, retained: 'billing-key' } });
     });
 
     test('policies of eight teams come back, however long their lists of models are', async () => {

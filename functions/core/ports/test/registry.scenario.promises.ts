@@ -14,6 +14,15 @@ export const holder = (name: string): Holder => ({ uid: `uid-of-${name}`, namesp
 /** A text in place of its SHA-256, of the same length. */
 export const hash = (text: string) => text.padStart(64, text.slice(0, 1));
 
+/** A claim with the whole policy that was written. */
+export interface WrittenScope extends Omit<Claim, 'policy'> {
+  readonly policy: WholeWrite['policy'];
+}
+
+export interface WholeWrite extends ScopeWrite {
+  readonly policy: ScopePolicy | KeyPolicy;
+}
+
 /** A registry with both instances open. */
 export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
   const under = await make();
@@ -26,23 +35,28 @@ export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Pr
 export function registryScenario(under: () => RegistryUnderTest) {
   const find = async (value: string) => (await under().policies(INSTANCE.uid).find([value])).get(value);
   const claims = () => under().registry.claims(INSTANCE.uid);
-  /** A scope with its policy, as the registry lists it. */
-  const claim = async (alias: string, kind: Claim['kind'] = 'key', more: Partial<KeyPolicy> = {}): Promise<Claim> => {
+  /** A scope as the registry lists it, with its policy. */
+  const claim = async (
+    alias: string,
+    kind: Claim['kind'] = 'key',
+    more: Partial<KeyPolicy> = {},
+  ): Promise<WrittenScope> => {
     const write = scopeWrite(alias, { kind });
-    await mustBeWritten(under().registry.putScope({ ...write, policy: { ...write.policy, ...more } }));
+    const policy = { ...write.policy, ...more };
+    await mustBeWritten(under().registry.putScope({ ...write, policy }));
     const [found] = await under().registry.claimsOf(INSTANCE.uid, [write]);
     if (found === undefined) throw new Error(`${alias} is not listed`);
-    return found;
+    return { ...found, policy };
   };
   /** Writes the scope of a claim again, with these changes. */
-  const put = (claimed: Claim, more: Partial<ScopeWrite> = {}) =>
+  const put = (claimed: WrittenScope, more: Partial<ScopeWrite> = {}) =>
     under().registry.putScope({ ...toWrite(claimed), ...more });
-  const write = async (claimed: Claim, more: Partial<KeyPolicy>) => {
+  const write = async (claimed: WrittenScope, more: Partial<KeyPolicy>) => {
     const policy = { ...toWrite(claimed).policy, ...more };
     await mustBeWritten(put(claimed, { policy }));
     return policy;
   };
-  const addValue = async (claimed: Claim, value: string, rotation?: string) =>
+  const addValue = async (claimed: WrittenScope, value: string, rotation?: string) =>
     mustBeWritten(put(claimed, { value: { hash: value, ...(rotation === undefined ? {} : { rotation }) } }));
   /** A key that works: claimed, with a value and a policy. */
   const workingKey = async (alias: string, value: string, more: Partial<KeyPolicy> = {}) => {
@@ -59,8 +73,7 @@ async function mustBeWritten(outcome: Promise<ScopeOutcome>): Promise<void> {
 }
 
 /** The write that made a claim. */
-export function toWrite({ kind, alias, holder: by, policy }: Claim, instanceUid = INSTANCE.uid): ScopeWrite {
-  if (policy === undefined) throw new Error(`${alias} has no policy`);
+export function toWrite({ kind, alias, holder: by, policy }: WrittenScope, instanceUid = INSTANCE.uid): WholeWrite {
   return { instanceUid, kind, alias, holder: by, policy, generation: 1 };
 }
 
@@ -68,7 +81,7 @@ export function toWrite({ kind, alias, holder: by, policy }: Claim, instanceUid 
 export function scopeWrite(
   alias: string,
   { kind = 'key', by = alias, value }: { kind?: ScopeWrite['kind']; by?: string; value?: ScopeWrite['value'] } = {},
-): ScopeWrite {
+): WholeWrite {
   const at = { kind, alias, holder: holder(by) };
   const claim = { ...at, scopeId: crypto.randomUUID(), anchor: Date.UTC(2026, 10, 21, 12) };
   const policy = kind === 'key' ? keyPolicy(claim) : scopePolicy(claim);

@@ -111,6 +111,10 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
         'leak of May',
         'the next',
       ]);
+      // A tenant decides how long these texts are, and how many values end.
+      await registry.retireValues(claimed.scopeId, [hash('b')], 3_600_000);
+      const [after] = await claims();
+      expect(after?.values.map(({ rotation }) => rotation)).toEqual([undefined, undefined, 'leak of May', 'the next']);
     });
 
     test('one key cannot retire the values of another', async () => {

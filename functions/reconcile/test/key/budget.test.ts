@@ -1,6 +1,6 @@
 // Has a budget windows of its own after each edit that counts it otherwise, and the same ones after all others?
 import { expect, test } from 'vitest';
-import type { Budget, KeyPolicy } from '#core/ports/policy.ts';
+import type { Budget } from '#core/ports/policy.ts';
 import { INHERITED_NAMES } from '../../../../test/support/inherited-names.ts';
 import { renewedBudget, spentBudgets } from '../../key/budget.ts';
 
@@ -22,17 +22,8 @@ test.each([
 test.each(INHERITED_NAMES)(
   'a budget of a model called %s that the spec does not have any more is not spent',
   (name) => {
-    const scope = { blocked: false, models: [], anchor: 0 };
-    const of = { ...scope, scopeId: 'model', kind: 'model', name, budget: month } as const;
-    const policy: KeyPolicy = {
-      ...scope,
-      scopeId: 'key',
-      kind: 'key',
-      name: 'chat',
-      charges: [],
-      furtherBudgets: [of],
-      object: { namespace: 'apps', name: 'chat' },
-    };
+    const further = { scopeId: 'model', model: name, limit: '5', duration: '30d' };
+    const policy = { budget: month, furtherBudgets: [further] };
     const claim = { scopeId: 'key', anchor: 0, policy };
     expect(
       spentBudgets({ spec: { models: [], modelMaxBudget: {} } }, { claim, instance: { sums: new Map() } }, 0),

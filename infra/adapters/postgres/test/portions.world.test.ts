@@ -46,10 +46,9 @@ test('two that close the same instance concurrently both succeed', async () => {
 
 test('claims whose policies are large are read all, whatever they weigh together', async () => {
   await run('delete from gateway_operator.claim');
-  await run(`insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy)
-    select 'i', 'key', n::text, n::text, 'n', n::text, json_build_object(
-      'scopeId', n::text, 'kind', 'key', 'name', 'x', 'tags', array[repeat('x', case when n > 800 then 60000 else 10 end)])
-    from generate_series(1, 1300) n`);
+  await run(`insert into gateway_operator.claim (instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy, digest)
+    select 'i', 'key', n::text, n::text, 'n', n::text, made, made from generate_series(1, 1300) n, lateral json_build_object(
+      'scopeId', n::text, 'kind', 'key', 'name', 'x', 'tags', array[repeat('x', case when n > 800 then 60000 else 10 end)]) made`);
   expect(await database.claims('i')).toHaveLength(1300);
   const aliases = Array.from({ length: 1300 }, (_, index) => ({ kind: 'key' as const, alias: `${index + 1}` }));
   const found = await database.claimsOf('i', aliases);

@@ -1,6 +1,5 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Window } from '#core/ports/money.ts';
-import type { ScopePolicy } from '#core/ports/policy.ts';
 import { entryOf, idAt } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
@@ -36,10 +35,9 @@ const rejected = () =>
 /** A team whose policy has these budgets: its own, and of models. */
 async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   const key = scopeWrite('research');
-  const { scopeId, anchor } = key.policy;
+  const { scopeId } = key.policy;
   const budgetOf = (text: string) => ({ limit: '100', duration: text, alignment: 'Rolling' as const });
-  const model = { scopeId, kind: 'model' as const, name: 'small', blocked: false, models: [], anchor };
-  const furtherBudgets = ofModels.map((text): ScopePolicy => ({ ...model, budget: budgetOf(text) }));
+  const furtherBudgets = ofModels.map((text) => ({ scopeId, model: 'small', limit: '100', duration: text }));
   const budget = duration === undefined ? {} : { budget: budgetOf(duration) };
   const policy = { ...key.policy, furtherBudgets, ...budget };
   const write = (window?: Window) =>

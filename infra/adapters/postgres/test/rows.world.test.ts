@@ -8,9 +8,9 @@ import { createDatabase } from '../database.ts';
 
 const CLAIM = 'update gateway_operator.claim set';
 test.each([
-  ['a policy that is a text', `${CLAIM} policy = '"x"'`, 'claims'],
-  ['further budgets that are none', `${CLAIM} policy = policy || '{"furtherBudgets": [null]}'`, 'claims'],
-  ['a budget without a duration', `${CLAIM} policy = policy || '{"budget": {"limit": "1"}}'`, 'claims'],
+  ['a policy that is a text', `${CLAIM} digest = '"x"'`, 'claims'],
+  ['further budgets that are none', `${CLAIM} digest = digest || '{"furtherBudgets": [null]}'`, 'claims'],
+  ['a budget without a duration', `${CLAIM} digest = digest || '{"budget": {"limit": "1"}}'`, 'claims'],
   ['a creation that is no date in JavaScript', `${CLAIM} created_at = '290000-01-01'`, 'claims'],
   [
     'an adoption at no date',
