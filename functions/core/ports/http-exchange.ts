@@ -31,8 +31,8 @@ export interface HttpExchange {
   /** Reads the body. May be called once. */
   readBody(...parameters: Parameters<ReadBody>): ReturnType<ReadBody>;
   /**
-   * Resolves when long work for this key may run: one work at a time, and everything else that has arrived between two.
-   * Absent where requests do not share a thread.
+   * Resolves when long work for this key may run: one long work in a turn, or several short ones, and everything else
+   * that has arrived between two turns. Absent where requests do not share a thread.
    */
   turn?(owner: TurnOwner): Promise<void>;
   /** Ends the reading before the end of the body: its result is of no use. */

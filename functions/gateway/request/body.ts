@@ -1,7 +1,7 @@
 // Bodies of requests: read whole where they find room and arrive soon enough.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { LONG_TEXT, MAX_VALUES, sizeOfJson } from '#core/json/json-limits.ts';
+import { MAX_VALUES } from '#core/json/json-limits.ts';
 import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
@@ -36,10 +36,6 @@ const TOO_MANY_MEMBERS: Failure = {
   code: 'invalid_request',
   message: `The request body has more than ${MAX_MEMBERS} members. Send each member once.`,
 };
-/** Shorter ones hold too few parts to matter. */
-const UNCOUNTED_BYTES = 8 * 1024;
-
-type BodyResult = Result<Uint8Array, Failure>;
 
 /** The sender of a body. */
 interface Sender {
@@ -78,22 +74,16 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
     return pace.isSlow() ? err(SLOW) : accept(body, { client, share, key });
   };
 
-  function accept(body: Uint8Array | BodyRefusal | 'broken', sender: Sender): BodyResult | Promise<BodyResult> {
+  async function accept(
+    body: Uint8Array | BodyRefusal | 'broken',
+    { client, share }: Sender,
+  ): Promise<Result<Uint8Array, Failure>> {
     if (body === 'broken') return err(BROKEN);
     if (typeof body === 'string') return err(failureOf(body));
-    return body.length <= UNCOUNTED_BYTES ? ok(body) : acceptLong(body, sender);
-  }
-
-  /** A body that takes long to read waits for its turn. */
-  async function acceptLong(body: Uint8Array, { client, share }: Sender): Promise<BodyResult> {
-    const isLong = body.length > LONG_TEXT;
-    if (isLong) await share.turn();
-    const { values, members, parts } = sizeOfJson(body);
-    if (values > MAX_VALUES) return err(TOO_MANY_VALUES);
-    if (members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
-    const work = workOf(body.length, parts);
-    if (!share.work(work)) return err(OVERLOADED);
-    if (!isLong && work > LONG_TEXT) await share.turn();
+    const size = await share.sizeOf(body);
+    if (size.values > MAX_VALUES) return err(TOO_MANY_VALUES);
+    if (size.members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
+    if (!share.work(workOf(body, size))) return err(OVERLOADED);
     return client.hasLeft() ? err(BROKEN) : ok(body);
   }
 

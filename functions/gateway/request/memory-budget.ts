@@ -2,7 +2,7 @@
 // concurrently.
 
 import { createLru, type Lru } from '#core/caches/lru.ts';
-import { LONG_TEXT } from '#core/json/json-limits.ts';
+import { type JsonSize, LONG_TEXT, sizeOfJson } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange, TurnOwner } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -40,6 +40,8 @@ const PORTIONS = { mine: 1, more: 4, all: Number.POSITIVE_INFINITY };
 const LARGE = MIB;
 /** Measured: an object, a list or a member takes the time of so many bytes of text. */
 const PART = 64;
+/** Work up to this is short, like that of any request. */
+const SHORT = 16 * 1024;
 const MAX_LARGE = 2 * MAX_BODY;
 const LARGE_PER_SECOND = 8 * MIB;
 const MAX_KEYS = 10_000;
@@ -84,8 +86,8 @@ export function roomOf(bytes: number): number {
 }
 
 /** The work of reading a body, as bytes of a plain text. */
-export function workOf(bytes: number, parts: number): number {
-  return Math.max(bytes, PART * parts);
+export function workOf({ length }: Uint8Array, { parts }: JsonSize): number {
+  return Math.max(length, PART * parts);
 }
 
 /** The part of a key, or of a namespace, in the room. */
@@ -193,6 +195,15 @@ export class Share {
     Object.assign(key, { large: large + more, at: now });
     this.#work = bytes;
     return true;
+  }
+
+  /** Counts of a body. One that takes long to read waits for the turn of its key. */
+  async sizeOf(body: Uint8Array): Promise<JsonSize> {
+    const isLong = body.length > SHORT;
+    if (isLong) await this.turn();
+    const size = sizeOfJson(body);
+    if (!isLong && workOf(body, size) > SHORT) await this.turn();
+    return size;
   }
 
   /** Waits for the turn of its key, for the reading of a long JSON text. */

@@ -42,8 +42,10 @@ describe('a body', () => {
 
   test.each([
     ['a long text', holding(`,"user":"${'x'.repeat(100_000)}"`), 1],
+    ['a text of 20 KB', holding(`,"user":"${'x'.repeat(20_000)}"`), 1],
     ['many parts', tools(5_000), 1],
-    ['neither', holding(`,"user":"${'x'.repeat(50_000)}"`), 0],
+    ['a thousand parts in 3 KB', tools(1_000), 1],
+    ['neither', holding(`,"user":"${'x'.repeat(8_000)}","tools":[${'{},'.repeat(100)}{}]`), 0],
   ])('of %s waits for the turn of its key', async (_, body, turns) => {
     const { deps } = open();
     const asked: TurnOwner[] = [];

@@ -48,25 +48,35 @@ function throwAlone(error: unknown): void {
   });
 }
 
-/** Runs the work in a turn of the event loop that no other such work has. */
+/** Runs work that blocks everything else, in the turn of its owner. */
 export type OwnedTurn = (of: TurnOwner, work: () => void) => void;
 
 /** Works that wait, by namespace and key. The first of each is the next. */
 type WorkQueues = Map<string, Map<string, Array<() => void>>>;
 
 /**
- * For works that take long: between two of them everything else that has arrived is handled. Namespaces take turns, and
- * so do the keys of each; works of one key run in order.
+ * For works that take long, and for those that take long together: one at a time, several short ones in one turn, and
+ * between two turns everything else that has arrived is handled. Namespaces take turns, and so do the keys of each;
+ * works of one key run in order.
  */
-export function createOneATurn(): OwnedTurn {
+export function createOwnedTurn(): OwnedTurn {
   const waiting: WorkQueues = new Map();
-  const run = () => {
+  let isDue = false;
+  const begin = () => runUntil(performance.now() + MAX_TURN);
+  const runUntil = (end: Millis): void => {
     const work = takeNext(waiting);
-    if (waiting.size > 0) setImmediate(run);
+    isDue = work !== undefined;
+    // A work may only resolve a promise: what waits for that has run before the next tick.
+    if (isDue) queueMicrotask(() => process.nextTick(next, end));
     work?.();
   };
+  const next = (end: Millis): void => {
+    if (performance.now() < end) runUntil(end);
+    else setImmediate(begin);
+  };
   return ({ namespace, key }, work) => {
-    if (waiting.size === 0) setImmediate(run);
+    if (!isDue) setImmediate(begin);
+    isDue = true;
     const keys = waiting.get(namespace) ?? new Map<string, Array<() => void>>();
     const works = keys.get(key) ?? [];
     works.push(work);

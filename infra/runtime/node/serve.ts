@@ -2,7 +2,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { Server as NetServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { createOneATurn, createTurn } from '#adapters/process/event-loop-batch.ts';
+import { createOwnedTurn, createTurn } from '#adapters/process/event-loop-batch.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
 import { type Connections, createConnections } from './connections.ts';
 import { NodeExchange } from './http-exchange.ts';
@@ -122,7 +122,7 @@ async function fetchListener(handler: FetchHandler): Promise<RequestListener> {
 }
 
 function exchangeListener(handle: HttpHandler): RequestListener {
-  const long = createOneATurn();
+  const long = createOwnedTurn();
   return (incoming, outgoing) => void handle(new NodeExchange(incoming, outgoing, long));
 }
 
