@@ -17,26 +17,44 @@ export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: put
 
 /** Every adapter gives up long before: an action that hangs all the same does not hang the run. */
 const MAX_ACTION: Millis = 90_000;
-/** Turns at the same time. */
+/** Batches at the same time. */
 const WIDTH = 32;
 
 /**
- * Never rejects. An action that does not succeed ends the turn of its object; the next plan knows. A turn that may not
+ * Never rejects. An action that does not succeed ends the batch of its object; the next plan knows. A batch that may not
  * begin any more is left to the next run.
  */
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
-  const turns = Map.groupBy(actions, (action) => idOf(action.kind, action));
-  const results = await mapConcurrent(inTurn([...turns.values()], context.now), (turn) => take(turn, context), WIDTH);
+  const batches = [...Map.groupBy(actions, (action) => idOf(action.kind, action)).values()];
+  const [instance = ''] = context.world.instances.keys();
+  const list = `actions of ${instance}`;
+  // Of very many, those that were too late come first the next time.
+  const isMany = batches.length > WIDTH;
+  const sorted = isMany ? context.turns.order(list, batches, rowOf) : batches;
+  const results = await mapConcurrent(
+    sorted,
+    async (batch) => {
+      if (isTooLate(batch, context)) {
+        defer(batch, context);
+        return [];
+      }
+      if (isMany) context.turns.had(list, rowOf(batch));
+      return take(batch, context);
+    },
+    WIDTH,
+  );
   return results.flat();
 }
 
-async function take(turn: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
-  if (isTooLate(turn, context)) {
-    defer(turn, context);
-    return [];
-  }
+/** All actions of a batch are about one object. */
+const rowOf = ([first]: ReadonlyArray<Action>) => ({
+  namespace: first?.namespace ?? '',
+  id: first === undefined ? '' : idOf(first.kind, first),
+});
+
+async function take(batch: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
   const ended: Result[] = [];
-  for (const action of turn) {
+  for (const action of batch) {
     const outcome = await attempt(action, context);
     note(action, outcome, context);
     ended.push({ action, outcome });
@@ -45,19 +63,9 @@ async function take(turn: ReadonlyArray<Action>, context: ActContext): Promise<R
   return ended;
 }
 
-/** Of very many, other ones are the first in each minute: those that were too late have their turn, too. */
-function inTurn<T>(turns: ReadonlyArray<T>, now: Millis): ReadonlyArray<T> {
-  const minute = Math.floor(now / 60_000);
-  const from = turns.length > WIDTH ? Math.floor(((minute * GOLDEN_RATIO) % 1) * turns.length) : 0;
-  return [...turns.slice(from), ...turns.slice(0, from)];
-}
-
-/** Its multiples are spread evenly between whole numbers. */
-const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
-
 /** Reports and forced releases ask no database: they may begin later than steps. */
-const isTooLate = (turn: ReadonlyArray<Action>, { time }: ActContext): boolean =>
-  time.isOver() || (time.isLate() && !turn.every((action) => isReport(action) || isForced(action)));
+const isTooLate = (batch: ReadonlyArray<Action>, { time }: ActContext): boolean =>
+  time.isOver() || (time.isLate() && !batch.every((action) => isReport(action) || isForced(action)));
 
 /** A key without its steps has no report either. */
 function defer([first]: ReadonlyArray<Action>, { world }: ActContext): void {

@@ -21,8 +21,7 @@ const TOO_MANY = 'too many requests wait, of this namespace or in all: the next 
  * Runs of triggers may overlap: each observes for itself, and writes of the slower are refused by what the faster
  * wrote.
  */
-export function createReconcile(deps: ReconcileDeps): Hono {
-  const memory = createMemory();
+export function createReconcile(deps: ReconcileDeps, memory = createMemory()): Hono {
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const { triggers, resyncs } = deps.limits ?? PROCESS_LIMITS;
   const [triggerQueue, resyncQueue] = [

@@ -9,6 +9,7 @@ import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import type { ReconcileDeps } from './deps.ts';
+import { type Cursors, createCursors } from './turns.ts';
 import type { Path } from './world.ts';
 
 /** The database of an instance, and how people name it. Connections, which hold passwords, stay out of the world. */
@@ -31,17 +32,19 @@ export interface Memory {
    * still close and clear them.
    */
   readonly instances: Lru<{ readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }>;
-  /** By the path of a part: when a resync began it last, and how long it took. */
+  /** By the path of a part: when the resync began that looked at it last, and how long the part took. */
   visits: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
+  readonly cursors: Cursors;
   /** Triggers that list objects, or hold many. */
   readonly loads: ReturnType<typeof createFairLimiter>;
   /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
   cluster?: string | undefined;
 }
 
-export const createMemory = (): Memory => ({
+export const createMemory = (cursors = createCursors()): Memory => ({
   instances: createLru(MAX_INSTANCES),
   visits: new Map(),
+  cursors,
   loads: createFairLimiter(MAX_LOADS),
 });
 

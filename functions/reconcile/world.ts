@@ -153,7 +153,7 @@ export interface KeyView {
 }
 
 export type SecretView =
-  /** Not looked at: published, unchanged, and not in this minute's share. */
+  /** Not looked at: published, unchanged, and not in this run's share. */
   { readonly state: 'unread' } | { readonly state: 'absent' } | PresentSecret;
 
 /** A Secret as far as it is compared with what it should be: whoever owns its namespace may fill it with 1 MB. */

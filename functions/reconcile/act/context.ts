@@ -11,7 +11,7 @@ import type { PartTime } from '../observe/share.ts';
 import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world is as it was planned for. */
-export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now'>, Observation {
+export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now' | 'turns'>, Observation {
   readonly time: PartTime;
   /** New values of keys and their scopes, by path, between row and Secret. */
   readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;

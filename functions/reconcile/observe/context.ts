@@ -4,6 +4,7 @@ import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
+import { createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, World } from '../world.ts';
 import { loadObjects, type Referred } from './objects.ts';
@@ -29,7 +30,7 @@ export async function createObserveContext(deps: ReconcileDeps, memory: Memory, 
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
   const { limits = PROCESS_LIMITS } = deps;
   const all = await loadObjects(deps.cluster, scope, limits.objectBytes);
-  // Parts of a run share what it may plan for. `parts`: those that have had their share.
-  const left = { changedKeys: limits.changedKeys, parts: 0 };
-  return { deps, memory, now, isDry, all, limits, left, knative: await knative };
+  const moves = all.complete === 'all' && !isDry;
+  const turns = createTurns(memory.cursors, { hash: deps.hash, now, moves });
+  return { deps, memory, now, isDry, all, limits, turns, knative: await knative };
 }

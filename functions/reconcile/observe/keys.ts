@@ -18,41 +18,38 @@ import { hasFinalizer, type InstanceView, isDeleted, type KeyView, pathOf, type 
 import type { Draft, ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
-/** Turns in which all Secrets of unchanged keys are read: an hour's resyncs, or more where a resync may read few. */
-const TURNS = 60;
-
 /** The keys whose Secrets the run reads. Those that come with one of the next runs are marked in the world. */
 export function selectKeys(
   context: ObserveContext,
   world: Draft,
-  { turn, of }: Pick<Part, 'turn' | 'of'>,
+  { path, shares }: Pick<Part, 'path' | 'shares'>,
 ): ReadonlyArray<VirtualKey> {
-  const { all, deps, left, limits } = context;
+  const { all, deps, limits, turns } = context;
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
   const { access } = createPlanContext(world, context.now, deps.hash);
   const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
     isChanged(context, key, access(key)) ? 'changed' : 'settled',
   );
-  // Half of the batch is shared equally, so that keys of one instance that change all the time leave room for others.
-  left.parts += 1;
-  const kept = Math.floor(limits.changedKeys / 2 / of) * (of - left.parts);
-  const batch = left.changedKeys - kept;
-  const sorted = changed.length <= batch ? changed : inTurn(changed.toSorted(byRank), batch, turn);
-  left.changedKeys -= Math.min(batch, changed.length);
-  for (const key of sorted.slice(batch))
-    world.keys.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
-  const turns = all.keys.size <= limits.secrets ? 1 : Math.max(TURNS, Math.ceil(all.keys.size / limits.secrets));
-  const share = all.complete === 'all' ? settled.filter((key) => isItsTurn(context, key, turn, turns)) : [];
-  return [...sorted.slice(0, batch), ...share];
+  const list = `changed keys of ${path}`;
+  const { true: tried = [], false: edited = [] } = Object.groupBy(changed, (key) => `${isTried(key)}` as const);
+  // Edits first. Of keys that stay as they should not be, however many, each has its turn.
+  const sorted = [...edited.toSorted(byRank), ...turns.order(list, tried, toRow)];
+  const { true: taken = [], false: deferred = [] } = Object.groupBy(
+    sorted,
+    ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
+  );
+  if (deferred.length > 0) for (const key of taken.filter(isTried)) turns.had(list, toRow(key));
+  for (const key of deferred) world.keys.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
+  const read = all.complete === 'all' ? Map.groupBy(settled, ({ metadata }) => metadata.namespace) : [];
+  const due = [...read].flatMap(([namespace, keys]) => {
+    const isDue = turns.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));
+    return keys.filter(({ metadata }) => isDue(metadata.uid));
+  });
+  return [...taken, ...due];
 }
 
-/** Edits first. Of keys that stay as they should not be, however many, each gets its turn. */
-function inTurn(sorted: ReadonlyArray<VirtualKey>, batch: number, turn: number): ReadonlyArray<VirtualKey> {
-  const { edited = [], tried = [] } = Object.groupBy(sorted, (key) => (isTried(key) ? 'tried' : 'edited'));
-  const from = tried.length === 0 ? 0 : (turn * batch) % tried.length;
-  return [...edited, ...tried.slice(from), ...tried.slice(0, from)];
-}
+const toRow = ({ metadata: { namespace, uid } }: VirtualKey) => ({ namespace, id: uid });
 
 /** A Secret is read once, however many keys name it. */
 export async function readKeys({ deps }: ObserveContext, world: Draft, keys: ReadonlyArray<VirtualKey>): Promise<void> {
@@ -102,10 +99,6 @@ function isSettled(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView)
     key.status.keySecretRef === secretNameOf(deps, key) && whyRotate(key, value, claim, instance.time) === undefined
   );
 }
-
-/** The turn that the key's uid hashes to: on a process, a minute of the hour. */
-const isItsTurn = ({ deps }: ObserveContext, { metadata }: VirtualKey, turn: number, turns: number): boolean =>
-  Number.parseInt(deps.hash(metadata.uid).slice(0, 8), 16) % turns === turn % turns;
 
 /** Of two equal texts the one that is kept anyway. */
 function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: VirtualKey): string {

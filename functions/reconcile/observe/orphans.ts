@@ -3,7 +3,6 @@
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
-import type { Millis } from '#core/ports/money.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
 import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
@@ -75,19 +74,23 @@ export async function findOrphanedClaims(
     ([key]) => `${wanted.has(key)}` as const,
   );
   const rest = view.isComplete ? others : [];
-  const searched = new Set([
-    ...takeTurn(first, context.limits.changedKeys, context.now),
-    ...takeTurn(rest, suspectsOf(context), context.now),
-  ]);
+  const batches = [
+    context.turns.take(`wanted claims of ${instance}`, first, context.limits.changedKeys, rowOf),
+    context.turns.take(`claims of ${instance}`, rest, suspectsOf(context, view), rowOf),
+  ];
+  const searched = new Set(batches.flatMap(({ rows }) => rows));
   const orphans = await mapConcurrent(searched, async ([key, claim]) =>
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
+  for (const { had } of batches) had();
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
   const unsearchedClaims = [...Map.groupBy(unsearched, ([, { holder }]) => holder.namespace)].map(
     ([namespace, { length }]) => [namespace, length] as const,
   );
   return { orphanedClaims: new Set(orphans.flat()), unsearchedClaims: new Map(unsearchedClaims) };
 }
+
+const rowOf = ([, { holder, scopeId }]: readonly [string, Claim]) => ({ namespace: holder.namespace, id: scopeId });
 
 /** Looks up each object once. A Secret without our label keeps no claim: nobody learns that it is there. */
 function createLookUp(cluster: Cluster) {
@@ -116,17 +119,12 @@ function createLookUp(cluster: Cluster) {
   };
 }
 
-/** Objects that the database of one instance may have looked for. */
-const suspectsOf = ({ all, limits }: ObserveContext) => Math.ceil(limits.suspects / Math.max(1, all.instances.size));
-
-/** So many of all, in turn: the clock is the cursor. */
-function takeTurn<T>(rows: ReadonlyArray<T>, limit: number, now: Millis): ReadonlyArray<T> {
-  if (rows.length <= limit) return rows;
-  const from = (Math.floor(now / MINUTE) * limit) % rows.length;
-  return [...rows.slice(from), ...rows].slice(0, limit);
+/** Objects that the database of one instance may have looked for: an equal share of those that its namespace may. */
+function suspectsOf({ all, limits }: ObserveContext, { object }: ObservedInstance): number {
+  const namespaces = Map.groupBy(all.instances.values(), ({ metadata }) => metadata.namespace);
+  const own = namespaces.get(object.metadata.namespace)?.length ?? 1;
+  return Math.ceil(limits.suspects / Math.max(1, namespaces.size) / own);
 }
-
-const MINUTE: Millis = 60_000;
 
 /** Instances of this cluster that the database still counts as open, though they are gone. */
 export async function findOrphanedInstances(
@@ -142,10 +140,16 @@ export async function findOrphanedInstances(
   const known = new Set([...all.instances.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
-    const orphans = await mapConcurrent(takeTurn(suspects, suspectsOf(context), context.now), async (row) => {
+    const list = `instances in the database of ${pathOf(view.object.metadata)}`;
+    const { rows, had } = context.turns.take(list, suspects, suspectsOf(context, view), ({ namespace, uid: id }) => ({
+      namespace,
+      id,
+    }));
+    const orphans = await mapConcurrent(rows, async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });
+    had();
     return orphans.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);

@@ -3,6 +3,7 @@ import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
 import type { ObserveContext } from './context.ts';
+import { createKeyShares, type KeyShares } from './key-shares.ts';
 import { type Collection, emptyCollection, type Referred } from './objects.ts';
 
 /** Parts that run at the same time, of those that were quick and of the others: each namespace has a share of them. */
@@ -12,16 +13,14 @@ const QUICK: Millis = 1000;
 /** After so long a run begins no more parts: the next run begins with those. */
 const MAX_START: Millis = 40_000;
 
-/** A part in its turn. */
+/** A part that has its turn. */
 export interface Part extends Collection {
   /** The path of its instance, which may not be there. */
   readonly path: Path;
   /** Users, teams and keys of other instances that its members name. */
   readonly referred: Referred;
-  /** How often all parts have had their turn. */
-  readonly turn: number;
-  /** How many parts have their turn. */
-  readonly of: number;
+  /** Shares of the keys of all parts of the run. */
+  readonly shares: KeyShares;
 }
 
 /**
@@ -29,10 +28,20 @@ export interface Part extends Collection {
  * does, also where one rejects: nothing continues behind an answer.
  */
 export async function eachPart<T>(
-  { all, limits, now, memory, deps: { clock } }: EachContext,
+  { all, limits, memory, turns, deps: { clock } }: EachContext,
   run: (part: Part) => Promise<T>,
 ): Promise<{ readonly ends: ReadonlyArray<T>; readonly left: number }> {
-  const parts = takeTurn(partition(all), limits.parts, Math.floor(now / MINUTE));
+  const { rows, had } = turns.take('parts', partition(all), limits.parts, ({ path }) => ({
+    namespace: namespaceOf(path),
+    id: path,
+  }));
+  had();
+  const shares = createKeyShares(
+    rows.flatMap(({ keys }) => [...keys.values()]),
+    limits,
+    turns,
+  );
+  const parts: ReadonlyArray<Part> = rows.map((row) => ({ ...row, shares }));
   const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
   const began = clock.now();
   const visits = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
@@ -42,14 +51,15 @@ export async function eachPart<T>(
     const at = clock.now();
     if (at - began > MAX_START) return void visits.set(part.path, lastOf(part));
     ended.set(part, await run(part));
-    visits.set(part.path, { at, took: clock.now() - at });
+    visits.set(part.path, { at: began, took: clock.now() - at });
   };
-  const sorted = parts.toSorted((one, other) => lastOf(one).at - lastOf(other).at);
+  // Those that the last resync did not begin come first; which part is first of the others changes.
+  const mixed = turns.mix(parts, ({ path }) => path);
+  const sorted = mixed.toSorted((one, other) => lastOf(one).at - lastOf(other).at);
   const outcomes = await Promise.allSettled(
     sorted.map((part) => {
       const queue = lastOf(part).took < QUICK ? quick : others;
-      const [namespace = ''] = part.path.split('/');
-      return queue.run(namespace, () => visitInTime(part));
+      return queue.run(namespaceOf(part.path), () => visitInTime(part));
     }),
   );
   const failed = outcomes.find(({ status }) => status === 'rejected');
@@ -59,34 +69,17 @@ export async function eachPart<T>(
   return { ends, left: parts.length - ends.length };
 }
 
-type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'now' | 'memory'> & {
+const namespaceOf = (path: Path): string => path.split('/')[0] ?? '';
+
+type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'turns'> & {
   readonly deps: Pick<ObserveContext['deps'], 'clock'>;
 };
-
-const MINUTE: Millis = 60_000;
-
-/**
- * As many parts as the limit has, from where those of the minute before ended: the clock is the cursor, and nothing is
- * kept between runs.
- */
-export function takeTurn(
-  parts: ReadonlyArray<Omit<Part, 'turn' | 'of'>>,
-  limit: number,
-  minute: number,
-): ReadonlyArray<Part> {
-  const taken = Math.min(limit, parts.length);
-  return Array.from({ length: taken }, (_, index) => {
-    const position = minute * taken + index;
-    const part = parts[position % parts.length] ?? emptyPart();
-    return { ...part, turn: Math.floor(position / parts.length), of: taken };
-  });
-}
 
 /**
  * An instance with its members, whatever those name: tenants choose what they name, and the instance of one must not
  * wait for that of another. Each object is in one part; malformed objects have one of their own.
  */
-export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'turn' | 'of'>> {
+export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'shares'>> {
   const { keys, users, teams, malformed } = objects;
   const parts = new Map<Path, ReturnType<typeof emptyPart>>();
   const partOf = (path: Path) => {

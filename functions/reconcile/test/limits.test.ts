@@ -1,12 +1,10 @@
 // Runs that may send few requests, as on Workers.
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { limitsFor } from '../limits.ts';
-import { emptyPart, takeTurn } from '../observe/parts.ts';
 
 const MINUTE = 60_000;
 const REQUESTS = 1000;
@@ -39,24 +37,6 @@ test('a run sends no more requests than it may, and the runs of some minutes con
   expect(statuses.filter((id) => id !== undefined)).toHaveLength(KEYS);
   const unseen = harness.cluster.objects(gatewayInstances).filter(({ status }) => status === undefined);
   expect(unseen).toEqual([]);
-});
-
-test('each part has its turn as often as any other, whatever the limit', () => {
-  const sizes = { count: fc.integer({ min: 0, max: 40 }), limit: fc.integer({ min: 1, max: 50 }), from: fc.nat() };
-  fc.assert(
-    fc.property(fc.record(sizes), ({ count, limit, from }) => {
-      const parts = Array.from({ length: count }, () => emptyPart());
-      const turns = new Map(parts.map(({ keys }) => [keys, new Set<number>()]));
-      const minutes = count * 2;
-      for (let minute = from; minute < from + minutes; minute += 1) {
-        const taken = takeTurn(parts, limit, minute);
-        expect(taken).toHaveLength(Math.min(limit, count));
-        for (const { keys, turn } of taken) turns.get(keys)?.add(turn);
-      }
-      // In so many minutes each had its turn the same number of times, and never the same turn twice.
-      for (const seen of turns.values()) expect(seen.size).toBe((minutes * Math.min(limit, count)) / count);
-    }),
-  );
 });
 
 /** A store in memory that gateways outside the cluster read. */

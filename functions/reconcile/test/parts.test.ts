@@ -5,13 +5,14 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createMemoryLedgerRows } from '../../../test/doubles/ledger-rows.ts';
 import { createMemoryRegistry } from '../../../test/doubles/registry.ts';
 import type { Database } from '../../../test/reconcile/databases.ts';
-import { createHarness, START } from '../../../test/reconcile/harness.ts';
+import { createHarness, START, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import { createMemory } from '../memory.ts';
 import type { Objects } from '../observe/objects.ts';
 import { toOwn } from '../observe/objects.ts';
 import { eachPart, partition } from '../observe/parts.ts';
+import { createTurns } from '../turns.ts';
 
 const INSTANCES = 50;
 const instanceRef = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
@@ -187,7 +188,8 @@ describe('parts of a run', () => {
   const resync = async () => {
     const begun = new Map<string, number>();
     const began = Date.now();
-    const context = { all, limits: PROCESS_LIMITS, now: began, memory, deps: { clock: { now: Date.now } } };
+    const turns = createTurns(memory.cursors, { hash: sha256, now: began, moves: true });
+    const context = { all, limits: PROCESS_LIMITS, memory, turns, deps: { clock: { now: Date.now } } };
     const ending = eachPart(context, async ({ instances }) => {
       const [path = ''] = instances.keys();
       begun.set(path, Date.now() - began);

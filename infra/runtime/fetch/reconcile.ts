@@ -8,6 +8,8 @@ import { openUpstash } from '#adapters/redis/upstash.ts';
 import type { SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { limitsFor } from '../../../functions/reconcile/limits.ts';
+import { createMemory } from '../../../functions/reconcile/memory.ts';
+import { createCursors } from '../../../functions/reconcile/turns.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';
@@ -29,6 +31,9 @@ export function createReconcileFetch(bindings: Bindings) {
   };
 }
 
+/** An isolate that lasts continues lists where its last resync left them. */
+const cursors = createCursors();
+
 /** An isolate has 128 MB for everything. */
 const MAX_ANSWERS = 16 * 1024 * 1024;
 
@@ -47,7 +52,7 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
         : { ok: false, reason: 'StoreUnreachable', message: notFromHere(connection) },
   });
   try {
-    const app = createReconcile({
+    const deps = {
       ...dependencies,
       cluster: workerCluster(environment),
       backends,
@@ -64,7 +69,8 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
       metrics: NO_METRICS,
       limits: limitsFor(environment.SUBREQUESTS),
       ...(environment.SNAPSHOTS && { snapshots: createSnapshotStore(environment.SNAPSHOTS) }),
-    });
+    };
+    const app = createReconcile(deps, createMemory(cursors));
     return await app.fetch(request);
   } finally {
     await backends.close();

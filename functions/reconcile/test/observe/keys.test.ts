@@ -7,12 +7,13 @@ import { createHarness, sha256 } from '../../../../test/reconcile/harness.ts';
 import { makeKey } from '../../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../../limits.ts';
 import type { Draft, ObserveContext } from '../../observe/context.ts';
+import { createKeyShares } from '../../observe/key-shares.ts';
 import { readKeys, selectKeys, unreadKey } from '../../observe/keys.ts';
 import { toOwn } from '../../observe/objects.ts';
+import { createCursors, createTurns } from '../../turns.ts';
 
 const COUNT = 12_000;
 const BATCH = 5000;
-const ALONE = { turn: 0, of: 1 };
 
 /** The last one is the oldest. */
 function createKeys(): Map<string, VirtualKey> {
@@ -30,22 +31,23 @@ function createKeys(): Map<string, VirtualKey> {
 const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
   const { cluster, log } = createHarness();
   const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
-  const ofRun = { limits: PROCESS_LIMITS, left: { changedKeys: BATCH, parts: 0 } };
+  const ofRun = { limits: PROCESS_LIMITS, turns: createTurns(createCursors(), { hash: sha256, now: 0, moves: true }) };
   const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
+  const part = { path: 'default/main', shares: createKeyShares(keys.values(), PROCESS_LIMITS, ofRun.turns) };
   const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
   const none = { instances: new Map(), users: new Map(), teams: new Map(), unobserved: new Map() };
-  return { cluster, context, world: { ...none, keys: views } as unknown as Draft };
+  return { cluster, context, part, world: { ...none, keys: views } as unknown as Draft };
 };
 
 test('when more changed than a batch holds, the oldest come first, and the others with the next runs', async () => {
   const keys = createKeys();
-  const { cluster, context, world } = createContext('all', keys);
+  const { cluster, context, part, world } = createContext('all', keys);
   let read = 0;
   cluster.inject(({ verb }) => {
     if (verb === 'get') read += 1;
     return undefined;
   });
-  await readKeys(context, world, selectKeys(context, world, ALONE));
+  await readKeys(context, world, selectKeys(context, world, part));
   const views = world.keys;
   expect([...views.keys()]).toEqual([...keys.keys()]);
   expect(read).toBe(BATCH);
@@ -57,8 +59,8 @@ test('what is not known of a database that is yet to be migrated makes no key on
   const [path, key] = [...createKeys()][0] as [string, VirtualKey];
   const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
   const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
-  const { context, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
-  expect(selectKeys(context, world, ALONE)).toEqual([]);
+  const { context, part, world } = createContext(undefined, new Map([[path, settled as VirtualKey]]));
+  expect(selectKeys(context, world, part)).toEqual([]);
   expect(world.keys.get(path)?.secret).toEqual({ state: 'unread' });
 });
 
@@ -90,18 +92,26 @@ test('a Secret of 1 MB that many keys name is read once, and little of it is kep
   expect(serialize(secrets).byteLength / secrets.length).toBeLessThan(1000);
 });
 
-test('keys of one instance that change all the time leave room for those of the others', () => {
+test('keys of one namespace that change all the time leave room for those of the others, on however many instances', () => {
   const keys = createKeys();
-  const { context, world } = createContext('all', keys);
-  const few = { ...world, keys: new Map([...world.keys].slice(0, 200)) };
-  const part = { turn: 0, of: 10 };
-  expect(selectKeys(context, world, part)).toHaveLength(BATCH / 2 + BATCH / 20);
-  for (let other = 0; other < 9; other += 1) expect(selectKeys(context, few, part)).toHaveLength(200);
+  const others = [...keys].slice(0, 1800).map(([path, key], index): [string, VirtualKey] => {
+    const namespace = `n${index % 9}`;
+    return [`${namespace}/${path}`, { ...key, metadata: { ...key.metadata, namespace } }];
+  });
+  const { context, part, world } = createContext('all', new Map([...keys, ...others]));
+  const ofNamespace = (wanted: string) =>
+    new Map([...world.keys].filter(([, { object }]) => object.metadata.namespace === wanted));
+  // Half of the batch, and what the others cannot need of the other half.
+  expect(selectKeys(context, { ...world, keys: ofNamespace('default') }, part)).toHaveLength(BATCH - 9 * 200);
+  for (let other = 0; other < 9; other += 1) {
+    const own = { ...world, keys: ofNamespace(`n${other}`) };
+    expect(selectKeys(context, own, { ...part, path: `n${other}/own` })).toHaveLength(200);
+  }
 });
 
 test('a key that is deleted and that only a finalizer of others keeps has not changed', () => {
   const [path, key] = [...createKeys()][0] as [string, VirtualKey];
   const metadata = { ...key.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/theirs'] };
-  const { context, world } = createContext(undefined, new Map([[path, { ...key, metadata }]]));
-  expect(selectKeys(context, world, ALONE)).toEqual([]);
+  const { context, part, world } = createContext(undefined, new Map([[path, { ...key, metadata }]]));
+  expect(selectKeys(context, world, part)).toEqual([]);
 });

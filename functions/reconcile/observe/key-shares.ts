@@ -1,0 +1,42 @@
+// Shares of a run by namespace: how many changed keys each may have, and how many Secrets of unchanged ones are read.
+import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
+import type { Limits } from '../limits.ts';
+import { shareOut, type Turns } from '../turns.ts';
+
+/** Looks at an instance in which all Secrets of unchanged keys are read, or more where a resync may read few. */
+const LOOKS = 60;
+
+export interface KeyShares {
+  /** Whether one more changed key of the namespace comes with this run. */
+  takeChanged(namespace: string): boolean;
+  /** The part of a namespace's unchanged keys whose Secrets are read. */
+  secretsOf(namespace: string): number;
+}
+
+/** `keys`: all that the run may look at. Tenants choose how many those are, and on how many instances. */
+export function createKeyShares(
+  keys: Iterable<VirtualKey>,
+  { changedKeys, secrets }: Pick<Limits, 'changedKeys' | 'secrets'>,
+  turns: Turns,
+): KeyShares {
+  const counts = new Map<string, number>();
+  for (const { metadata } of keys) counts.set(metadata.namespace, (counts.get(metadata.namespace) ?? 0) + 1);
+  // Half is kept for the namespaces, those with few keys first: keys that change all the time leave room for others.
+  const half = Math.floor(changedKeys / 2);
+  const { rows, had } = turns.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));
+  had();
+  const reserved = new Map([...shareOut(half, new Map(rows))].map(([one, share]) => [one, Math.floor(share)]));
+  let free = changedKeys - reserved.values().reduce((sum, share) => sum + share, 0);
+  const all = counts.values().reduce((sum, count) => sum + count, 0);
+  const looks = all <= secrets ? 1 : LOOKS;
+  const read = shareOut(secrets, new Map([...counts].map(([one, count]) => [one, count / looks])));
+  return {
+    takeChanged: (namespace) => {
+      const own = reserved.get(namespace) ?? 0;
+      if (own > 0) reserved.set(namespace, own - 1);
+      else free -= 1;
+      return own > 0 || free >= 0;
+    },
+    secretsOf: (namespace) => (read.get(namespace) ?? 0) / (counts.get(namespace) ?? 1),
+  };
+}

@@ -1,0 +1,181 @@
+// Turns: does each row have its turn, whatever others add, and however often runs are?
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { PROCESS_LIMITS } from '../limits.ts';
+import { createCursors, createTurns, shareOut } from '../turns.ts';
+
+const MINUTE = 60_000;
+const count = (length: number) => Array.from({ length }, (_, index) => index);
+
+describe('a list that is longer than a run may take', () => {
+  interface Row {
+    readonly namespace: string;
+    readonly id: string;
+  }
+  const rowsOf = (namespace: string, length: number): ReadonlyArray<Row> =>
+    count(length).map((index) => ({ namespace, id: `${namespace}-${index}` }));
+  const sizes = {
+    own: fc.integer({ min: 1, max: 30 }),
+    greedy: fc.integer({ min: 0, max: 60 }),
+    limit: fc.integer({ min: 1, max: 20 }),
+    /** How many rows the greedy namespace adds before each run. */
+    added: fc.array(fc.nat(20), { minLength: 70, maxLength: 70 }),
+    minutes: fc.integer({ min: 1, max: 60 }),
+  };
+
+  test('gives each row of a namespace its turn as soon as its share allows, whatever another namespace adds', () => {
+    fc.assert(
+      fc.property(fc.record(sizes), ({ own, greedy, limit, added, minutes }) => {
+        const cursors = createCursors();
+        const had = new Set<string>();
+        let others = greedy;
+        // Every second place at least, and one more run where the limit is odd.
+        const runs = Math.ceil((2 * own) / limit) + 1;
+        for (let run = 0; run < runs; run += 1) {
+          others += added[run] ?? 0;
+          const turns = createTurns(cursors, { hash: sha256, now: run * minutes * MINUTE, moves: true });
+          const rows = [...rowsOf('greedy', others), ...rowsOf('own', own)];
+          const batch = turns.take('list', rows, limit, (row) => row);
+          expect(batch.rows).toHaveLength(Math.min(limit, rows.length));
+          for (const { id } of batch.rows) had.add(id);
+          batch.had();
+        }
+        for (const { id } of rowsOf('own', own)) expect(had).toContain(id);
+      }),
+    );
+  });
+
+  test('is read in sections that follow each other: each row once in a circle, whatever the time between runs', () => {
+    const hours = { minutes: fc.integer({ min: 1, max: 60 }), sections: fc.integer({ min: 1, max: 100 }) };
+    fc.assert(
+      fc.property(fc.record(hours), ({ minutes, sections }) => {
+        const cursors = createCursors();
+        const times = new Map(rowsOf('own', 50).map(({ id }) => [id, 0]));
+        for (let run = 0; run < sections; run += 1) {
+          const turns = createTurns(cursors, { hash: sha256, now: run * minutes * MINUTE, moves: true });
+          const isDue = turns.section('list', 1 / sections);
+          for (const [id, before] of times) if (isDue(id)) times.set(id, before + 1);
+        }
+        expect([...new Set(times.values())]).toEqual([1]);
+      }),
+    );
+  });
+
+  test('begins elsewhere in each process, and runs that do not see all of it leave it where it is', () => {
+    const rows = rowsOf('own', 100);
+    const first = (now: number, moves: boolean, cursors = createCursors()) => {
+      const { rows: taken, had } = createTurns(cursors, { hash: sha256, now, moves }).take(
+        'list',
+        rows,
+        1,
+        (row) => row,
+      );
+      had();
+      return taken[0]?.id;
+    };
+    expect(new Set(count(60).map((minute) => first(minute * 2 * MINUTE, true))).size).toBeGreaterThan(30);
+    const cursors = createCursors();
+    first(0, true, cursors);
+    const next = first(1, false, cursors);
+    expect(first(2, false, cursors)).toBe(next);
+    expect(first(3, true, cursors)).toBe(next);
+    expect(first(4, true, cursors)).not.toBe(next);
+  });
+
+  test('is shared so that nobody has more than it wants, and what some leave is for the others', () => {
+    const wanted = new Map([
+      ['many', 1000],
+      ['few', 2],
+      ['some', 30],
+    ]);
+    expect(Object.fromEntries(shareOut(100, wanted))).toEqual({ few: 2, some: 30, many: 68 });
+    expect(Object.fromEntries(shareOut(30, wanted))).toEqual({ few: 2, some: 14, many: 14 });
+  });
+});
+
+test.each([1, 2, 3, 5])(
+  'with a resync every %i minutes each deleted Secret is back within 60 resyncs',
+  async (period) => {
+    const harness = createHarness({ limits: { ...PROCESS_LIMITS, secrets: 20 } });
+    const names = count(60).map((index) => `k${index}`);
+    await harness.apply(...makeSecrets(), makeInstance(), ...names.map((name) => makeKey({}, name)));
+    await harness.resync();
+    await harness.resync();
+    for (const name of names) await harness.remove(RESOURCES.secrets, `${name}-key`);
+    let most = 0;
+    for (let run = 0; run < 60; run += 1) {
+      harness.clock.pass(period * MINUTE);
+      const { actions } = await harness.resync();
+      most = Math.max(most, actions.PutSecret ?? 0);
+    }
+    const missing = await Promise.all(names.map((name) => harness.value(`${name}-key`)));
+    expect(missing.filter((value) => value === undefined)).toHaveLength(0);
+    // About one each time.
+    expect(most).toBeLessThan(10);
+  },
+);
+
+test('keys of one tenant that never converge, on however many instances, stop no rotation of the others', async () => {
+  // A hundredth of the limits of a process: 30 instances are as 3,000.
+  const harness = createHarness({ limits: { ...PROCESS_LIMITS, changedKeys: 50, secrets: 5 } });
+  const inNamespace = makeSecrets('evil').map((secret) => ({
+    ...secret,
+    metadata: { ...secret.metadata, namespace: 'a-evil' },
+  }));
+  const onBad = { connectionRef: { instanceRef: { name: 'bad', namespace: 'a-evil' } } };
+  await harness.apply(...makeSecrets(), ...inNamespace, makeInstance({}, 'bad', 'a-evil'), makeInstance());
+  await harness.apply(...count(10).map((index) => makeKey({ rotation: { every: '1d' } }, `v${index}`)));
+  await harness.resync();
+  await harness.apply(...count(30).map((index) => makeInstance({ paused: true }, `p${index}`, 'a-evil')));
+  await harness.apply(...count(60).map((index) => makeSecret(`k${index}-key`, { x: 'y' }, 'a-evil')));
+  await harness.apply(...count(60).map((index) => makeKey(onBad, `k${index}`, 'a-evil')));
+  for (let run = 0; run < 5; run += 1) {
+    harness.clock.pass(MINUTE);
+    await harness.resync();
+  }
+  expect(await harness.ready(virtualKeys, 'k0', 'a-evil')).toBe('False SecretConflict');
+  const valuesOf = () => Promise.all(count(10).map((index) => harness.value(`v${index}-key`)));
+  const before = await valuesOf();
+  harness.clock.pass(25 * 60 * MINUTE);
+  await harness.resync();
+  const after = await valuesOf();
+  expect(after.filter((value, index) => value === before[index])).toEqual([]);
+});
+
+test.each([
+  [1, 0],
+  [2, 0],
+  [2, 1],
+  [5, 0],
+])(
+  'a retained key whose Secret is deleted ends, however many instances and orphaned claims another tenant has (resync every %i minutes, %i later)',
+  async (period, phase) => {
+    const harness = createHarness({ limits: { ...PROCESS_LIMITS, suspects: 100 } });
+    await harness.apply(...makeSecrets(), makeInstance());
+    await harness.apply(makeKey({ deletionPolicy: 'Retain' }, 'leaked', 'other'), makeKey({}, 'stays', 'other'));
+    await harness.resync();
+    const value = await harness.value('leaked-key', 'other');
+    // The instance may have 50 looked for before each resync, and 99 claims of the tenant are orphaned for ever.
+    await harness.apply(...count(99).map((index) => makeInstance({ paused: true }, `p${index}`, 'evil')));
+    const names = count(99).map((index) => `k${index}`);
+    await harness.apply(...names.map((name) => makeKey({}, name, 'evil')));
+    await harness.resync();
+    for (const name of names) {
+      await harness.edit(virtualKeys, name, { metadata: { finalizers: [] } }, 'evil');
+      await harness.remove(virtualKeys, name, 'evil');
+    }
+    await harness.remove(virtualKeys, 'leaked', 'other');
+    await harness.resync();
+    await harness.resync();
+    await harness.remove(RESOURCES.secrets, 'leaked-key', 'other');
+    harness.clock.pass(phase * MINUTE);
+    expect(await harness.works(value)).toBe(true);
+    harness.clock.pass(period * MINUTE);
+    await harness.resync();
+    expect(await harness.works(value)).toBe(false);
+  },
+);

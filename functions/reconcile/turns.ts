@@ -1,0 +1,113 @@
+// Turns: which rows of a list come next, where a run may look at some of them only.
+import { createLru, type Lru } from '#core/caches/lru.ts';
+import type { Hash } from '#core/ports/platform.ts';
+
+/** More than a resync moves, so that whoever has very many lists forgets none of the others. */
+const MAX_CURSORS = 20_000;
+/** Places on the circle that rows are hashed to. */
+const PLACES = 2 ** 48;
+
+/** Where each list was left, by its name. Without it a list begins where the clock says. */
+export type Cursors = Lru<number>;
+
+export const createCursors = (): Cursors => createLru(MAX_CURSORS);
+
+/** The namespace that a row counts for, and its name in the list. */
+interface Row {
+  readonly namespace: string;
+  readonly id: string;
+}
+
+/**
+ * Namespaces come by turns, and so do the rows of each: a place on a circle, where the list is continued behind the last
+ * row that had its turn. So rows that come and go, and the times of runs, keep no other row waiting.
+ */
+export interface Turns {
+  /** All rows, in the order in which they have their turn. */
+  order<T>(list: string, rows: ReadonlyArray<T>, rowOf: (row: T) => Row): ReadonlyArray<T>;
+  /** The row has had its turn. */
+  had(list: string, row: Row): void;
+  /** The rows that have their turn now: all, where they are not more than the limit. `had`: they have had it. */
+  take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
+  /** Whether a row is in the next section of the circle: this share of all. Sections follow each other without a gap. */
+  section(list: string, share: number): (id: string) => boolean;
+  /** Rows in an order that is another in each run. */
+  mix<T>(rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T>;
+}
+
+interface Batch<T> {
+  readonly rows: ReadonlyArray<T>;
+  had(): void;
+}
+
+interface TurnDependencies {
+  readonly hash: Hash;
+  /** The instant of the run: lists without a cursor begin elsewhere in each. */
+  readonly now: number;
+  /** Only a resync sees whole lists: others leave the cursors where they are. */
+  readonly moves: boolean;
+}
+
+export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDependencies): Turns {
+  const placeOf = (text: string): number => Number.parseInt(hash(text).slice(0, 12), 16);
+  const nameOf = (list: string): string => String(placeOf(list));
+  const cursorOf = (list: string): number => cursors.get(nameOf(list)) ?? placeOf(`${list} ${now}`);
+  const move = (list: string, place: number): void => {
+    if (moves) cursors.set(nameOf(list), place);
+  };
+  /** From the first place behind the cursor. */
+  const sort = <T>(list: string, rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T> => {
+    const cursor = cursorOf(list);
+    return sortBy(rows, (row) => (placeOf(idOf(row)) - cursor - 1 + PLACES) % PLACES);
+  };
+  const turns: Turns = {
+    order: (list, rows, rowOf) => {
+      const groups = Map.groupBy(rows, (row) => rowOf(row).namespace);
+      const rounds = sort(list, [...groups.keys()], (namespace) => namespace).flatMap((namespace) =>
+        sort(listOf(list, namespace), groups.get(namespace) ?? [], (row) => rowOf(row).id).map(
+          (row, round) => [row, round] as const,
+        ),
+      );
+      return sortBy(rounds, ([, round]) => round).map(([row]) => row);
+    },
+    had: (list, { namespace, id }) => {
+      move(list, placeOf(namespace));
+      move(listOf(list, namespace), placeOf(id));
+    },
+    take: (list, rows, limit, rowOf) => {
+      if (rows.length <= limit) return { rows, had: () => undefined };
+      const taken = turns.order(list, rows, rowOf).slice(0, limit);
+      const had = () => {
+        for (const row of taken) turns.had(list, rowOf(row));
+      };
+      return { rows: taken, had };
+    },
+    section: (list, share) => {
+      const [from, width] = [cursorOf(list), Math.ceil(share * PLACES)];
+      move(list, (from + width) % PLACES);
+      return (id) => (placeOf(id) - from + PLACES) % PLACES < width;
+    },
+    mix: (rows, idOf) => sortBy(rows, (row) => placeOf(`${idOf(row)} ${now}`)),
+  };
+  return turns;
+}
+
+const listOf = (list: string, namespace: string): string => `${list}\n${namespace}`;
+
+function sortBy<T>(rows: ReadonlyArray<T>, numberOf: (row: T) => number): ReadonlyArray<T> {
+  const ranked = rows.map((row) => [row, numberOf(row)] as const);
+  return ranked.sort(([, one], [, other]) => one - other).map(([row]) => row);
+}
+
+/** Shares of a limit by owner: nobody has more than it wants, and what some leave is for the others. */
+export function shareOut(limit: number, wanted: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
+  let left = limit;
+  const fewestFirst = [...wanted].sort(([, one], [, other]) => one - other);
+  return new Map(
+    fewestFirst.map(([owner, want], index) => {
+      const share = Math.min(want, left / (fewestFirst.length - index));
+      left -= share;
+      return [owner, share];
+    }),
+  );
+}
