@@ -13,7 +13,7 @@ import { type KeyView, type PresentSecret, present } from '../world.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
 /** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
-const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
 /** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
 const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 

@@ -6,6 +6,7 @@ import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
 import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
+import { KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
 import { clusterOf, type Link } from '../memory.ts';
 import {
   aliasOf,
@@ -26,6 +27,8 @@ import { toOwn, whereServed } from './objects.ts';
 /** An object that a claim names, as much of it as is compared: an owner of a database may name objects of a megabyte. */
 interface ClaimedObject {
   readonly uid: string | undefined;
+  /** Of a Secret with our label: the VirtualKey that it was made for. */
+  readonly keyUid?: string | undefined;
   /** Absent where it is malformed, or no member of an instance. */
   readonly claims?: { readonly instance: Path; readonly key: string; readonly uid: string };
 }
@@ -54,7 +57,8 @@ export async function findOrphanedClaims(
       ? lookUp(kindOf[KIND_OF[claim.kind]], namespace, name)
       : lookUp(RESOURCES.secrets, namespace, secret));
     if (found === undefined || found === 'not served') return found === undefined;
-    if (secret !== undefined) return false;
+    // Only who knows the uid is told by what stays that the Secret is there.
+    if (secret !== undefined) return found.keyUid !== uid;
     const isSame = found.uid === uid;
     if (found.claims === undefined) return !isSame;
     if (found.claims.instance !== instance || found.claims.key !== key) return true;
@@ -92,7 +96,7 @@ export async function findOrphanedClaims(
 
 const rowOf = ([, { holder, scopeId }]: readonly [string, Claim]) => ({ namespace: holder.namespace, id: scopeId });
 
-/** Looks up each object once. A Secret without our label keeps no claim: nobody learns that it is there. */
+/** Looks up each object once. */
 function createLookUp(cluster: Cluster) {
   const found = new Map<ObjectId, Promise<ClaimedObject | 'not served' | undefined>>();
   const ask = async (
@@ -102,7 +106,8 @@ function createLookUp(cluster: Cluster) {
   ): Promise<ClaimedObject | 'not served' | undefined> => {
     if (kind === RESOURCES.secrets) {
       const secret = await cluster.get(kind, namespace, name, { metadataOnly: true });
-      return secret?.metadata.labels?.[OWNED_LABEL] === OWNED ? { uid: secret.metadata.uid } : undefined;
+      if (secret?.metadata.labels?.[OWNED_LABEL] !== OWNED) return undefined;
+      return { uid: secret.metadata.uid, keyUid: secret.metadata.annotations?.[KEY_UID_ANNOTATION] };
     }
     const object = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
     if (object === undefined || object === 'not served') return object;

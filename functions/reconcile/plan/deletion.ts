@@ -5,7 +5,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { RETAINED_LABEL } from '#crds/names/group.ts';
 import { type Action, about, aboutClaim, event, type SecretShape } from '../action.ts';
-import { isLabelled, isOurs, ownersAfter, retainedShape } from '../key/secret-shape.ts';
+import { isLabelled, isOurs, KEY_UID_ANNOTATION, ownersAfter, retainedShape } from '../key/secret-shape.ts';
 import {
   aliasOf,
   hasFinalizer,
@@ -106,7 +106,9 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   if (policy === undefined) return [];
   const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
   const isReleased =
-    ownersAfter(secret.owners, shape).length === secret.owners.length && secret.labels[RETAINED_LABEL] === 'true';
+    ownersAfter(secret.owners, shape).length === secret.owners.length &&
+    secret.labels[RETAINED_LABEL] === 'true' &&
+    secret.annotations[KEY_UID_ANNOTATION] === key.metadata.uid;
   // Blocked because its user went just before it: the key is to continue working.
   const { scopeId, anchor } = claim;
   const retained = { scopeId, anchor, blocked: key.spec.blocked, retained: secret.name };

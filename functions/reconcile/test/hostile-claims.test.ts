@@ -49,10 +49,12 @@ test('a Secret that all claims name is asked for once, and its data never', asyn
 });
 
 test('it does not tell whether a Secret of others is there', async () => {
+  await harness.apply(makeKey({}, 'key', 'foreign'));
+  await harness.resync();
   await harness.apply(makeSecret('theirs', { a: 'b' }, 'foreign'));
-  tell([retained(0, 'theirs'), retained(1, 'nothing')]);
+  tell([retained(0, 'theirs'), retained(1, 'nothing'), retained(2, 'key-key')]);
   const plan = await harness.dryRun();
-  expect(plan.filter(({ action }) => action === 'RetireScope')).toHaveLength(2);
+  expect(plan.filter(({ action }) => action === 'RetireScope')).toHaveLength(3);
 });
 
 test('claims that were not looked for yet count where too many would be removed', async () => {

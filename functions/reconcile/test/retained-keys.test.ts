@@ -6,6 +6,7 @@ import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { RETAINED_LABEL } from '#crds/names/group.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -111,6 +112,16 @@ describe('a key of deletionPolicy Retain', () => {
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL]).toBe('true');
     await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.resync();
+    expect(await harness.works(value)).toBe(true);
+  });
+
+  test('whose Secret lost the annotation of its key before the key was deleted gets it back, and continues working', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    const metadata = { annotations: { [KEY_UID_ANNOTATION]: null }, labels: { [RETAINED_LABEL]: 'true' } };
+    await harness.edit(RESOURCES.secrets, 'chat-key', { metadata });
+    await harness.remove(virtualKeys, 'chat');
+    for (let run = 0; run < 3; run += 1) await harness.resync();
+    expect(await isDeleted()).toBe(true);
     expect(await harness.works(value)).toBe(true);
   });
 
