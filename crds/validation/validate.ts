@@ -130,8 +130,8 @@ function describe(
     case 'too_small':
       return { rule: 'TooSmall', message: `must be at least ${issue.minimum}` };
     case 'too_big': {
-      const [type, most] = TOO_BIG[issue.origin] ?? ['Invalid value', ''];
-      return { rule: 'TooLarge', type, message: `must be at most ${issue.maximum}${most}` };
+      const [type, unit] = TOO_BIG[issue.origin] ?? ['Invalid value', ''];
+      return { rule: 'TooLarge', type, message: `must be at most ${issue.maximum}${unit}` };
     }
     default:
       return { rule: issue.code === 'custom' ? 'TooLarge' : 'Malformed', message: issue.message };

@@ -3,7 +3,7 @@
 import { type Arrivals, measureArrivals } from '../ledger/chaos/arrival.ts';
 import { type Chaos, causeChaos } from '../ledger/chaos/chaos.ts';
 import { type Gateway, type StoreKind, startHarness } from '../ledger/chaos/harness.ts';
-import { recovered, type Seen, startLoad } from '../ledger/chaos/load.ts';
+import { type ClientReply, recovered, startLoad } from '../ledger/chaos/load.ts';
 import { observeFault, SINGLE_FAULTS } from '../ledger/chaos/single-faults.ts';
 import { verify } from '../ledger/chaos/verify.ts';
 import { startWorker } from '../ledger/chaos/worker.ts';
@@ -58,7 +58,7 @@ async function observeAll(store: StoreKind, gateways: number, by?: 'a Worker'): 
   const harness = worker === undefined ? made : { ...made, gateways: [asGateway(worker)] };
   try {
     const rows: string[][] = [];
-    const all: Seen[] = [];
+    const all: ClientReply[] = [];
     for (const [at, fault] of faults.entries()) {
       const fresh = harness.keys[at + 1];
       if (fresh === undefined) throw new Error('there is no key for it');

@@ -265,7 +265,7 @@ function countsOf(answers: ReadonlyArray<string>): string {
 
 /** Asks for `/healthz` all the time; the returned function ends that, and tells the longest wait in milliseconds. */
 function watchStalls({ port }: Pod): () => Promise<number> {
-  let longest = 0;
+  let max = 0;
   let isOver = false;
   const watching = (async () => {
     while (!isOver) {
@@ -274,13 +274,13 @@ function watchStalls({ port }: Pod): () => Promise<number> {
         (answer) => answer.text(),
         () => undefined,
       );
-      longest = Math.max(longest, performance.now() - began);
+      max = Math.max(max, performance.now() - began);
       await pause(20);
     }
   })();
   return async () => {
     isOver = true;
     await watching;
-    return longest;
+    return max;
   };
 }

@@ -61,7 +61,7 @@ function row(part: number, name: string, { seconds, cpu, watched }: Part): strin
   return [
     ...[`${(part + 1) * REQUESTS}`, name, (REQUESTS / seconds).toFixed(0), cpu.toFixed(0)],
     ...[watched.rss / MIB, watched.heap / MIB].map((mib) => mib.toFixed(0)),
-    ...[watched.p999, watched.longest, watched.longestOwn, watched.longestGarbage].map((millis) => millis.toFixed(1)),
+    ...[watched.p999, watched.max, watched.maxOwn, watched.maxGarbage].map((millis) => millis.toFixed(1)),
     ...[`${watched.stalls.length}`, `${own.length}`],
   ];
 }

@@ -7,7 +7,7 @@ import { whyNoControlPlane } from '../support/control-plane.ts';
 import { startPostgres } from '../support/postgres.ts';
 import type { Swept } from './resync/child.ts';
 import { fill, multiply, putKeys, spend } from './resync/filling.ts';
-import { openReal, openStandIn, type Place } from './resync/place.ts';
+import { openDouble, openReal, type Place } from './resync/place.ts';
 import { createProcess, LIMITS, type Process } from './resync/process.ts';
 import { table } from './table.ts';
 
@@ -19,7 +19,7 @@ interface Row {
 }
 
 export async function benchResync(): Promise<string> {
-  return `Resyncs over ${KEYS} keys of one instance, Node with ${LIMITS.join(' ')}.\n\n${await onPlace(openStandIn, KEYS)}`;
+  return `Resyncs over ${KEYS} keys of one instance, Node with ${LIMITS.join(' ')}.\n\n${await onPlace(openDouble, KEYS)}`;
 }
 
 /** The table, or the reason why there is no API server. */
@@ -107,7 +107,7 @@ function report(rows: ReadonlyArray<Row>): string {
 /** The cost of the maximum number of spending keys, beside a resync without any. */
 function marginal(rows: ReadonlyArray<Row>): string {
   const cpuOf = (name: string) => rows.find((row) => row.name === name)?.swept.cpuMillis ?? Number.NaN;
-  const most = [10_000, 1000, 100].find((count) => rows.some(({ name }) => name === spent(count))) ?? 0;
-  const micros = ((cpuOf(spent(most)) - cpuOf(UNCHANGED)) * 1000) / most;
+  const maxKeys = [10_000, 1000, 100].find((count) => rows.some(({ name }) => name === spent(count))) ?? 0;
+  const micros = ((cpuOf(spent(maxKeys)) - cpuOf(UNCHANGED)) * 1000) / maxKeys;
   return `A key that has spent costs ${micros.toFixed(0)} µs of CPU more than one that has not.`;
 }

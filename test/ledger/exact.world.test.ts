@@ -5,7 +5,7 @@ import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import { costOf, toPrice } from '#core/money/price.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
-import { entryOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { MAGNITUDES, randomRequests } from '#core/test/random-requests.fixture.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
@@ -24,13 +24,13 @@ afterAll(async () => {
 });
 
 test('a hundred thousand random requests on top of every size that breaks doubles add up exactly', async () => {
-  const [window] = entryOf().scopeWindows.map((charge) => charge.window);
+  const [window] = ledgerRowOf().scopeWindows.map((charge) => charge.window);
   if (window === undefined) throw new Error('no window');
   const scopes = MAGNITUDES.map((_, number) => ({ scopeId: scopeNumber(number + 1), window }));
-  const begin = MAGNITUDES.map((cost, number) => entryOf({ cost, scopeWindows: scopes.slice(number, number + 1) }));
+  const begin = MAGNITUDES.map((cost, number) => ledgerRowOf({ cost, scopeWindows: scopes.slice(number, number + 1) }));
   const ledgerDatabase = database.ledgerDatabase('exact', (count) => randomBytes(count));
   await database.epochs('exact').raise(0, 0);
-  const book = (entries: ReadonlyArray<LedgerRow>) => ledgerDatabase.bookBatch({ epoch: 1, calls: 0, rows: entries });
+  const book = (rows: ReadonlyArray<LedgerRow>) => ledgerDatabase.bookBatch({ epoch: 1, calls: 0, rows });
   await book(begin);
 
   let expected = 0n;
@@ -38,7 +38,7 @@ test('a hundred thousand random requests on top of every size that breaks double
   for (const { usage, written, naive } of randomRequests(100_000)) {
     const price = toPrice(written);
     if (price === undefined) throw new Error('not a price');
-    batch.push(entryOf({ cost: costOf(usage, price), scopeWindows: scopes }));
+    batch.push(ledgerRowOf({ cost: costOf(usage, price), scopeWindows: scopes }));
     expected += naive;
     if (batch.length < 4000) continue;
     expect(await book(batch)).toEqual({ outcome: 'booked', rejected: [] });

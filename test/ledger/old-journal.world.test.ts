@@ -9,7 +9,7 @@ import { spendWindow } from '#core/money/window.ts';
 import type { JournalRecord } from '#core/ports/journal.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import { entryOf, idAt, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { createMemoryLog } from '../doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
@@ -44,7 +44,7 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   };
   const charges = [{ scopeId: key.scopeId, window: spendWindow(key, now) }];
   const [booked, unbooked] = [30n, 20n].map((cost) =>
-    entryOf({ id: idAt(now - 200 * DAY), cost, scopeWindows: charges }),
+    ledgerRowOf({ id: idAt(now - 200 * DAY), cost, scopeWindows: charges }),
   );
   if (booked === undefined || unbooked === undefined) throw new Error('nothing was settled');
   const { random, ids } = nodeDependencies();

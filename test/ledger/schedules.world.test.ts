@@ -23,7 +23,7 @@ describe('the ledger on accounts of two processes, four requests and three scope
     { name: 'a process stops cleanly', faults: ['stop'], min: 150 },
     { name: 'a clock is set', faults: ['clock'], min: 150 },
     { name: 'a limit falls', faults: ['lower'], min: 100 },
-    { name: 'a process audits all counters', faults: ['sweep'], min: 100 },
+    { name: 'a process audits all counters', faults: ['audit'], min: 100 },
     { name: 'our own error stops the application of an answer', faults: ['error'], min: 150 },
   ])(
     'wherever $name, or one step happens out of turn, the money is right',

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { whyNoRedis } from '../support/redis.ts';
 import { named } from '../support/skip-unless.ts';
 import { type Harness, startHarness } from './chaos/harness.ts';
-import { recovered, type Seen } from './chaos/load.ts';
+import { type ClientReply, recovered } from './chaos/load.ts';
 import { observeFault, SINGLE_FAULTS } from './chaos/single-faults.ts';
 import { verify } from './chaos/verify.ts';
 
@@ -22,7 +22,7 @@ describe.skipIf(missing !== undefined).each([
   ({ store, gateways }) => {
     const faults = SINGLE_FAULTS.filter(({ stores }) => stores.includes(store));
     let harness: Harness;
-    const seen: Seen[] = [];
+    const seen: ClientReply[] = [];
 
     beforeAll(async () => {
       harness = await startHarness(gateways, [10n ** 15n, ...faults.map(() => 10n ** 15n)], store);

@@ -20,7 +20,7 @@ import {
   WINDOW,
 } from './many-entries.ts';
 
-export interface Touched {
+export interface BlockCount {
   readonly blocks: number;
   readonly millis: number;
   /** Tables read by a sequential scan. */
@@ -29,7 +29,7 @@ export interface Touched {
   readonly months: ReadonlyArray<string>;
 }
 
-interface Asked {
+interface Statement {
   readonly name: string;
   readonly text: string;
   readonly values: ReadonlyArray<unknown>;
@@ -48,7 +48,7 @@ const DAY = 86_400_000;
 const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
 
 /** The statements as sent, for a database with `count` entries (many-entries.ts). */
-export function hotStatements(entries: number): ReadonlyArray<Asked> {
+export function hotStatements(entries: number): ReadonlyArray<Statement> {
   const keys = keysOf(entries);
   // Spread over all entries, the same in every run.
   const some = (count: number, of: number) =>
@@ -144,15 +144,15 @@ const LOOKING_UP = 'set local enable_seqscan = off; set local enable_mergejoin =
  * whole.
  */
 export async function touchedBy(
-  asked: ReadonlyArray<Asked>,
+  asked: ReadonlyArray<Statement>,
   connection: DatabaseConnection,
   byIndex: boolean,
-): Promise<ReadonlyMap<string, Touched>> {
+): Promise<ReadonlyMap<string, BlockCount>> {
   const { host, port, username: user, password, dbname } = connection;
   const client = new pg.Client({ host, port, user, password, database: dbname });
   await client.connect();
   try {
-    const touched = new Map<string, Touched>();
+    const touched = new Map<string, BlockCount>();
     for (const each of asked) {
       const plan = 'set local plan_cache_mode = force_custom_plan';
       const settings = byIndex ? `${plan}; ${LOOKING_UP}` : plan;
@@ -164,7 +164,7 @@ export async function touchedBy(
   }
 }
 
-async function explain(client: pg.Client, { text, values }: Asked, settings: string): Promise<Touched> {
+async function explain(client: pg.Client, { text, values }: Statement, settings: string): Promise<BlockCount> {
   await client.query(`begin; ${settings}; prepare asked as ${text}`);
   const explained = `explain (analyze, buffers, format json) execute asked(${values.map(toLiteral).join(', ')})`;
   // The first run also reads a table's catalog.

@@ -6,7 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { whyNoRedis } from '../support/redis.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { type Harness, type Key, PRICE, startHarness } from './chaos/harness.ts';
-import { ask, type Seen } from './chaos/load.ts';
+import { ask, type ClientReply } from './chaos/load.ts';
 import { startWorker } from './chaos/worker.ts';
 
 const missing = whyNoRedis();
@@ -86,9 +86,9 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
       ({ completed }) => completed !== undefined,
     );
     const urls = [worker.url, harness.gateways[0]?.url ?? ''];
-    const rush = (requests: number): Promise<Seen[]> =>
+    const rush = (requests: number): Promise<ClientReply[]> =>
       Promise.all(Array.from({ length: requests }, (_, at) => ask(urls[at % 2] ?? '', key, at % 4 < 2)));
-    const seen: Seen[] = [];
+    const seen: ClientReply[] = [];
     // Rounds until nothing is left: each one uses what earlier reservations gave back.
     for (let round = 0; round < 20; round += 1) {
       const answers = await rush(40);

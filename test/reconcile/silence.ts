@@ -29,7 +29,7 @@ export function takeShown(): ReadonlyArray<string> {
 
 /** Shorter ones are found in words. */
 const SHORTEST = 8;
-const SECRET_ENTRY = /^(key|password|apiKey|token|OPENAI_API_KEY)$/;
+const SECRET_KEYS = /^(key|password|apiKey|token|OPENAI_API_KEY)$/;
 
 /** The cluster, unchanged; what is written into its Secrets is noted. */
 export function noting<T extends object>(cluster: T, values: Set<string>): T {
@@ -50,7 +50,7 @@ export function noting<T extends object>(cluster: T, values: Set<string>): T {
 export function valuesIn(argument: unknown): string[] {
   const { data } = (argument ?? {}) as { data?: Readonly<Record<string, unknown>> };
   return Object.entries(data ?? {}).flatMap(([entry, encoded]) => {
-    if (!SECRET_ENTRY.test(entry) || typeof encoded !== 'string') return [];
+    if (!SECRET_KEYS.test(entry) || typeof encoded !== 'string') return [];
     const value = Buffer.from(encoded, 'base64').toString();
     return value.length < SHORTEST ? [] : [value];
   });

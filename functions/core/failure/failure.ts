@@ -24,7 +24,7 @@ export type Failure =
       readonly now: Millis;
       /** The budget is one of the key's `budgets`. */
       readonly isFurther?: boolean;
-      /** The minimum that must be held for this request: its maximum cost with an answer of one token. */
+      /** The minimum that must be reserved for this request: its maximum cost with an answer of one token. */
       readonly needs: Nano;
     }
   | { readonly code: 'budget_held'; readonly scope: ScopeName }
@@ -227,7 +227,8 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : further;
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
-  const needs = `this request${statusText(`, for which at least ${formatMoney(failure.needs)} dollars must be held`)}`;
+  const amount = `at least ${formatMoney(failure.needs)} dollars`;
+  const needs = `this request${statusText(`, for which ${amount} must be reserved`)}`;
   // A request can cost more than a budget that is hardly used: waiting does not help.
   if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Raise ${field}.`;
   if (isHopeless(failure))

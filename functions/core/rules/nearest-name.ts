@@ -64,14 +64,14 @@ function editsBetween(left: string, right: string, maxEdits: number, work: Work)
     const [from, to] = [Math.max(0, i - maxEdits), Math.min(right.length, i + maxEdits)];
     work.left -= to - from + 1;
     if (from === 0) next[0] = Math.min(i, far);
-    let least = next[0] ?? far;
+    let minEdits = next[0] ?? far;
     for (let j = Math.max(1, from); j <= to; j += 1) {
       const change = (row[j - 1] ?? far) + (left[i - 1] === right[j - 1] ? 0 : 1);
       const edits = Math.min(change, (row[j] ?? far) + 1, (next[j - 1] ?? far) + 1, far);
       next[j] = edits;
-      least = Math.min(least, edits);
+      minEdits = Math.min(minEdits, edits);
     }
-    if (least > maxEdits) return far;
+    if (minEdits > maxEdits) return far;
     row = next;
   }
   return row[right.length] ?? far;

@@ -18,7 +18,7 @@ test('a request that is too dear for what is left is not told that the budget is
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be held: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:02Z; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be reserved: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:02Z; send less, or raise maxBudget.',
   );
 });
 
@@ -27,7 +27,7 @@ test('a request that is dearer than the whole budget is told so, with what it ne
   expect(status).toBe(429);
   expect(error).not.toHaveProperty('resets_at');
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars must be held: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars must be reserved: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
   );
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });

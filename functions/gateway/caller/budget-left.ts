@@ -39,7 +39,7 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
   /** From memory, which knows the budgets of every request that holds money. */
   function look({ chargedScopes = NO_SCOPES, rates }: RequestLimits): RemainingLimits {
     const spends = isCapped(chargedScopes) ? ledger.knownSpend(chargedScopes) : [];
-    return { rates, budget: leastOf(chargedScopes, spends) };
+    return { rates, budget: smallestOf(chargedScopes, spends) };
   }
 
   /**
@@ -52,7 +52,7 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
     const isWhole = chargedScopes.every(({ budget }, index) => budget === undefined || known[index] !== undefined);
     const isVain = failure?.code === 'ledger_unavailable' || failure?.code === 'client_left';
     const asked = isWhole || isVain ? undefined : await ledger.spend(chargedScopes);
-    return { rates, budget: leastOf(chargedScopes, asked?.ok ? asked.value : known) };
+    return { rates, budget: smallestOf(chargedScopes, asked?.ok ? asked.value : known) };
   }
 }
 
@@ -66,19 +66,19 @@ export function chargedScopesOf({ key, scopes }: KeyRecord): ReadonlyArray<Scope
   return windows.length === 0 ? scopes : [...scopes, ...windows.map(toFurtherScope(key))];
 }
 
-function leastOf(
+function smallestOf(
   chargedScopes: ReadonlyArray<ScopePolicy>,
   spends: ReadonlyArray<ScopeSpend | undefined>,
 ): BudgetLeft | undefined {
-  let least: BudgetLeft | undefined;
+  let smallest: BudgetLeft | undefined;
   for (const [index, scope] of chargedScopes.entries()) {
     const spend = spends[index];
     if (scope.budget === undefined || spend === undefined) continue;
     const limit = BigInt(scope.budget.limit);
     const { spent, window } = spend;
     const remaining = spent < limit ? limit - spent : 0n;
-    if (least === undefined || remaining < least.remaining)
-      least = { scope, limit, spent, remaining, resetAt: window.end };
+    if (smallest === undefined || remaining < smallest.remaining)
+      smallest = { scope, limit, spent, remaining, resetAt: window.end };
   }
-  return least;
+  return smallest;
 }

@@ -62,10 +62,10 @@ const anthropic: Shape = {
 
 /** Any entry may answer: the smallest limits hold for all. Unknown ones are absent in the reply. */
 function limitsOf(entries: Entries) {
-  return { maxInputTokens: leastOf(entries, 'maxInputTokens'), maxOutputTokens: leastOf(entries, 'maxOutputTokens') };
+  return { maxInputTokens: minOf(entries, 'maxInputTokens'), maxOutputTokens: minOf(entries, 'maxOutputTokens') };
 }
 
-function leastOf(entries: Entries, name: 'maxInputTokens' | 'maxOutputTokens'): number | undefined {
+function minOf(entries: Entries, name: 'maxInputTokens' | 'maxOutputTokens'): number | undefined {
   const known = entries.flatMap((entry) => entry[name] ?? []);
   return known.length === 0 ? undefined : Math.min(...known);
 }

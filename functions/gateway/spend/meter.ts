@@ -278,9 +278,9 @@ function withFailed({ reservation: { reservation }, failedCharge }: PaidCall, se
  * count is more.
  */
 function settlementAbove(call: PaidCall, counted: Usage, output: Partial<Usage>): Settlement {
-  const least = settlementOf(call, counted, {});
+  const minimum = settlementOf(call, counted, {});
   const estimate = settlementOf(call, undefined, { ...counted, ...output });
-  return estimate.cost >= least.cost ? estimate : least;
+  return estimate.cost >= minimum.cost ? estimate : minimum;
 }
 
 function settlementOf(

@@ -25,19 +25,19 @@ describe('the budget', () => {
 
   test('that cannot pay the prompt and one token of answer refuses before anybody is called', async () => {
     // A thousand nano-dollars for a byte of the prompt, two thousand for a token of the answer.
-    const least = (body: object) => 1000 * JSON.stringify(body).length + 2000;
+    const minBudget = (body: object) => 1000 * JSON.stringify(body).length + 2000;
     const withLimit = (nano: number) => ({ keys: { [KEY]: keyRecord({ limit: (nano / 1e9).toFixed(9) }) } });
     for (const body of [CHAT, { ...CHAT, stream: true }]) {
-      const poor = stage(withLimit(least(body) - 1));
+      const poor = stage(withLimit(minBudget(body) - 1));
       const response = await poor.chat(body);
       // Its whole budget is less: nothing to wait for.
       expect(response.headers.get('retry-after')).toBeNull();
       const { error } = Envelope.parse(await response.clone().json());
-      expect(error.message).toContain(`at least ${least(body) / 1e9} dollars must be held`);
+      expect(error.message).toContain(`at least ${minBudget(body) / 1e9} dollars must be reserved`);
       expect(await codeOf(response)).toEqual([429, 'budget_exceeded']);
       expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
     }
-    const enough = stage(withLimit(least(CHAT)));
+    const enough = stage(withLimit(minBudget(CHAT)));
     expect((await enough.chat(CHAT)).status).toBe(200);
     expect(enough.fake.sent()).toMatchObject({ max_completion_tokens: 1 });
   });

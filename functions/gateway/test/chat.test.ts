@@ -216,7 +216,7 @@ describe('the reservation', () => {
     expect([response.headers.get('x-gateway-clamped-to'), world.fake.sent()]).toMatchObject(['64', { max_tokens: 64 }]);
   });
 
-  test('is that of the dearest target', async () => {
+  test('is that of the target with the maximum cost', async () => {
     const models = [
       entry('gpt', { identifier: 'cheap', price: { input: '0', output: '0' } }),
       entry('gpt', { identifier: 'dear', price: { input: '1', output: '9', cacheWrite: '2' } }),

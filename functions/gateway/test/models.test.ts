@@ -29,7 +29,7 @@ const GPT = openai('gpt', {
 });
 
 describe('the models of a key', () => {
-  test("are listed in OpenAI's shape, with what any of their entries can do and what the dearest costs", async () => {
+  test("are listed in OpenAI's shape, with what any of their entries can do and the maximum cost of an entry", async () => {
     const { get } = stage({ snapshot });
     for (const path of ['/models', '/v1/models'])
       expect(await (await get(path)).json()).toEqual({

@@ -116,7 +116,7 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('whose answer and the end of patience are found together, after a pause of the process, is the answer', async () => {
+  test('whose answer and whose deadline come together, after a pause of the process, is answered', async () => {
     const answer = Promise.withResolvers<typeof known>();
     const { findPolicy, time } = open(() => answer.promise);
     const first = findPolicy('a');

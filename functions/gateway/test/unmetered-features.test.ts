@@ -38,9 +38,9 @@ describe('work that a provider bills beside the tokens', () => {
     ['deferred', { deferred: true }],
     ['tools', { tools: [{ type: 'function', function: { name: 'f' } }, { type: 'web_search' }] }],
     ['tools', { tools: [{ type: null }] }],
-    ['provider', { provider: { order: ['the dearest'] } }],
-    ['provider', { provider: { only: ['the dearest'], zdr: true } }],
-    ['provider', { provider: 'the dearest' }],
+    ['provider', { provider: { order: ['the most expensive'] } }],
+    ['provider', { provider: { only: ['the most expensive'], zdr: true } }],
+    ['provider', { provider: 'the most expensive' }],
     ['n_predict', { max_tokens: 1, n_predict: -1 }],
     ['data_sources', { data_sources: [{ type: 'azure_search' }] }],
     ['chat_template', { chat_template: '{% for i in range(100000) %}a{% endfor %}' }],
@@ -184,13 +184,13 @@ describe('web searches at an entry that names a price for them', () => {
       },
       3n,
     ],
-  ])('are held for at their most, sent there alone, and charged as they are counted: %j', async (asked, most) => {
+  ])('are held for at their most, sent there alone, and charged as they are counted: %j', async (asked, maxCount) => {
     const { chat, ledger, fake } = stage(searches({ server_tool_use: { web_search_requests: 2 } }));
     expect((await chat({ ...CHAT, ...asked })).status).toBe(200);
     expect(fake.sent()).toMatchObject(asked);
-    expect(ledger.asked[0]?.amount).toBeGreaterThanOrEqual(most * CENT);
-    expect(ledger.asked[0]?.amount).toBeLessThan((most + 1n) * CENT);
-    expect(ledger.asked[0]?.minAmount).toBeGreaterThanOrEqual(most * CENT);
+    expect(ledger.asked[0]?.amount).toBeGreaterThanOrEqual(maxCount * CENT);
+    expect(ledger.asked[0]?.amount).toBeLessThan((maxCount + 1n) * CENT);
+    expect(ledger.asked[0]?.minAmount).toBeGreaterThanOrEqual(maxCount * CENT);
     expect(ledger.settled).toMatchObject([{ identifier: 'gpt', cost: 20_000n + 2n * CENT, estimated: false }]);
   });
 

@@ -61,7 +61,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint, key) === undefined);
     if (ready.length === 0) return cooldowns.soonest(left, key);
     const tried = (target: Target) => failures.get(target) ?? 0;
-    return ready.reduce((least, target) => (tried(target) < tried(least) ? target : least));
+    return ready.reduce((best, target) => (tried(target) < tried(best) ? target : best));
   }
 
   /** Records that the attempt at this one of `left` has failed. */

@@ -24,7 +24,7 @@ type Keeper = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
 
 export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'RouteReviews' | 'WriteCertificate';
 
-/** Actions that were done; `failed` says why there are no more. */
+/** Actions that were done; `failed`: the reason why the other actions were not done. */
 export interface CertificateReport {
   readonly actions: ReadonlyArray<CertificateAction>;
   /** Kinds of the webhook configurations that are not there. Absent: both are. */

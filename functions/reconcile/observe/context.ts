@@ -7,7 +7,7 @@ import type { Scope } from '../scope.ts';
 import { createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, World } from '../world.ts';
-import { loadObjects, type Referred } from './objects.ts';
+import { loadObjects, type Referrers } from './objects.ts';
 
 /** `Draft`: the world while it is observed. */
 export interface Observation {
@@ -16,7 +16,7 @@ export interface Observation {
 }
 
 type Mutable<T> = T extends ReadonlyMap<infer K, infer V> ? Map<K, V> : T;
-export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> } & { readonly referred: Referred };
+export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> } & { readonly referred: Referrers };
 
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 

@@ -42,7 +42,7 @@ export interface Collection {
 }
 
 /** Members of other instances. */
-export type Referred = Pick<Collection, 'users' | 'teams' | 'keys'>;
+export type Referrers = Pick<Collection, 'users' | 'teams' | 'keys'>;
 
 export interface Objects extends Collection {
   /** Instances of which every member is here, but for those of deferred namespaces. */

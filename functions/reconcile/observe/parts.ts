@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { createKeyShares, type KeyShares } from './key-shares.ts';
-import { type Collection, emptyCollection, type Referred } from './objects.ts';
+import { type Collection, emptyCollection, type Referrers } from './objects.ts';
 
 /** Parts that run at the same time, of those that were quick and of the others: each namespace has a share of them. */
 const PLACES = 32;
@@ -18,7 +18,7 @@ export interface Part extends Collection {
   /** The path of its instance, which may not be there. */
   readonly path: Path;
   /** Users, teams and keys of other instances that its members name. */
-  readonly referred: Referred;
+  readonly referred: Referrers;
   /** Shares of the keys of all parts of the run. */
   readonly shares: KeyShares;
 }

@@ -74,17 +74,17 @@ test('a new CA is trusted before it serves, and the previous one until the next 
 test('in fourteen years of resyncs there is always a certificate that everybody trusts, and never a pile of old ones', async () => {
   const harness = await started();
   const authorities = new Set<string>();
-  let most = 0;
+  let max = 0;
   let shortest = Number.POSITIVE_INFINITY;
   for (const end = START + 14 * 365 * DAY; harness.clock.now() < end; harness.clock.pass(4 * DAY)) {
     await harness.resync();
     const { secret } = await harness.view();
-    most = Math.max(most, bundle(harness, 0).length);
+    max = Math.max(max, bundle(harness, 0).length);
     shortest = Math.min(shortest, (secret?.serving?.until ?? 0) - harness.clock.now());
     authorities.add(secret?.serving?.ca ?? '');
   }
   expect(harness.complaints()).toEqual([]);
-  expect(most).toBe(2);
+  expect(max).toBe(2);
   expect(shortest / DAY).toBeGreaterThan(117);
   // Renewed at two thirds of ten years, by the renewal that is due then.
   expect(authorities.size).toBe(3);

@@ -90,7 +90,7 @@ test.each([
 );
 
 test('two runs that meet a key which is due write one value, and nothing that was read anywhere stops working', async () => {
-  let most = 0;
+  let max = 0;
   for (let tosses = 0; tosses < 200; tosses += 1) {
     harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance());
@@ -122,7 +122,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
     const reports = await Promise.all([harness.resync(), harness.trigger('VirtualKey', 'chat'), harness.resync()]);
     harness.cluster.inject(() => undefined);
     harness.onDatabase = () => undefined;
-    most = Math.max(most, added);
+    max = Math.max(max, added);
     expect(reports.map(({ failed }) => failed)).toEqual([{}, {}, {}]);
     seen.add(await published());
     expect([...seen]).toEqual([first, await published()]);
@@ -132,7 +132,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
     expect(claim?.values.filter(({ notAfter }) => notAfter === undefined)).toHaveLength(1);
     expect((await harness.resync()).actions).toEqual({});
   }
-  expect(most, 'runs that had made a value of their own').toBeGreaterThan(1);
+  expect(max, 'runs that had made a value of their own').toBeGreaterThan(1);
 });
 
 test('a value that a dead run recorded and nobody was given is retired after ten minutes, also where rotation was cleared', async () => {

@@ -1,4 +1,4 @@
-// Is a gateway scaled as its instance says, and one process where there may be no more?
+// Is a gateway scaled as its instance says, and one process if only one is allowed?
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeSecrets } from '../../../test/reconcile/objects.ts';

@@ -8,7 +8,7 @@ import { PARTS, type PartName, selectorOf, toPart, type WorkloadType } from './o
 import { METRICS_PORT, PORT, type PodInput, podTemplate } from './pod.ts';
 
 /** Seconds that Knative gives a request at most, unless its `config-defaults` says otherwise. */
-const LONGEST_KNATIVE_REQUEST = 600;
+const MAX_KNATIVE_REQUEST = 600;
 
 /** `replicas`: of the Deployment that is there. */
 export function wantedParts(
@@ -131,7 +131,7 @@ function knativeSpec(input: PodInput): object {
 
 function secondsOf({ spec }: GatewayInstance): number {
   const millis = parseDuration(spec.routing.timeouts.total) ?? 0;
-  return Math.min(LONGEST_KNATIVE_REQUEST, Math.max(1, Math.ceil(millis / 1000)));
+  return Math.min(MAX_KNATIVE_REQUEST, Math.max(1, Math.ceil(millis / 1000)));
 }
 
 /** Left out where the spec leaves it open: then the annotations of its Pods, or Knative, decide. */

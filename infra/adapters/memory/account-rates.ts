@@ -64,7 +64,7 @@ export function createAccountRates() {
       const max = limit[kind];
       return max === undefined ? [] : [waitOf(use, kind, max - amountOf(kind, tokens, max), now)];
     });
-    return longest([
+    return maxWait([
       ...waits,
       ...(parallel === undefined || inFlightOf(use) < parallel ? [] : [{ rate: 'parallel' as const, retryIn: SOON }]),
     ]);
@@ -81,7 +81,7 @@ export function createAccountRates() {
       const ofEntries = refusals.slice(ofLimits.length);
       // All alternatives are full: the entry that has room first.
       const isFull = entries.length > 0 && ofEntries.length === entries.length;
-      return longest(isFull ? [...ofLimits, ...ofEntries.sort(byWait).slice(0, 1)] : ofLimits);
+      return maxWait(isFull ? [...ofLimits, ...ofEntries.sort(byWait).slice(0, 1)] : ofLimits);
     },
 
     /** Takes the room that `check` found, and returns the entry. */
@@ -144,8 +144,8 @@ interface Wait {
 
 const byWait = (one: Wait, other: Wait): number => one.retryIn - other.retryIn;
 
-/** The first of the longest waits; undefined: none waits. */
-const longest = <T extends Wait>(waits: ReadonlyArray<T>): T | undefined =>
+/** The first of the longest waits; undefined: there is no wait. */
+const maxWait = <T extends Wait>(waits: ReadonlyArray<T>): T | undefined =>
   waits.filter((wait) => wait.retryIn > 0).sort((one, other) => byWait(other, one))[0];
 
 /** Adds a change of use to the window of the minute that it names; a window that no longer counts does not change. */

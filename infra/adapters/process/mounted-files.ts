@@ -6,7 +6,7 @@ import type { Credentials } from '#core/ports/serving.ts';
 /** How long a mounted file is trusted without looking: the kubelet itself takes about a minute. */
 const LOOK_AGAIN_AFTER = 1_000;
 
-/** One file per Secret entry: `folder/secret/entry`. Names that would leave the folder are not there. */
+/** One file per key of a Secret: `folder/secret/key`. Names that would leave the folder have no value. */
 export function createMountedCredentials(folder: string, now: () => number): Credentials {
   const seen = new Map<string, { readonly value: string | undefined; readonly at: number }>();
   return {

@@ -24,15 +24,15 @@ interface Deps {
 }
 
 /** Until when a credential may be used, in milliseconds since the Unix epoch. */
-interface Expiring<T> {
+interface ExpiringValue<T> {
   readonly value: T;
   readonly until: number;
 }
 
 /** Credentials of the place where the process runs. A rejection says why there are none. */
 export interface PodIdentity {
-  awsKeys(region: string, signal: AbortSignal): Promise<Expiring<Keys>>;
-  googleToken(signal: AbortSignal): Promise<Expiring<string>>;
+  awsKeys(region: string, signal: AbortSignal): Promise<ExpiringValue<Keys>>;
+  googleToken(signal: AbortSignal): Promise<ExpiringValue<string>>;
 }
 
 type Keys = Pick<SigningOf<'aws'>, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>;
@@ -47,8 +47,8 @@ type SigningOf<By extends Signing['by']> = Extract<Signing, { by: By }>;
 /** The upstream with signed requests. One that cannot be signed is not sent: it breaks as `unsigned`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
   /** Values only: on Workers a request may not wait for another's call. */
-  const tokens = createLru<Expiring<string>>(MAX_KNOWN);
-  const keys = createLru<Expiring<Keys>>(MAX_KNOWN);
+  const tokens = createLru<ExpiringValue<string>>(MAX_KNOWN);
+  const keys = createLru<ExpiringValue<Keys>>(MAX_KNOWN);
 
   return (request) => (request.signing === undefined ? upstream(request) : sign(request, request.signing));
 
@@ -71,7 +71,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   async function withToken(
     request: UpstreamRequest,
     id: string,
-    ask: () => Promise<Expiring<string>>,
+    ask: () => Promise<ExpiringValue<string>>,
   ): Promise<UpstreamResponse> {
     const headers = { ...request.headers, authorization: `Bearer ${await lasting(tokens, id, ask)}` };
     const response = await upstream({ ...request, headers });
@@ -80,7 +80,11 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     return response;
   }
 
-  async function lasting<T>(known: Lru<Expiring<T>>, id: string, ask: () => Promise<Expiring<T>>): Promise<T> {
+  async function lasting<T>(
+    known: Lru<ExpiringValue<T>>,
+    id: string,
+    ask: () => Promise<ExpiringValue<T>>,
+  ): Promise<T> {
     const before = known.get(id);
     if (before !== undefined && now() < before.until - MARGIN) return before.value;
     const asked = await orBroken(ask());
@@ -88,7 +92,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     return asked.value;
   }
 
-  async function askToken(request: UpstreamRequest, signing: SigningOf<'google'>): Promise<Expiring<string>> {
+  async function askToken(request: UpstreamRequest, signing: SigningOf<'google'>): Promise<ExpiringValue<string>> {
     const at = now();
     const { toAssertion } = await import('./google-assertion.ts');
     const response = await fetch(signing.tokenUri, {

@@ -40,7 +40,7 @@ export function createAdmission({ store, call, newUid, now }: Deps) {
     kind: WebhookKind,
   ): Promise<WebhookResult | ApiError | undefined> {
     const review = toReview(attributes, newUid());
-    const wanted = conditionsHold(webhook, review.request);
+    const wanted = conditionsMatch(webhook, review.request);
     if (wanted !== true) return wanted === false ? undefined : failing(webhook, wanted.failed);
     const { dryRun, signal, warn, deadline } = attributes.request;
     if (dryRun && webhook.sideEffects !== 'None' && webhook.sideEffects !== 'NoneOnDryRun') {
@@ -102,7 +102,7 @@ export function createAdmission({ store, call, newUid, now }: Deps) {
 }
 
 /** Every condition must hold. One that is false counts more than one that failed. */
-function conditionsHold(webhook: Webhook, request: JsonObject): boolean | { readonly failed: string } {
+function conditionsMatch(webhook: Webhook, request: JsonObject): boolean | { readonly failed: string } {
   const values = { request: toCel(request), object: toCel(request.object), oldObject: toCel(request.oldObject) };
   let failed: string | undefined;
   for (const { name, test } of webhook.conditions) {

@@ -19,7 +19,7 @@ export type ServeContext = {
 };
 
 /** The longest a request but a watch may take, in milliseconds. */
-const longest = 34_000;
+const maxDuration = 34_000;
 
 /** Everything but the writing of the response. `warn` collects Warning headers. */
 export async function respond(
@@ -45,7 +45,7 @@ export async function respond(
   if (typeof route === 'string') return unserved(route, path, serving);
   const options = writeOptions(url.searchParams, route.verb);
   if (isApiError(options)) return options;
-  const deadline = deps.now() + longest;
+  const deadline = deps.now() + maxDuration;
   const request = { ...route, ...options, ...context, query: url.searchParams, contentType, accept, body, user };
   return handle(deps, { ...request, deadline });
 }

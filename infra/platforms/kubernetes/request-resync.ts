@@ -6,13 +6,13 @@ import { main, print } from '../../runtime/node/process.ts';
 import { resyncUntilDone } from '../../runtime/triggers/resync.ts';
 
 /** Milliseconds: a resync ends within two and a half minutes. */
-const LONGEST = 150_000;
+const TIMEOUT = 150_000;
 
 main(async () => {
   const { RECONCILE_URL: url, RECONCILE_TOKEN: [token] = [] } = readEnvironment(TriggerEnvironment, process.env);
   const ask = async () => {
     const headers = { authorization: `Bearer ${token}` };
-    const answer = await fetch(url, { method: 'POST', headers, signal: AbortSignal.timeout(LONGEST) });
+    const answer = await fetch(url, { method: 'POST', headers, signal: AbortSignal.timeout(TIMEOUT) });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${url} answered ${answer.status}: ${text}`);
     return text;

@@ -7,7 +7,7 @@ export interface RetryDependencies {
 }
 
 /** Milliseconds until an installation must have started: images are pulled, and the schedule comes each minute. */
-const LONGEST = 180_000;
+const MAX_DURATION = 180_000;
 const PAUSE = 1_000;
 
 /** Answers the first success; rejects with the last failure when the time is over. */
@@ -16,7 +16,7 @@ export async function retry<T>(attempt: () => Promise<T>, { now, pause }: RetryD
     try {
       return await attempt();
     } catch (error) {
-      if (now() - began >= LONGEST) throw error;
+      if (now() - began >= MAX_DURATION) throw error;
       await pause(PAUSE);
     }
   }

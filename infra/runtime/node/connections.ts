@@ -66,10 +66,10 @@ export function createConnections(max = Number.POSITIVE_INFINITY, closesOldest =
   function enter(network: Socket): void {
     if (open.size >= max) {
       const [oldest] = open;
-      const [longest = closesOldest ? oldest : undefined] = idle;
-      if (longest === undefined) return void network.destroy();
-      forget(longest);
-      longest.network.destroy();
+      const [oldestIdle = closesOldest ? oldest : undefined] = idle;
+      if (oldestIdle === undefined) return void network.destroy();
+      forget(oldestIdle);
+      oldestIdle.network.destroy();
     }
     const connection = { network, socket: network, requests: 0, waiting: 0 };
     open.add(connection);

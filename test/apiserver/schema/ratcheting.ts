@@ -119,7 +119,11 @@ export const ratcheting: SchemaCases = {
     { name: 'a map in which another value changes', old: bad, spec: { ...bad, map: { a: 'long', b: 'c' } } },
     { name: 'a map that is too large changes', old: bad, spec: { ...bad, map: { ...bad.map, c: 'd' } } },
     { name: 'something bad deep below stays', old: bad, spec: { ...bad, deep: { inner: { a: 'a', b: 'long' } } } },
-    { name: 'null that may be no more', old: { nothing: null }, spec: { nothing: null } },
-    { name: 'null that may be no more, beside a change', old: { nothing: null }, spec: { nothing: null, name: 'a' } },
+    { name: 'null that is no longer allowed', old: { nothing: null }, spec: { nothing: null } },
+    {
+      name: 'null that is no longer allowed, beside a change',
+      old: { nothing: null },
+      spec: { nothing: null, name: 'a' },
+    },
   ],
 };

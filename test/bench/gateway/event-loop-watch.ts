@@ -25,10 +25,10 @@ export interface WatchedLoop {
   readonly heap: number;
   /** Milliseconds by which the event loop was late at the 99.9th percentile and at worst. */
   readonly p999: number;
-  readonly longest: number;
+  readonly max: number;
   /** The longest without the time in which another process had the core. */
-  readonly longestOwn: number;
-  readonly longestGarbage: number;
+  readonly maxOwn: number;
+  readonly maxGarbage: number;
   /** All above STALL. */
   readonly stalls: ReadonlyArray<Stall>;
 }
@@ -36,7 +36,7 @@ export interface WatchedLoop {
 /** Milliseconds. */
 const [EVERY, STALL] = [5, 20];
 const schedule = openSchedule();
-let [began, lowestHeap, longestGarbage, longestOwn] = [0, 0, 0, 0];
+let [began, lowestHeap, maxGarbage, maxOwn] = [0, 0, 0, 0];
 let stalls: Stall[] = [];
 let pauses: { readonly from: number; readonly until: number }[] = [];
 const late = createHistogram();
@@ -47,14 +47,14 @@ setInterval(() => {
   const millis = now.time - last.time - EVERY;
   late.record(Math.max(1, Math.round(millis * 1000)));
   const stall = toStall(millis, last, now);
-  longestOwn = Math.max(longestOwn, millis - stall.waited);
+  maxOwn = Math.max(maxOwn, millis - stall.waited);
   if (millis > STALL) stalls.push(stall);
   last = now;
 }, EVERY).unref();
 
 new PerformanceObserver((list) => {
   for (const { startTime: from, duration } of list.getEntries()) {
-    longestGarbage = Math.max(longestGarbage, duration);
+    maxGarbage = Math.max(maxGarbage, duration);
     pauses.push({ from, until: from + duration });
   }
   lowestHeap = Math.min(lowestHeap, getHeapStatistics().used_heap_size);
@@ -71,7 +71,7 @@ begin();
 
 function begin(): void {
   late.reset();
-  [stalls, pauses, longestGarbage, longestOwn, lowestHeap] = [[], [], 0, 0, Number.POSITIVE_INFINITY];
+  [stalls, pauses, maxGarbage, maxOwn, lowestHeap] = [[], [], 0, 0, Number.POSITIVE_INFINITY];
   last = read();
   began = performance.now();
 }
@@ -87,9 +87,9 @@ function tell(): WatchedLoop {
     rss: process.memoryUsage.rss(),
     heap: Number.isFinite(lowestHeap) ? lowestHeap : getHeapStatistics().used_heap_size,
     p999: lateBy(late.percentile(99.9)),
-    longest: lateBy(late.max),
-    longestOwn,
-    longestGarbage,
+    max: lateBy(late.max),
+    maxOwn,
+    maxGarbage,
     stalls: stalls.map((stall) => ({ ...stall, garbage: garbageIn(stall) })),
   };
 }

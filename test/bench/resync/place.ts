@@ -24,7 +24,7 @@ export interface Place {
   stop(): Promise<void>;
 }
 
-export async function openStandIn(): Promise<Place> {
+export async function openDouble(): Promise<Place> {
   const api = await startStandIn();
   const put = async (resource: Resource, objects: ReadonlyArray<KubeObject>) => {
     for (const object of objects) api.put(resource, object);

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis';
 import { random } from '../../support/random.ts';
 import { type Harness, startHarness } from './harness.ts';
 import { recovered, startLoad } from './load.ts';
-import { type Verified, verify } from './verify.ts';
+import { type Verification, verify } from './verify.ts';
 
 export interface Chaos {
   readonly seed: number;
@@ -14,7 +14,7 @@ export interface Chaos {
 
 const LIMITS = [10n ** 15n, 4_000_000n];
 
-export interface ChaosResult extends Verified {
+export interface ChaosResult extends Verification {
   readonly faults: ReadonlyArray<string>;
 }
 

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { eventually } from '../../support/eventually.ts';
 import type { Harness, Key } from './harness.ts';
 
-export interface Seen {
+export interface ClientReply {
   readonly key: Key;
   /** The status; undefined without an answer. */
   readonly status: number | undefined;
@@ -18,8 +18,11 @@ export interface Seen {
 }
 
 /** Runs `count` clients that send requests until they are stopped; returns all outcomes. */
-export function startLoad({ gateways, keys }: Harness, clients: number): { end(): Promise<ReadonlyArray<Seen>> } {
-  const seen: Seen[] = [];
+export function startLoad(
+  { gateways, keys }: Harness,
+  clients: number,
+): { end(): Promise<ReadonlyArray<ClientReply>> } {
+  const seen: ClientReply[] = [];
   let isOver = false;
   const live = async (client: number): Promise<void> => {
     for (let times = client; !isOver; times += 1) {
@@ -42,22 +45,22 @@ export function startLoad({ gateways, keys }: Harness, clients: number): { end()
 }
 
 /** Waits until every gateway serves a request of each key again, without help. Returns all requests until then. */
-export async function recovered({ gateways }: Harness, keys: ReadonlyArray<Key>): Promise<Seen[]> {
-  const seen: Seen[] = [];
+export async function recovered({ gateways }: Harness, keys: ReadonlyArray<Key>): Promise<ClientReply[]> {
+  const seen: ClientReply[] = [];
   for (const { url } of gateways) {
     for (const key of keys) {
-      const askAgain = async (): Promise<Seen> => {
+      const repeatRequest = async (): Promise<ClientReply> => {
         const one = await ask(url, key, true);
         seen.push(one);
         return one;
       };
-      await eventually(askAgain, ({ completed }) => completed !== undefined, 20_000);
+      await eventually(repeatRequest, ({ completed }) => completed !== undefined, 20_000);
     }
   }
   return seen;
 }
 
-export function ask(url: string, key: Key, isStream: boolean, content = 'Say words.'): Promise<Seen> {
+export function ask(url: string, key: Key, isStream: boolean, content = 'Say words.'): Promise<ClientReply> {
   const began = performance.now();
   const body = JSON.stringify({
     model: 'fault',

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { command } from './chaos.ts';
 import type { Harness, Key, StoreKind } from './harness.ts';
-import { ask, recovered, type Seen } from './load.ts';
+import { ask, type ClientReply, recovered } from './load.ts';
 
 export interface SingleFault {
   readonly name: string;
@@ -13,7 +13,7 @@ export interface SingleFault {
   /** Whether a request of an unloaded budget must get 503 meanwhile, because its remainder is unknown. */
   readonly refuses: boolean;
   /** Starts the fault; returns a function that ends it, and the requests sent on the way. */
-  begin(harness: Harness): Promise<{ end(): unknown; readonly seen?: ReadonlyArray<Seen> }>;
+  begin(harness: Harness): Promise<{ end(): unknown; readonly seen?: ReadonlyArray<ClientReply> }>;
 }
 
 const BOTH = ['memory', 'redis'] as const;
@@ -96,19 +96,19 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
 
 const BETWEEN = 150;
 
-export interface Observed {
+export interface Observation {
   /** All requests, for the verification. */
-  readonly seen: ReadonlyArray<Seen>;
+  readonly seen: ReadonlyArray<ClientReply>;
   /** The answers during the fault. */
-  readonly meanwhile: ReadonlyArray<Seen>;
+  readonly meanwhile: ReadonlyArray<ClientReply>;
 }
 
 /** `fresh` is a key without earlier requests: no process has it cached. */
-export async function observeFault(harness: Harness, fault: SingleFault, fresh: Key): Promise<Observed> {
+export async function observeFault(harness: Harness, fault: SingleFault, fresh: Key): Promise<Observation> {
   const [known = fresh] = harness.keys;
   const before = await recovered(harness, [known]);
   const { end, seen: onTheWay = [] } = await fault.begin(harness);
-  const asked: Promise<Seen>[] = [];
+  const asked: Promise<ClientReply>[] = [];
   for (const until = Date.now() + fault.lasts; Date.now() < until; await pause(BETWEEN)) {
     const isStream = asked.length % 4 < 2;
     for (const { url } of harness.gateways) asked.push(ask(url, known, isStream), ask(url, fresh, isStream));

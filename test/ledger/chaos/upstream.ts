@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 /** The prompt that makes the provider fail. */
 export const FAILING = 'Fail.';
 
-export interface Delivered {
+export interface Delivery {
   readonly input: number;
   readonly output: number;
 }
@@ -15,24 +15,24 @@ export interface Delivered {
 export interface BillingUpstream {
   readonly url: string;
   /** Completions by the name in the reply. */
-  readonly reported: ReadonlyMap<string, Delivered>;
+  readonly reported: ReadonlyMap<string, Delivery>;
   close(): void;
 }
 
 const FRAME = { created: 0, model: 'fault' };
 
 export async function startUpstream(): Promise<BillingUpstream> {
-  const reported = new Map<string, Delivered>();
+  const reported = new Map<string, Delivery>();
   let made = 0;
   const server = createServer(async (request, response) => {
     // A gateway that is killed breaks off its request.
     const body = await text(request).catch(() => undefined);
     if (body === undefined) return;
-    const { stream, max_tokens: most = 40 } = JSON.parse(body) as { stream?: boolean; max_tokens?: number };
+    const { stream, max_tokens: maxTokens = 40 } = JSON.parse(body) as { stream?: boolean; max_tokens?: number };
     if (body.includes(FAILING)) return void response.writeHead(500).end('{}');
     made += 1;
     const id = `reply-${made}`;
-    const size = { input: 5 + (made % 7), output: Math.min(most, 2 + ((made * 7) % 19)) };
+    const size = { input: 5 + (made % 7), output: Math.min(maxTokens, 2 + ((made * 7) % 19)) };
     response.on('error', () => undefined);
     reported.set(id, size);
     if (stream === true) await streamTo(response, id, size);
@@ -49,13 +49,13 @@ export async function startUpstream(): Promise<BillingUpstream> {
   };
 }
 
-const usageOf = ({ input, output }: Delivered) => ({
+const usageOf = ({ input, output }: Delivery) => ({
   prompt_tokens: input,
   completion_tokens: output,
   total_tokens: input + output,
 });
 
-async function answerTo(response: ServerResponse, id: string, size: Delivered): Promise<void> {
+async function answerTo(response: ServerResponse, id: string, size: Delivery): Promise<void> {
   await pause(10 + size.output * 4);
   const message = { role: 'assistant', content: 'word '.repeat(size.output) };
   response.setHeader('content-type', 'application/json');
@@ -64,7 +64,7 @@ async function answerTo(response: ServerResponse, id: string, size: Delivered): 
   );
 }
 
-async function streamTo(response: ServerResponse, id: string, size: Delivered): Promise<void> {
+async function streamTo(response: ServerResponse, id: string, size: Delivery): Promise<void> {
   response.setHeader('content-type', 'text/event-stream');
   const say = (data: object): unknown => response.write(`data: ${JSON.stringify({ id, ...FRAME, ...data })}\n\n`);
   for (let word = 0; word < size.output; word += 1) {

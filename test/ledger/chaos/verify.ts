@@ -3,9 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseMoney } from '#core/money/money.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Harness, PRICE } from './harness.ts';
-import type { Seen } from './load.ts';
+import type { ClientReply } from './load.ts';
 
-export interface Verified {
+export interface Verification {
   readonly statuses: Readonly<Record<string, number>>;
   readonly completed: number;
   /** Milliseconds of the slowest refusal. */
@@ -17,7 +17,7 @@ export interface Verified {
 }
 
 /** More than any request here can hold: a token per byte of its text, and 40 tokens of output. */
-const MOST_HELD = 200n * PRICE.input + 40n * PRICE.output;
+const MAX_RESERVATION = 200n * PRICE.input + 40n * PRICE.output;
 /**
  * Entries of an id that are right: the settlement of a request; or the charge of an account, taken back by its process.
  * A Worker has no disk, and takes nothing back.
@@ -27,9 +27,9 @@ const KINDS = { process: ['settled', 'correction expired'], Worker: ['settled', 
 /** Violations as sentences, when nothing is in flight; empty: all is right. */
 export async function verify(
   harness: Harness,
-  seen: ReadonlyArray<Seen>,
+  seen: ReadonlyArray<ClientReply>,
   by: keyof typeof KINDS = 'process',
-): Promise<Verified> {
+): Promise<Verification> {
   const wrong = harness.kind === 'memory' ? [] : await untilRest(harness);
   const { charged, charges } = await settled(harness);
   const { spent, problems } = await (harness.kind === 'memory' ? askForCounters(harness) : compareCounters(harness));
@@ -38,7 +38,7 @@ export async function verify(
   for (const key of harness.keys) {
     const own = seen.filter((one) => one.key === key);
     const whole = own.reduce((all, { completed }) => all + (completed === undefined ? 0n : billed(completed)), 0n);
-    const doubtful = BigInt(own.filter(({ isSuspect }) => isSuspect).length) * MOST_HELD;
+    const doubtful = BigInt(own.filter(({ isSuspect }) => isSuspect).length) * MAX_RESERVATION;
     const paid = charged.get(key.scopeId) ?? 0n;
     if (paid < whole) wrong.push(`${whole - paid} nano-dollars of completed replies were not charged`);
     if (paid > whole + doubtful) wrong.push(`${paid - whole - doubtful} nano-dollars too much were charged`);

@@ -2,7 +2,7 @@
 import type { Reservation } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
-import type { Gateway, Shared } from './gateway.ts';
+import type { Gateway, SharedParts } from './gateway.ts';
 
 export interface Wish {
   /** The process that gets the request; another one if it is dead. */
@@ -30,7 +30,7 @@ export interface Wish {
  * `stop`: a clean stop; an empty journal is thrown away. `freeze` and `sleep`: a process is paused, for longer than a
  * rebuild waits and than a lease. `hang`: the store or PostgreSQL does not answer, and runs its calls late. `clock`:
  * the clock of a process or of the store is set. `lower`: the first limit falls.
- * `sweep`: a process closes what has ended and audits all counters. `full`: a disk refuses writes, and soon its process
+ * `audit`: a process closes ended accounts and audits all counters. `full`: a disk refuses writes, and soon its process
  * is killed. `error`: our own error stops the application of an answer half way.
  */
 export type Fault =
@@ -45,7 +45,7 @@ export type Fault =
   | 'hang'
   | 'clock'
   | 'lower'
-  | 'sweep'
+  | 'audit'
   | 'full'
   | 'error';
 
@@ -77,7 +77,7 @@ export interface Request extends Wish {
 
 export interface Course {
   readonly scenario: Scenario;
-  readonly shared: Shared;
+  readonly shared: SharedParts;
   /** The policies of now. */
   scopes: ReadonlyArray<ScopePolicy>;
   readonly requests: ReadonlyArray<Request>;

@@ -37,14 +37,14 @@ function owedOf({ vanished, struck }: Course, request: Request): bigint {
   const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
   if (gateway !== undefined && vanished.has(gateway)) {
     const isSafe = stage === 'settled' && !request.isUncovered && !struck.has('wipe') && !struck.has('restore');
-    return isSafe ? least(known ?? cost, cost) : 0n;
+    return isSafe ? minOf(known ?? cost, cost) : 0n;
   }
   const isDead = gateway?.isDead === true;
   if (isDead && stage !== 'settled' && !isWritten(request)) return 0n;
-  if (isHeld(request)) return isDead ? least(known ?? size, size) : size;
+  if (isHeld(request)) return isDead ? minOf(known ?? size, size) : size;
   if (stage === 'settled') return cost;
   if (stage !== 'ending' || end === 'release') return 0n;
-  return isDead ? least(known ?? size, cost) : cost;
+  return isDead ? minOf(known ?? size, cost) : cost;
 }
 
-export const least = (one: bigint, other: bigint): bigint => (one < other ? one : other);
+export const minOf = (one: bigint, other: bigint): bigint => (one < other ? one : other);

@@ -12,7 +12,7 @@ const BACK_AFTER = 200;
 /** A process with a full disk is killed then. */
 const DIES_AFTER = 60;
 const OLDEST_SNAPSHOT = 30;
-const ANSWER_PARTS = ['accounts', 'counters', 'replies', 'ended'] as const;
+const REPLY_PARTS: ReadonlyArray<ReplyPart> = ['liveAccounts', 'counters', 'replies', 'endedAccounts'];
 /** Clocks are set by so much. */
 const SETS = [-3_600_000, -3000, 25_000, 3_600_000];
 
@@ -58,8 +58,8 @@ function ofStore(course: Course, strike: Strike): Option[] {
     store.wipe();
     forgetAgain(course);
   });
-  const most = (course.scenario.faults.restore ?? 0) === 0 ? 0 : Math.min(OLDEST_SNAPSHOT, store.steps() - 1);
-  const restored = Array.from({ length: Math.max(0, most) }, (_, at) =>
+  const maxSteps = (course.scenario.faults.restore ?? 0) === 0 ? 0 : Math.min(OLDEST_SNAPSHOT, store.steps() - 1);
+  const restored = Array.from({ length: Math.max(0, maxSteps) }, (_, at) =>
     strike('restore', `THE STORE COMES BACK AS IT WAS ${at + 1} STEPS AGO`, () => {
       stage.cut('store');
       store.restore(at + 1);
@@ -108,7 +108,7 @@ function ofGateway(course: Course, strike: Strike, gateway: Gateway): Option[] {
       die(course, gateway);
     });
   });
-  const errors = ANSWER_PARTS.flatMap((part) =>
+  const errors = REPLY_PARTS.flatMap((part) =>
     strike('error', `${name} FAILS AT THE ${part} OF ITS NEXT ANSWER`, () => {
       gateway.failsAt = part;
     }),
@@ -133,8 +133,8 @@ function ofOperator(course: Course, strike: Strike, gateway: Gateway): Option[] 
     gateway.isStopping = true;
     void ledger.close().then(() => (gateway.isDead ? undefined : die(course, gateway)));
   });
-  const sweeps = strike('sweep', `${name} SWEEPS`, () => void ledger.maintain().catch(() => undefined));
-  return gateway.isStopping ? [] : [...stops, ...sweeps];
+  const audits = strike('audit', `${name} AUDITS`, () => void ledger.maintain().catch(() => undefined));
+  return gateway.isStopping ? [] : [...stops, ...audits];
 }
 
 /** The first limit falls to a half; requests bring the new one from now on. */

@@ -1,6 +1,7 @@
 // A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
 
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
+import type { DoneReply } from '#core/ledger/account-call.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
@@ -9,7 +10,7 @@ import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import { withTimeouts } from '../../doubles/answer-timeouts.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';
-import type { Process, Stage, Whom } from './stage.ts';
+import type { Process, Stage, Target } from './stage.ts';
 
 export interface Gateway extends Process {
   readonly ledger: StartableLedger;
@@ -20,14 +21,14 @@ export interface Gateway extends Process {
   /** Its disk refuses writes. */
   isFull: boolean;
   /** It fails where it reads this member of the next answer to a call. */
-  failsAt: AnswerPart | undefined;
+  failsAt: ReplyPart | undefined;
   /** Limits of the last request of each scope. */
   readonly limits: Map<string, bigint>;
 }
 
-export type AnswerPart = 'accounts' | 'counters' | 'replies' | 'ended';
+export type ReplyPart = Extract<keyof DoneReply, 'liveAccounts' | 'counters' | 'replies' | 'endedAccounts'>;
 
-export interface Shared {
+export interface SharedParts {
   readonly stage: Stage;
   readonly store: ForgetfulStore;
   readonly database: SharedDatabase;
@@ -41,7 +42,7 @@ export interface Shared {
 const START_AGAIN = 300;
 
 /** Starts immediately, and retries until it succeeds. */
-export function startGateway(shared: Shared, name: string, folder: MemoryFolder): Gateway {
+export function startGateway(shared: SharedParts, name: string, folder: MemoryFolder): Gateway {
   const { stage, store, database, nextId } = shared;
   const process: Omit<Gateway, 'ledger' | 'folder'> = {
     name,
@@ -104,14 +105,14 @@ const failing = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): CounterS
   },
 });
 
-interface Staged<T> {
-  readonly whom: Whom;
+interface StagedPart<T> {
+  readonly whom: Target;
   readonly part: T;
   readonly labelOf?: (name: string, args: ReadonlyArray<unknown>) => string;
 }
 
 /** Every function of the part as a call on the stage. */
-function through<T extends object>(stage: Stage, by: Process, { whom, part, labelOf }: Staged<T>): T {
+function through<T extends object>(stage: Stage, by: Process, { whom, part, labelOf }: StagedPart<T>): T {
   const staged = Object.entries(part).map(([name, method]: [string, unknown]) => {
     if (typeof method !== 'function') return [name, method];
     const call = (...args: unknown[]) =>
@@ -125,7 +126,7 @@ const tail = (id: string): string => id.slice(-3);
 
 /** Also notes whose account it is. */
 const labelOf =
-  ({ owners }: Shared, by: Process) =>
+  ({ owners }: SharedParts, by: Process) =>
   (name: string, [first, second]: ReadonlyArray<unknown>): string => {
     if (name !== 'call') return typeof second === 'string' ? `${name} ${tail(second)}` : name;
     const call = first as AccountCall;

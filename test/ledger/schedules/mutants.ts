@@ -373,7 +373,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'two closers that charge an account',
     from: 100,
-    scenario: { faults: { clock: 1, sweep: 1 } },
+    scenario: { faults: { clock: 1, audit: 1 } },
     edits: [
       { file: `${DOUBLES}/ledger-database.ts`, line: 'if (row.isClosed) return { row, ledgerRows: [] };', becomes: '' },
     ],

@@ -11,7 +11,7 @@ import { createForgetfulStore, createSharedDatabase } from './parts.ts';
 import { createStage, type Process, type Stage } from './stage.ts';
 import { verify } from './verdict.ts';
 
-export interface Played {
+export interface PlayResult {
   /** Violations as sentences; empty: all is right. */
   readonly wrong: ReadonlyArray<string>;
   /** The steps of the random part. A star marks a deviation from the usual step. */
@@ -22,15 +22,15 @@ const START: Millis = Date.UTC(2026, 0, 10);
 const START_UP: Millis = 100;
 /** The random part continues this long after the last step of a client. */
 const AFTERMATH: Millis = 700;
-const MOST_CHOICES = 600;
-const MOST_EVENTS = 20_000;
+const MAX_CHOICES = 600;
+const MAX_EVENTS = 20_000;
 /** How many of the calls in flight may be the next step. */
 const IN_SIGHT = 6;
 const MONTH: Millis = 30 * 86_400_000;
 /** Faults after which leases must end, of processes that may sleep for longer than one. */
 const LASTING: ReadonlyArray<Fault> = ['die', 'vanish', 'full', 'stop', 'sleep', 'freeze', 'hang', 'lose', 'clock'];
 
-export async function play(scenario: Scenario, chooser: Chooser): Promise<Played> {
+export async function play(scenario: Scenario, chooser: Chooser): Promise<PlayResult> {
   const course = begin(scenario);
   const { stage } = course.shared;
   const calm = (millis: Millis): Promise<void> => runUsual(stage, () => usual(course), millis);
@@ -39,7 +39,7 @@ export async function play(scenario: Scenario, chooser: Chooser): Promise<Played
   course.startedAt = stage.now();
   course.lastDeed = stage.now();
   const story: string[] = [];
-  for (let choices = 0; choices < MOST_CHOICES && stage.now() < course.lastDeed + AFTERMATH; choices += 1) {
+  for (let choices = 0; choices < MAX_CHOICES && stage.now() < course.lastDeed + AFTERMATH; choices += 1) {
     const chosen = chooser.choose([...usual(course), ...faultsIn(course)]);
     if (chosen === undefined) break;
     story.push(chooser.tape.at(-1) === 0 ? chosen.label : `* ${chosen.label}`);
@@ -125,7 +125,7 @@ const usual = (course: Course): Option[] => withoutClients(course.shared.stage, 
 async function runUsual(stage: Stage, options: () => Option[], millis: Millis): Promise<void> {
   const until = stage.now() + millis;
   await stage.settle();
-  for (let events = 0; events < MOST_EVENTS; events += 1) {
+  for (let events = 0; events < MAX_EVENTS; events += 1) {
     const [next] = options();
     if (next === undefined || (next.kind === 'time' && (stage.due()?.at ?? 0) > until)) return;
     next.happen();

@@ -30,7 +30,7 @@ export const WITH_STREAMS: typeof SMALL = {
 
 const FAULTS: readonly [Fault, ...Fault[]] = [
   ...(['lose', 'wipe', 'restore', 'die', 'vanish', 'stop'] as const),
-  ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'sweep'] as const),
+  ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'audit'] as const),
 ];
 const ENDS: readonly [Wish['end'], ...Wish['end'][]] = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
 const SCOPES: readonly [number[], ...number[][]] = [[0], [1], [2], [2], [0, 1], [0, 1, 2], [2, 0]];
@@ -40,9 +40,9 @@ export function scenarioOf(seed: number): Scenario {
   const next = random(seed ^ 0x5ce4e);
   // Requests of every fourth scenario grow: a seed that was wrong once keeps its scenario.
   const grows = seed % 4 === 0 ? random(seed ^ 0x6209) : () => 1;
-  const below = (most: number): number => Math.floor(next() * most);
+  const below = (max: number): number => Math.floor(next() * max);
   // The last scope is wide, others now and then: there escrow is got ahead of requests.
-  const limitOf = (most: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(most));
+  const limitOf = (max: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(max));
   const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
   const wishes = Array.from({ length: 3 + below(6) }, (): Wish => {
     // Some requests want nearly all of it, some nothing.
@@ -72,4 +72,4 @@ export function scenarioOf(seed: number): Scenario {
   return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
 }
 
-const pick = <const T>(of: readonly [T, ...T[]], below: (most: number) => number): T => of[below(of.length)] ?? of[0];
+const pick = <const T>(of: readonly [T, ...T[]], below: (max: number) => number): T => of[below(of.length)] ?? of[0];

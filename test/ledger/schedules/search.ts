@@ -2,10 +2,10 @@
 import { random } from '../../support/random.ts';
 import { atRandom, byTape, shrink } from './choice.ts';
 import type { Scenario } from './course.ts';
-import { type Played, play } from './play.ts';
+import { type PlayResult, play } from './play.ts';
 import { scenarioOf } from './scenarios.ts';
 
-export interface Found {
+export interface Violation {
   readonly seed?: number;
   readonly wrong: ReadonlyArray<string>;
   readonly story: ReadonlyArray<string>;
@@ -15,13 +15,13 @@ export interface Found {
  * The violations and all steps that led to them; empty where all is right. A star marks a deviation from the usual
  * step.
  */
-export function report(found: Found | undefined): string {
+export function report(found: Violation | undefined): string {
   if (found === undefined) return '';
   const seed = found.seed === undefined ? '' : `seed ${found.seed}\n`;
   return `${seed}${found.wrong.join('\n')}\nafter\n${found.story.join('\n')}`;
 }
 
-const playSafely = async (...[scenario, chooser]: Parameters<typeof play>): Promise<Played> => {
+const playSafely = async (...[scenario, chooser]: Parameters<typeof play>): Promise<PlayResult> => {
   try {
     return await play(scenario, chooser);
   } catch (error) {
@@ -30,7 +30,7 @@ const playSafely = async (...[scenario, chooser]: Parameters<typeof play>): Prom
 };
 
 /** The first failing seed, with its schedule minimised. */
-export async function searchAtRandom(first: number, count: number): Promise<Found | undefined> {
+export async function searchAtRandom(first: number, count: number): Promise<Violation | undefined> {
   const failing = await firstFailing(first, count);
   return failing && { seed: failing.seed, ...(await shortest(failing.scenario, failing.tape)) };
 }
@@ -47,21 +47,21 @@ export async function firstFailing(first: number, count: number, part?: Partial<
   return undefined;
 }
 
-async function shortest(scenario: Scenario, tape: ReadonlyArray<number>): Promise<Played> {
+async function shortest(scenario: Scenario, tape: ReadonlyArray<number>): Promise<PlayResult> {
   const isWrong = async (candidate: ReadonlyArray<number>) =>
     (await playSafely(scenario, byTape(candidate))).wrong.length > 0;
   return playSafely(scenario, byTape(await shrink(tape, isWrong)));
 }
 
-export interface Searched {
+export interface SearchResult {
   readonly schedules: number;
-  readonly found: Found | undefined;
+  readonly found: Violation | undefined;
 }
 
 /** Every schedule of the scenario that deviates from the usual one in at most `deviations` choices. */
-export async function searchAll(scenario: Scenario, deviations: number): Promise<Searched> {
+export async function searchAll(scenario: Scenario, deviations: number): Promise<SearchResult> {
   let schedules = 0;
-  const search = async (tape: ReadonlyArray<number>, left: number): Promise<Found | undefined> => {
+  const search = async (tape: ReadonlyArray<number>, left: number): Promise<Violation | undefined> => {
     const chooser = byTape(tape);
     schedules += 1;
     const { wrong, story } = await playSafely(scenario, chooser);

@@ -2,7 +2,7 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-export type Whom = 'store' | 'database' | 'disk';
+export type Target = 'store' | 'database' | 'disk';
 
 export interface Process {
   readonly name: string;
@@ -14,7 +14,7 @@ export interface Process {
 /** A call to a part, or an answer. */
 export interface Call {
   readonly by: Process;
-  readonly whom: Whom;
+  readonly whom: Target;
   readonly label: string;
   readonly isBack: boolean;
   arrive(): void;
@@ -30,7 +30,7 @@ interface Due {
 
 export interface Stage {
   now(): Millis;
-  through<T>(by: Process, whom: Whom, label: string, work: () => Promise<T>): Promise<T>;
+  through<T>(by: Process, whom: Target, label: string, work: () => Promise<T>): Promise<T>;
   /** The process of a timer; undefined: it fires whichever process is dead. */
   timerOf(by: Process | undefined): Timer;
   /** Calls and answers that can arrive, oldest first. */
@@ -40,9 +40,9 @@ export interface Stage {
   due(): { readonly at: Millis; fire(): void } | undefined;
   kill(process: Process): void;
   /** Breaks all connections to the part. */
-  cut(whom: Whom): void;
+  cut(whom: Target): void;
   /** Makes the part hang until then; it runs its calls late. */
-  hang(whom: Whom, until: Millis): void;
+  hang(whom: Target, until: Millis): void;
   /** Resolves when every promise that can proceed has done so. */
   settle(): Promise<void>;
 }
@@ -53,7 +53,7 @@ export function createStage(start: Millis): Stage {
   let now = start;
   let calls: Call[] = [];
   const timers = new Set<Due>();
-  const silent = new Map<Whom, Millis>();
+  const silent = new Map<Target, Millis>();
 
   const canArrive = ({ by, whom, isBack }: Call): boolean =>
     isBack ? !by.isDead && !by.isFrozen : now >= (silent.get(whom) ?? 0);

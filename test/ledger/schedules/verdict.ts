@@ -7,7 +7,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import { type Course, costOf, type Fault, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
-import { allowanceOf, least } from './exposure.ts';
+import { allowanceOf, minOf } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
 /**
@@ -111,7 +111,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
       const asked = stage === 'growing' || grown === 0n ? grow : 0n;
       max += stage === 'new' ? 0n : (size > cost ? size : cost) + asked;
       if (isForgetful || isUncovered) continue;
-      if (stage === 'settled') min += least(known ?? cost, cost);
+      if (stage === 'settled') min += minOf(known ?? cost, cost);
       if (isHeld(request) && course.struck.has('full')) min += known ?? size;
     }
     if (charged < min || charged > max)

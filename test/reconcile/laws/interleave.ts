@@ -67,11 +67,14 @@ export async function interleave(
 }
 
 /** At most so many of all pairs, evenly spread. */
-export function pairs(first: number, second: number, most: number): ReadonlyArray<readonly [number, number]> {
+export function pairs(first: number, second: number, maxPairs: number): ReadonlyArray<readonly [number, number]> {
   const all = Array.from({ length: first * second }, (_, index): readonly [number, number] => [
     Math.floor(index / second) + 1,
     (index % second) + 1,
   ]);
-  const stride = Math.max(1, all.length / most);
-  return Array.from({ length: Math.min(most, all.length) }, (_, index) => all[Math.floor(index * stride)] ?? [1, 1]);
+  const stride = Math.max(1, all.length / maxPairs);
+  return Array.from(
+    { length: Math.min(maxPairs, all.length) },
+    (_, index) => all[Math.floor(index * stride)] ?? [1, 1],
+  );
 }

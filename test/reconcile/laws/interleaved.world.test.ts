@@ -79,9 +79,9 @@ const trigger = (harness: Harness) => () => harness.trigger('VirtualKey', 'chat'
 describe.each(scenarios.map((scenario, index) => ({ ...scenario, index })))('when $name', ({ prepare, index }) => {
   test('and a run is held before any of its calls while another does all of its own: same end, and the next run changes no key', async () => {
     const end = await undisturbed(prepare);
-    for (let calls = firstCall(index), most = calls; calls <= most; calls += STRIDE) {
+    for (let calls = firstCall(index), max = calls; calls <= max; calls += STRIDE) {
       const harness = await prepared(prepare);
-      [most] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
+      [max] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
       const given = published(harness);
       await expectEnd(harness, end, { calls }, given);
     }
@@ -92,9 +92,9 @@ describe.each(scenarios.map((scenario, index) => ({ ...scenario, index })))('whe
     ['the same trigger once more', trigger],
   ])('and a trigger is held before any of its writes while %s does all of its own: same end', async (_, other) => {
     const end = await undisturbed(prepare);
-    for (let writes = 1, most = 1; writes <= most; writes += 1) {
+    for (let writes = 1, max = 1; writes <= max; writes += 1) {
       const harness = await prepared(prepare);
-      [most] = await interleave(harness, [trigger(harness), other(harness)], [writes - 1], 'writes');
+      [max] = await interleave(harness, [trigger(harness), other(harness)], [writes - 1], 'writes');
       await expectEnd(harness, end, { writes });
     }
   });
@@ -199,9 +199,9 @@ test.each(deeds.map(([name, ...rest], index) => [name, index, ...rest] as const)
       await prepare(harness);
       await deed(harness);
     });
-    for (let calls = firstCall(index), most = calls; calls <= most; calls += STRIDE) {
+    for (let calls = firstCall(index), max = calls; calls <= max; calls += STRIDE) {
       const harness = await prepared(prepare);
-      [most] = await interleave(harness, [resync(harness), () => deed(harness)], [calls - 1]);
+      [max] = await interleave(harness, [resync(harness), () => deed(harness)], [calls - 1]);
       await expectEnd(harness, end, { calls });
     }
   },
@@ -222,10 +222,10 @@ const copied: Prepare = async (harness) => {
 };
 
 test('two objects that bring along the Secret of one retained key, and two runs that meet them: one has it, and it works on', async () => {
-  for (let calls = 1, most = 1; calls <= most; calls += 1) {
+  for (let calls = 1, max = 1; calls <= max; calls += 1) {
     const harness = await prepared(copied);
     const value = await harness.value('chat-key');
-    [most] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
+    [max] = await interleave(harness, [resync(harness), resync(harness)], [calls - 1]);
     expect((await harness.resync()).failed).toEqual({});
     const ready = [await harness.ready(virtualKeys, 'chat'), await harness.ready(virtualKeys, 'chat', 'other')];
     expect({ calls, ready: ready.toSorted() }).toEqual({ calls, ready: ['False AliasTaken', 'True Ready'] });

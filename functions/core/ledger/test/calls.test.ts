@@ -11,7 +11,7 @@ beforeEach(async () => {
   ledger = await scenario.start();
 });
 
-const most = (): number => Math.max(...scenario.calls.map(({ changes }) => changes.length));
+const maxChanges = (): number => Math.max(...scenario.calls.map(({ changes }) => changes.length));
 
 describe('two thousand counters in a tick', () => {
   const team = scopeOf('team', 1_000_000n, { kind: 'team' });
@@ -23,7 +23,7 @@ describe('two thousand counters in a tick', () => {
     await scenario.time.advance(200);
     for (const result of held.value) void ledger.settle(heldOf(result), settlementOf(7n));
     await scenario.time.advance(2000);
-    expect(most()).toBeLessThanOrEqual(MAX_COUNTERS);
+    expect(maxChanges()).toBeLessThanOrEqual(MAX_COUNTERS);
     expect(Math.max(...scenario.calls.map(({ requests }) => requests.length))).toBeLessThanOrEqual(MAX_REQUESTS);
     expect(scenario.ledgerRows.all()).toHaveLength(2000);
     expect(await scenario.spent(ledger, team)).toBe(14_000n);
@@ -45,7 +45,7 @@ describe('a process without requests', () => {
     await scenario.time.advance(60_000);
     expect(scenario.calls.length).toBeLessThanOrEqual(35);
     expect(scenario.calls.length).toBeGreaterThanOrEqual(6);
-    expect(most()).toBe(0);
+    expect(maxChanges()).toBe(0);
   });
 
   test('forgets counters that nothing is in: memory does not grow with the keys that were served', async () => {

@@ -29,7 +29,7 @@ interface Course {
 }
 
 /**
- * A leftover of every kind: a journal with a settlement and an open request, and another process that died without its
+ * The remains of every kind: a journal with a settlement and an open request, and another process that died without its
  * disk.
  */
 async function replays(scenario: Scenario, folder: MemoryFolder): Promise<void> {

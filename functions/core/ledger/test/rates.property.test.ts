@@ -94,7 +94,7 @@ async function move(course: Course, flight: Flight): Promise<void> {
   flight.counts = [ofKey, count(course, to.id, Math.min(flight.reserved, LIMIT))];
 }
 
-/** Rates restart empty: what was taken before counts no more, and what is used of it counts when it is known. */
+/** Rates restart empty: use before the restart no longer counts, and is counted again when its true amount is known. */
 async function wipe(course: Course): Promise<void> {
   course.scenario.wipe();
   await course.scenario.time.advance(4000);

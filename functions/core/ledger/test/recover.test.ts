@@ -41,7 +41,7 @@ function mortal(steps: number, during: boolean): Process & { kill(): void } {
 }
 
 /** A client's view of a request, by its reservation's id. */
-interface Seen {
+interface Outcome {
   readonly id: string;
   readonly reservation: Reservation;
   /**
@@ -52,17 +52,17 @@ interface Seen {
 }
 
 /** A gateway's workload: requests that complete, fail, and keep streaming. */
-async function live(scenario: Scenario, process: Process, seen: Seen[]): Promise<void> {
+async function live(scenario: Scenario, process: Process, seen: Outcome[]): Promise<void> {
   const ledger = scenario.process(process);
   const pause = (millis: number): Promise<void> =>
     new Promise((resolve) => scenario.time.timer(millis, () => process.isDead() || resolve()));
-  const request = async (amount: Nano): Promise<Seen> => {
+  const request = async (amount: Nano): Promise<Outcome> => {
     const reservation = heldOf(await ledger.reserve(requestOf(amount, key, team, open)));
-    const one: Seen = { id: reservation.id, reservation, may: new Set([reservation.amount, 0n]) };
+    const one: Outcome = { id: reservation.id, reservation, may: new Set([reservation.amount, 0n]) };
     seen.push(one);
     return one;
   };
-  const settle = async (one: Seen, cost: Nano): Promise<void> => {
+  const settle = async (one: Outcome, cost: Nano): Promise<void> => {
     one.may = new Set([...one.may, cost]);
     await ledger.settle(one.reservation, settlementOf(cost));
     one.may = new Set([cost]);
@@ -86,7 +86,7 @@ async function live(scenario: Scenario, process: Process, seen: Seen[]): Promise
 /** Runs until the process dies, dies again during recovery, then recovers. Returns whether the first death happened. */
 async function dieAndRecover(step: number, during: boolean, again: number, storeDies: boolean): Promise<boolean> {
   const scenario = createScenario();
-  const seen: Seen[] = [];
+  const seen: Outcome[] = [];
   const first = mortal(step, during);
   void live(scenario, first, seen);
   await scenario.time.advance(5000);

@@ -12,7 +12,7 @@ beforeEach(async () => {
   [ledger, other] = [await scenario.start(), await scenario.start()];
 });
 
-interface Answered {
+interface RequestResult {
   readonly who: number;
   readonly outcome: string;
   readonly after: number;
@@ -20,7 +20,7 @@ interface Answered {
 
 /** Sends these requests concurrently, and records the answers in order of arrival. */
 async function rush(amounts: ReadonlyArray<bigint>, scopes = [key], one = ledger) {
-  const answers: Answered[] = [];
+  const answers: RequestResult[] = [];
   const began = scenario.time.clock.now();
   amounts.forEach((amount, who) => {
     void one.reserve(requestOf(amount, ...scopes)).then((result) => {
@@ -34,7 +34,7 @@ async function rush(amounts: ReadonlyArray<bigint>, scopes = [key], one = ledger
 
 const asked = (): number => scenario.calls.reduce((all, { requests }) => all + requests.length, 0);
 const manyOf = (amount: bigint, count: number): bigint[] => Array.from({ length: count }, () => amount);
-const heldIn = (answers: ReadonlyArray<Answered>): number[] =>
+const heldIn = (answers: ReadonlyArray<RequestResult>): number[] =>
   answers.filter((each) => each.outcome === 'reserved').map(({ who }) => who);
 const firstOf = (count: number): number[] => Array.from({ length: count }, (_, who) => who);
 

@@ -26,7 +26,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     afterAll(async () => {
       await subject?.close?.();
     });
-    const fresh = (prefix: string) => {
+    const newName = (prefix: string) => {
       count += 1;
       return `${prefix}-${count}`;
     };
@@ -48,7 +48,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
         ...spec,
       },
     });
-    const made = async (resource: Resource, object: KubeObject): Promise<KubeObject> => {
+    const create = async (resource: Resource, object: KubeObject): Promise<KubeObject> => {
       const written = await subject.cluster.create(resource, object);
       if (!written.ok) throw new Error(`${written.refusal}: ${written.message}`);
       return written.object;
@@ -57,7 +57,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       subject.cluster.get(resource, subject.namespace, object.metadata.name);
 
     test('what is created can be read, with uid, resourceVersion and creation time; what is not there is undefined', async () => {
-      const object = await made(RESOURCES.configMaps, configMap(fresh('map'), {}, { a: '1' }));
+      const object = await create(RESOURCES.configMaps, configMap(newName('map'), {}, { a: '1' }));
       expect(object.metadata.uid).toMatch(/^[0-9a-f-]{36}$/);
       expect(object.metadata.resourceVersion).toMatch(/^\d+$/);
       expect(object.metadata.creationTimestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
@@ -66,8 +66,8 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a second object of the same name is refused as `exists`, a malformed one as `invalid`', async () => {
-      const name = fresh('map');
-      await made(RESOURCES.configMaps, configMap(name));
+      const name = newName('map');
+      await create(RESOURCES.configMaps, configMap(name));
       expect(await subject.cluster.create(RESOURCES.configMaps, configMap(name))).toMatchObject({ refusal: 'exists' });
       expect(await subject.cluster.create(RESOURCES.configMaps, configMap('Not A Name'))).toMatchObject({
         refusal: 'invalid',
@@ -75,10 +75,10 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a list of metadata has the metadata of each object', async () => {
-      const labels = { 'example.com/set': fresh('set') };
+      const labels = { 'example.com/set': newName('set') };
       const objects = [
-        await made(RESOURCES.configMaps, configMap(fresh('map'), { labels }, { a: 'x'.repeat(1000) })),
-        await made(RESOURCES.configMaps, configMap(fresh('map'), { labels })),
+        await create(RESOURCES.configMaps, configMap(newName('map'), { labels }, { a: 'x'.repeat(1000) })),
+        await create(RESOURCES.configMaps, configMap(newName('map'), { labels })),
       ];
       const selection = { namespace: subject.namespace, labelSelector: `example.com/set=${labels['example.com/set']}` };
       const listed = await subject.cluster.list(RESOURCES.configMaps, { ...selection, metadataOnly: true });
@@ -91,7 +91,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('of an object only its metadata may be read', async () => {
-      const object = await made(RESOURCES.configMaps, configMap(fresh('map'), {}, { a: '1' }));
+      const object = await create(RESOURCES.configMaps, configMap(newName('map'), {}, { a: '1' }));
       const { apiVersion, kind, metadata } = object;
       const how = { metadataOnly: true } as const;
       const found = await subject.cluster.get(RESOURCES.configMaps, subject.namespace, metadata.name, how);
@@ -100,10 +100,10 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a Secret written with stringData is read back as base64 data', async () => {
-      const object = await made(RESOURCES.secrets, {
+      const object = await create(RESOURCES.secrets, {
         apiVersion: 'v1',
         kind: 'Secret',
-        metadata: { name: fresh('secret'), namespace: subject.namespace },
+        metadata: { name: newName('secret'), namespace: subject.namespace },
         stringData: { key: 'sk-ä' },
       });
       expect(object.stringData).toBeUndefined();
@@ -111,9 +111,9 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a merge patch merges maps, replaces lists, removes with null, and keeps the rest', async () => {
-      const { metadata } = await made(
+      const { metadata } = await create(
         RESOURCES.configMaps,
-        configMap(fresh('map'), { labels: { x: '1' } }, { a: '1', b: '2' }),
+        configMap(newName('map'), { labels: { x: '1' } }, { a: '1', b: '2' }),
       );
       const patched = await subject.cluster.patch(RESOURCES.configMaps, subject.namespace, metadata.name, {
         metadata: { labels: { y: '2' } },
@@ -128,7 +128,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a patch that changes nothing keeps the resourceVersion', async () => {
-      const { metadata } = await made(RESOURCES.configMaps, configMap(fresh('map'), {}, { a: '1' }));
+      const { metadata } = await create(RESOURCES.configMaps, configMap(newName('map'), {}, { a: '1' }));
       const patched = await subject.cluster.patch(RESOURCES.configMaps, subject.namespace, metadata.name, {
         data: { a: '1' },
       });
@@ -136,7 +136,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a stale resourceVersion or another uid in a patch is a `conflict`, a missing object is `gone`', async () => {
-      const { metadata } = await made(RESOURCES.configMaps, configMap(fresh('map')));
+      const { metadata } = await create(RESOURCES.configMaps, configMap(newName('map')));
       const patch = (body: Record<string, unknown>, name = metadata.name) =>
         subject.cluster.patch(RESOURCES.configMaps, subject.namespace, name, body);
       const { resourceVersion } = metadata;
@@ -148,17 +148,17 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('generation counts edits of spec only, and status is written by its subresource only', async () => {
-      const name = fresh('key');
-      const created = await made(VIRTUAL_KEYS, { ...virtualKey(name), status: { isActive: true } });
+      const name = newName('key');
+      const created = await create(VIRTUAL_KEYS, { ...virtualKey(name), status: { isActive: true } });
       expect(created.metadata.generation).toBe(1);
       expect(created.status).toBeUndefined();
       const patch = (body: Record<string, unknown>, part?: 'status') =>
         subject.cluster.patch(VIRTUAL_KEYS, subject.namespace, name, body, part);
-      const labelled = await patch({ metadata: { labels: { a: 'b' } }, status: { isActive: true } });
-      expect(labelled).toMatchObject({ ok: true, object: { metadata: { generation: 1 } } });
-      expect(labelled.ok && labelled.object.status).toBeUndefined();
-      const judged = await patch({ spec: { maxBudget: '99' }, status: { isActive: true } }, 'status');
-      expect(judged).toMatchObject({
+      const labelPatched = await patch({ metadata: { labels: { a: 'b' } }, status: { isActive: true } });
+      expect(labelPatched).toMatchObject({ ok: true, object: { metadata: { generation: 1 } } });
+      expect(labelPatched.ok && labelPatched.object.status).toBeUndefined();
+      const statusPatched = await patch({ spec: { maxBudget: '99' }, status: { isActive: true } }, 'status');
+      expect(statusPatched).toMatchObject({
         ok: true,
         object: { metadata: { generation: 1 }, spec: { maxBudget: '10' }, status: { isActive: true } },
       });
@@ -170,10 +170,10 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a list is by namespace, label and selectable field; a field that is not selectable throws', async () => {
-      const one = fresh('listed');
-      const two = fresh('listed');
-      await made(VIRTUAL_KEYS, virtualKey(one, { keyAlias: `alias, of=${one}\\` }, { labels: { set: one } }));
-      await made(VIRTUAL_KEYS, virtualKey(two, {}, { labels: { set: two } }));
+      const one = newName('listed');
+      const two = newName('listed');
+      await create(VIRTUAL_KEYS, virtualKey(one, { keyAlias: `alias, of=${one}\\` }, { labels: { set: one } }));
+      await create(VIRTUAL_KEYS, virtualKey(two, {}, { labels: { set: two } }));
       const names = async (selection: { fieldSelector?: string; labelSelector?: string; limit?: number }) =>
         (await subject.cluster.list(VIRTUAL_KEYS, { namespace: subject.namespace, ...selection })).map(
           ({ metadata }) => metadata.name,
@@ -189,13 +189,15 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
         two,
       ]);
       await expect(names({ fieldSelector: 'spec.maxBudget=10' })).rejects.toThrow(ClusterError);
-      const everywhere = await subject.cluster.list(VIRTUAL_KEYS, { labelSelector: `set=${one}` });
-      const here = everywhere.filter(({ metadata }) => metadata.namespace === subject.namespace);
-      expect(here.map(({ kind, apiVersion }) => `${apiVersion} ${kind}`)).toEqual([`${AUTH_API_VERSION} VirtualKey`]);
+      const allNamespaces = await subject.cluster.list(VIRTUAL_KEYS, { labelSelector: `set=${one}` });
+      const ownNamespace = allNamespaces.filter(({ metadata }) => metadata.namespace === subject.namespace);
+      expect(ownNamespace.map(({ kind, apiVersion }) => `${apiVersion} ${kind}`)).toEqual([
+        `${AUTH_API_VERSION} VirtualKey`,
+      ]);
     });
 
     test('a delete of another uid is a `conflict`, of nothing `gone`', async () => {
-      const { metadata } = await made(RESOURCES.configMaps, configMap(fresh('map')));
+      const { metadata } = await create(RESOURCES.configMaps, configMap(newName('map')));
       const remove = (uid: string) =>
         subject.cluster.delete(RESOURCES.configMaps, subject.namespace, metadata.name, uid);
       expect(await remove('00000000-0000-4000-8000-000000000000')).toMatchObject({ refusal: 'conflict' });
@@ -204,12 +206,12 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('a finalizer holds a deleted object, none can be added then, and the last one taken away lets it go', async () => {
-      const name = fresh('reserved');
-      const { metadata } = await made(VIRTUAL_KEYS, virtualKey(name, {}, { finalizers: [FINALIZER] }));
+      const name = newName('reserved');
+      const { metadata } = await create(VIRTUAL_KEYS, virtualKey(name, {}, { finalizers: [FINALIZER] }));
       const remove = () => subject.cluster.delete(VIRTUAL_KEYS, subject.namespace, name, metadata.uid ?? '');
       expect(await remove()).toMatchObject({ ok: true });
-      const held = await subject.cluster.get(VIRTUAL_KEYS, subject.namespace, name);
-      expect(held?.metadata.deletionTimestamp).toMatch(/Z$/);
+      const deleted = await subject.cluster.get(VIRTUAL_KEYS, subject.namespace, name);
+      expect(deleted?.metadata.deletionTimestamp).toMatch(/Z$/);
       expect(await remove()).toMatchObject({ ok: true });
       const patch = (finalizers: string[]) =>
         subject.cluster.patch(VIRTUAL_KEYS, subject.namespace, name, { metadata: { finalizers } });
@@ -219,7 +221,7 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('server-side apply creates, updates, and removes what it applies no longer, but not what others wrote', async () => {
-      const name = fresh('applied');
+      const name = newName('applied');
       const first = await subject.cluster.apply(RESOURCES.configMaps, configMap(name, {}, { a: '1', b: '2' }));
       expect(first).toMatchObject({ ok: true, object: { data: { a: '1', b: '2' } } });
       await subject.cluster.patch(RESOURCES.configMaps, subject.namespace, name, {
@@ -234,12 +236,12 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('server-side apply with a uid writes to that object only: another one, or none, is a `conflict`', async () => {
-      const name = fresh('applied');
+      const name = newName('applied');
       const apply = (uid: string, a: string) =>
         subject.cluster.apply(RESOURCES.configMaps, configMap(name, { uid }, { a }));
       const nobody = '00000000-0000-4000-8000-000000000000';
       expect(await apply(nobody, '1')).toMatchObject({ refusal: 'conflict' });
-      const { metadata } = await made(RESOURCES.configMaps, configMap(name, {}, { a: '1' }));
+      const { metadata } = await create(RESOURCES.configMaps, configMap(name, {}, { a: '1' }));
       expect(await apply(nobody, '2')).toMatchObject({ refusal: 'conflict' });
       expect(await apply(metadata.uid ?? '', '3')).toMatchObject({ ok: true, object: { data: { a: '3' } } });
     });
@@ -253,13 +255,13 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
     });
 
     test('nothing is created in a namespace that is being deleted: `terminating`', async () => {
-      const name = fresh(`${subject.namespace}-dying`);
-      const namespace = await made(RESOURCES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+      const name = newName(`${subject.namespace}-dying`);
+      const namespace = await create(RESOURCES.namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
       // An object that its finalizer keeps, so that the namespace stays too.
-      await made(RESOURCES.configMaps, configMap('holder', { namespace: name, finalizers: ['example.com/hold'] }));
+      await create(RESOURCES.configMaps, configMap('holder', { namespace: name, finalizers: ['example.com/hold'] }));
       await subject.cluster.delete(RESOURCES.namespaces, undefined, name, namespace.metadata.uid ?? '');
-      const late = await subject.cluster.create(RESOURCES.configMaps, configMap('late', { namespace: name }));
-      expect(late).toMatchObject({ refusal: 'terminating' });
+      const result = await subject.cluster.create(RESOURCES.configMaps, configMap('late', { namespace: name }));
+      expect(result).toMatchObject({ refusal: 'terminating' });
       await subject.cluster.patch(RESOURCES.configMaps, name, 'holder', { metadata: { finalizers: null } });
     });
 

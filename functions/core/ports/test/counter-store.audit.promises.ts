@@ -6,7 +6,7 @@ import {
   type AccountsUnderTest,
   accountsScenario,
   HOUR,
-  type Limited,
+  type LimitedCounter,
   type Process,
 } from './counter-store.scenario.promises.ts';
 
@@ -25,9 +25,9 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScenario(() => under);
+    const { counter, loadCounter, start, read } = accountsScenario(() => under);
     const audit = (
-      sums: ReadonlyArray<readonly [Limited, Nano]>,
+      sums: ReadonlyArray<readonly [LimitedCounter, Nano]>,
       rows: ReadonlyArray<readonly [Process, AccountRow]>,
       deadline = under.now() + HOUR,
     ) =>
@@ -37,16 +37,20 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         new Map(rows.map(([{ account }, of]) => [account, of])),
         deadline,
       );
-    const by = (of: Limited, amount: Nano) => ({ scopeId: of.scopeId, window: of.window, by: amount });
-    const agreed = { outcome: 'done', differences: [], changedAccounts: [] };
-    const markOwn = ({ account }: Process) =>
+    const differenceOf = (of: LimitedCounter, amount: Nano) => ({
+      scopeId: of.scopeId,
+      window: of.window,
+      by: amount,
+    });
+    const NO_DIFFERENCE = { outcome: 'done', differences: [], changedAccounts: [] };
+    const freezeOwn = ({ account }: Process) =>
       under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
 
     test('sets loaded counters to their sums, tells the differences, and leaves absent ones absent', async () => {
       const [more, less, same, absent] = [
-        await loaded('more', 100n, 10n),
-        await loaded('less', 100n, 10n),
-        await loaded('same', 100n, 10n),
+        await loadCounter('more', 100n, 10n),
+        await loadCounter('less', 100n, 10n),
+        await loadCounter('same', 100n, 10n),
         counter('absent', 100n),
       ];
       const sums = [
@@ -55,96 +59,96 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         [same, 10n],
         [absent, 9n],
       ] as const;
-      const found = await audit(sums, []);
-      expect(found).toMatchObject({ outcome: 'done', changedAccounts: [] });
-      const differences = found.outcome === 'done' ? found.differences : [];
+      const report = await audit(sums, []);
+      expect(report).toMatchObject({ outcome: 'done', changedAccounts: [] });
+      const differences = report.outcome === 'done' ? report.differences : [];
       expect(new Map(differences.map((of) => [of.scopeId, of]))).toEqual(
         new Map([
-          ['more', by(more, 7n)],
-          ['less', by(less, -6n)],
+          ['more', differenceOf(more, 7n)],
+          ['less', differenceOf(less, -6n)],
         ]),
       );
       expect(await read(more, less, same, absent)).toEqual([[17n, 0n], [4n, 0n], [10n, 0n], undefined]);
-      expect(await audit(sums, [])).toMatchObject(agreed);
+      expect(await audit(sums, [])).toMatchObject(NO_DIFFERENCE);
     });
 
     test('adds what accounts have unbooked beyond the batches that PostgreSQL has', async () => {
-      const key = await loaded('key', 100n);
+      const key = await loadCounter('key', 100n);
       const [one, two] = [start(), start()];
-      await one.tell(key, { spend: 1n }, { batch: 1 });
-      await one.tell(key, { spend: 2n }, { batch: 2 });
-      await two.tell(key, { spend: 4n }, { batch: 1 });
+      await one.report(key, { spend: 1n }, { batch: 1 });
+      await one.report(key, { spend: 2n }, { batch: 2 });
+      await two.report(key, { spend: 4n }, { batch: 1 });
       const twoRow = [two, row()] as const;
-      expect(await audit([[key, 0n]], [[one, row()], twoRow])).toMatchObject(agreed);
-      expect(await audit([[key, 1n]], [[one, row({ bookedBatch: 1 })], twoRow])).toMatchObject(agreed);
-      expect(await audit([[key, 3n]], [[one, row({ bookedBatch: 2 })], twoRow])).toMatchObject(agreed);
+      expect(await audit([[key, 0n]], [[one, row()], twoRow])).toMatchObject(NO_DIFFERENCE);
+      expect(await audit([[key, 1n]], [[one, row({ bookedBatch: 1 })], twoRow])).toMatchObject(NO_DIFFERENCE);
+      expect(await audit([[key, 3n]], [[one, row({ bookedBatch: 2 })], twoRow])).toMatchObject(NO_DIFFERENCE);
       expect(await audit([[key, 8n]], [[one, row({ bookedBatch: 2 })], twoRow])).toMatchObject({
-        differences: [by(key, 5n)],
+        differences: [differenceOf(key, 5n)],
       });
       expect(await read(key)).toEqual([[12n, 0n]]);
     });
 
     test('leaves escrow as it is: an account that reservations and has spent nothing needs no row', async () => {
-      const [key, other] = [await loaded('key', 100n), await loaded('other', 100n)];
-      await start().tell(key, { registered: 5n });
-      await start().tell(other, { spend: 3n });
-      expect(await audit([[key, 2n]], [])).toMatchObject({ differences: [by(key, 2n)], changedAccounts: [] });
+      const [key, other] = [await loadCounter('key', 100n), await loadCounter('other', 100n)];
+      await start().report(key, { registered: 5n });
+      await start().report(other, { spend: 3n });
+      expect(await audit([[key, 2n]], [])).toMatchObject({ differences: [differenceOf(key, 2n)], changedAccounts: [] });
       expect(await read(key)).toEqual([[2n, 5n]]);
     });
 
     test('subtracts what a closed account has at risk where PostgreSQL has charged it, before the store has', async () => {
-      const key = await loaded('key', 100n);
+      const key = await loadCounter('key', 100n);
       const one = start();
       await one.reservation(30n, key);
-      await one.tell(key, { spend: 7n, risk: 20n }, { batch: 1 });
-      await markOwn(one);
+      await one.report(key, { spend: 7n, risk: 20n }, { batch: 1 });
+      await freezeOwn(one);
       // Charged: 20 at risk and 7 unbooked.
-      expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
+      expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(NO_DIFFERENCE);
       expect(await read(key)).toEqual([[7n, 23n]]);
       await under.store.forget(under.epoch, one.account, true);
-      expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
+      expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(NO_DIFFERENCE);
       expect(await read(key)).toEqual([[27n, 0n]]);
     });
 
     test('adds nothing of an account that was closed without a charge', async () => {
-      const key = await loaded('key', 100n);
+      const key = await loadCounter('key', 100n);
       const one = start();
-      await one.tell(key, { spend: 7n, risk: 20n }, { batch: 1 });
-      await markOwn(one);
+      await one.report(key, { spend: 7n, risk: 20n }, { batch: 1 });
+      await freezeOwn(one);
       const closed = row({ bookedBatch: 1, isClosed: true });
-      expect(await audit([[key, 7n]], [[one, closed]])).toMatchObject(agreed);
+      expect(await audit([[key, 7n]], [[one, closed]])).toMatchObject(NO_DIFFERENCE);
       expect(await audit([[key, 0n]], [[one, { ...closed, bookedBatch: 0 }]])).toMatchObject({
-        differences: [by(key, -7n)],
+        differences: [differenceOf(key, -7n)],
       });
       expect(await read(key)).toEqual([[0n, 0n]]);
     });
 
     describe('repairs nothing, and names the account,', () => {
-      const unchanged = async (of: Limited, spent: Nano) => expect(await read(of)).toEqual([[spent, 0n]]);
+      const unchanged = async (of: LimitedCounter, spent: Nano) => expect(await read(of)).toEqual([[spent, 0n]]);
 
       test('of which a batch has left after PostgreSQL was read', async () => {
-        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+        const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = start();
-        await one.tell(key, { spend: 5n }, { batch: 1 });
+        await one.report(key, { spend: 5n }, { batch: 1 });
         await one.call({ batch: 2, bookedBatch: 1 });
-        const found = await audit(
+        const report = await audit(
           [
             [team, 9n],
             [key, 0n],
           ],
           [[one, row()]],
         );
-        expect(found).toMatchObject({ outcome: 'done', differences: [], changedAccounts: [one.account] });
+        expect(report).toMatchObject({ outcome: 'done', differences: [], changedAccounts: [one.account] });
         await unchanged(key, 5n);
         await unchanged(team, 0n);
-        expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1 })]])).toMatchObject(agreed);
+        expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1 })]])).toMatchObject(NO_DIFFERENCE);
       });
 
       test('that has spend and no row', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const [one, two] = [start(), start()];
-        await one.tell(key, { spend: 5n });
-        await two.tell(key, { spend: 3n });
+        await one.report(key, { spend: 5n });
+        await two.report(key, { spend: 3n });
         expect(await audit([[key, 0n]], [[two, row()]])).toMatchObject({
           differences: [],
           changedAccounts: [one.account],
@@ -153,33 +157,35 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('that was finished after its row was read', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start();
-        await one.tell(key, { spend: 5n, risk: 2n });
-        await markOwn(one);
+        await one.report(key, { spend: 5n, risk: 2n });
+        await freezeOwn(one);
         await under.store.forget(under.epoch, one.account, true);
         expect(await audit([[key, 0n]], [[one, row()]])).toMatchObject({
           differences: [],
           changedAccounts: [one.account],
         });
         await unchanged(key, 7n);
-        expect(await audit([[key, 7n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(agreed);
+        expect(await audit([[key, 7n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(
+          NO_DIFFERENCE,
+        );
       });
 
       test('that came, booked and ended after PostgreSQL was read', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start();
-        await one.tell(key, { spend: 5n }, { batch: 1 });
+        await one.report(key, { spend: 5n }, { batch: 1 });
         await one.call({ batch: 2, bookedBatch: 1, isLast: true });
         expect(await audit([[key, 0n]], [])).toMatchObject({ differences: [], changedAccounts: [one.account] });
         await unchanged(key, 5n);
-        expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1, isClosed: true })]])).toMatchObject(agreed);
+        expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1, isClosed: true })]])).toMatchObject(NO_DIFFERENCE);
       });
     });
 
     test('that arrives after its deadline does nothing', async () => {
-      const key = await loaded('key', 100n, 10n);
-      expect(await audit([[key, 3n]], [], under.now() - 1000)).toMatchObject(agreed);
+      const key = await loadCounter('key', 100n, 10n);
+      expect(await audit([[key, 3n]], [], under.now() - 1000)).toMatchObject(NO_DIFFERENCE);
       expect(await read(key)).toEqual([[10n, 0n]]);
     });
   });

@@ -2,7 +2,14 @@
 // 5, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { MAX_COUNTERS, MAX_REQUESTS } from '../counter-store.ts';
-import { type AccountsUnderTest, accountsScenario, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+import {
+  type AccountsUnderTest,
+  accountsScenario,
+  changeOf,
+  HOUR,
+  LEASE,
+  requestOf,
+} from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
@@ -11,17 +18,17 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScenario(() => under);
-    const inOwn = { isOwn: true, isRebuild: false };
+    const { counter, loadCounter, start, read } = accountsScenario(() => under);
+    const own = { isOwn: true, isRebuild: false };
 
     describe('that is repeated', () => {
       test('is answered as before, with present figures, and changes nothing', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const [one, two] = [start(), start()];
         await one.reservation(40n, key);
         const part = {
-          changes: [line(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })],
-          requests: [ask(20n)],
+          changes: [changeOf(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })],
+          requests: [requestOf(20n)],
         };
         const first = await one.call(part);
         expect(first.counters).toMatchObject([{ spent: 10n, reserved: 48n, escrow: 48n }]);
@@ -29,27 +36,27 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const again = await one.repeat();
         expect(again).toMatchObject({ outcome: 'done', replies: first.replies, calls: first.calls + 1 });
         expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
-        expect(await under.store.freeze(under.epoch, one.account, inOwn)).toMatchObject({
+        expect(await under.store.freeze(under.epoch, one.account, own)).toMatchObject({
           number: 2,
           figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
         });
       });
 
       test('gives the same refusals, also when there is room by now', async () => {
-        const key = await loaded('key', 10n);
+        const key = await loadCounter('key', 10n);
         const [one, two] = [start(), start()];
         await one.reservation(10n, key);
         expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'busy' });
-        await one.tell(key, { returned: 10n });
+        await one.report(key, { returned: 10n });
         expect(await two.repeat()).toMatchObject({ outcome: 'done', replies: [{ outcome: 'busy', counter: 0 }] });
         expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
       test('was not done, and is not done now', async () => {
-        const [key, spent] = [counter('key', 10n), await loaded('spent', 10n)];
+        const [key, spent] = [counter('key', 10n), await loadCounter('spent', 10n)];
         const one = start();
-        const lines = [line(spent, { spend: 1n }), line(key)];
-        expect(await one.send({ changes: lines, requests: [ask(1n, { counters: [1] })] })).toMatchObject({
+        const changes = [changeOf(spent, { spend: 1n }), changeOf(key)];
+        expect(await one.send({ changes, requests: [requestOf(1n, { counters: [1] })] })).toMatchObject({
           absent: [1],
         });
         await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
@@ -63,11 +70,11 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
 
     describe('with a number', () => {
       test('that is used up or not the next one is stale, and changes nothing', async () => {
-        const key = await loaded('key', 10n);
+        const key = await loadCounter('key', 10n);
         const one = start();
         await one.call();
         await one.call();
-        const part = { changes: [line(key, { spend: 1n })] };
+        const part = { changes: [changeOf(key, { spend: 1n })] };
         expect(await one.send({ ...part, number: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
         expect(await one.send({ ...part, number: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
         expect(await start().send({ ...part, number: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
@@ -82,8 +89,8 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.call()).toMatchObject({ calls: calls + 2 });
         expect(await one.repeat()).toMatchObject({ calls: calls + 2 });
         const { store, epoch } = under;
-        expect(await store.freeze(epoch, one.account, inOwn)).toMatchObject({ outcome: 'frozen', calls: calls + 3 });
-        expect(await store.freeze(epoch, 'unknown', inOwn)).toMatchObject({ outcome: 'none', calls: calls + 4 });
+        expect(await store.freeze(epoch, one.account, own)).toMatchObject({ outcome: 'frozen', calls: calls + 3 });
+        expect(await store.freeze(epoch, 'unknown', own)).toMatchObject({ outcome: 'none', calls: calls + 4 });
         expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ calls: calls + 5 });
         expect(await two.call()).toMatchObject({ calls: calls + 6 });
       });
@@ -91,18 +98,18 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
 
     describe('in a counter that is absent', () => {
       test('is not done where it spends or asks, and its number is used up', async () => {
-        const [key, spent] = [counter('key', 10n), await loaded('spent', 10n)];
-        const [here, there] = [line(spent, { spend: 5n }), line(key)];
+        const [key, spent] = [counter('key', 10n), await loadCounter('spent', 10n)];
+        const [here, there] = [changeOf(spent, { spend: 5n }), changeOf(key)];
         const one = start();
         const absent = { outcome: 'absent', absent: [1] };
-        expect(await one.send({ changes: [here, line(key, { spend: 1n })] })).toMatchObject(absent);
-        expect(await one.send({ changes: [here, line(key, { spend: -1n })] })).toMatchObject(absent);
-        expect(await one.send({ changes: [here, line(key, { ahead: 1n })] })).toMatchObject(absent);
-        expect(await one.send({ changes: [here, there], requests: [ask(0n, { counters: [1, 0] })] })).toMatchObject(
-          absent,
-        );
+        expect(await one.send({ changes: [here, changeOf(key, { spend: 1n })] })).toMatchObject(absent);
+        expect(await one.send({ changes: [here, changeOf(key, { spend: -1n })] })).toMatchObject(absent);
+        expect(await one.send({ changes: [here, changeOf(key, { ahead: 1n })] })).toMatchObject(absent);
         expect(
-          await one.send({ changes: [line(key, { spend: 1n }), line(counter('team'), { spend: 1n })] }),
+          await one.send({ changes: [here, there], requests: [requestOf(0n, { counters: [1, 0] })] }),
+        ).toMatchObject(absent);
+        expect(
+          await one.send({ changes: [changeOf(key, { spend: 1n }), changeOf(counter('team'), { spend: 1n })] }),
         ).toMatchObject({
           absent: [0, 1],
         });
@@ -113,33 +120,33 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       test('is done where it only says what is at risk, returned or registered; what is registered is loaded later', async () => {
         const key = counter('key', 100n);
         const one = start();
-        expect(await one.tell(key, { risk: 30n, registered: 40n })).toMatchObject({ escrow: 40n });
-        expect(await one.tell(key, { risk: 20n, returned: 15n })).toMatchObject({ escrow: 25n });
+        expect(await one.report(key, { risk: 30n, registered: 40n })).toMatchObject({ escrow: 40n });
+        expect(await one.report(key, { risk: 20n, returned: 15n })).toMatchObject({ escrow: 25n });
         expect(await read(key)).toEqual([undefined]);
         await under.store.load(under.epoch, [{ ...key, spent: 70n }]);
         expect(await read(key)).toEqual([[70n, 25n]]);
-        expect(await one.tell(key, { spend: 20n })).toMatchObject({ spent: 90n, reserved: 5n, escrow: 5n });
+        expect(await one.report(key, { spend: 20n })).toMatchObject({ spent: 90n, reserved: 5n, escrow: 5n });
       });
     });
 
     describe('in a window', () => {
       test('that is not current is not done where it asks, and its number is used up', async () => {
         const now = under.now();
-        const [spent, later] = [await loaded('spent', 10n), { ...counter('key', 10n) }];
+        const [spent, later] = [await loadCounter('spent', 10n), { ...counter('key', 10n) }];
         const next = { ...later, window: { start: now + HOUR, end: now + 2 * HOUR } };
         await under.store.load(under.epoch, [{ ...next, spent: 0n }]);
         const one = start();
-        const lines = [line(spent, { spend: 1n }), line(next)];
-        const reply = await one.send({ changes: lines, requests: [ask(1n, { counters: [0, 1] })] });
+        const changes = [changeOf(spent, { spend: 1n }), changeOf(next)];
+        const reply = await one.send({ changes, requests: [requestOf(1n, { counters: [0, 1] })] });
         expect(reply).toMatchObject({ outcome: 'window' });
         expect(Math.abs(reply.now - now)).toBeLessThan(5000);
         expect(await one.repeat()).toMatchObject({ outcome: 'window' });
-        expect(await one.send({ changes: [line(next, { ahead: 1n })] })).toMatchObject({ outcome: 'window' });
+        expect(await one.send({ changes: [changeOf(next, { ahead: 1n })] })).toMatchObject({ outcome: 'window' });
         expect(await read(spent, next)).toEqual([
           [0n, 0n],
           [0n, 0n],
         ]);
-        expect(await one.call({ changes: lines.slice(0, 1) })).toMatchObject({ counters: [{ spent: 1n }] });
+        expect(await one.call({ changes: changes.slice(0, 1) })).toMatchObject({ counters: [{ spent: 1n }] });
       });
 
       test('that is over still spends and returns', async () => {
@@ -149,8 +156,10 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         expect(await one.reservation(8n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(LEASE + 1);
-        expect(await one.send({ changes: [line(key)], requests: [ask(1n)] })).toMatchObject({ outcome: 'window' });
-        expect(await one.tell(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
+        expect(await one.send({ changes: [changeOf(key)], requests: [requestOf(1n)] })).toMatchObject({
+          outcome: 'window',
+        });
+        expect(await one.report(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
           spent: 3n,
           reserved: 1n,
           escrow: 1n,
@@ -160,21 +169,21 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
 
     describe('after its deadline', () => {
       test('grants nothing, and the rest of it is done', async () => {
-        const key = await loaded('key', 1000n);
+        const key = await loadCounter('key', 1000n);
         const one = start();
         await one.reservation(40n, key);
-        const change = line(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
+        const change = changeOf(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
         const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
         const late = await one.call({
           changes: [change],
-          requests: [ask(1n), ask(0n)],
+          requests: [requestOf(1n), requestOf(0n)],
           rateChanges: uses,
           deadline: under.now() - 1000,
         });
         expect(late.replies).toEqual([{ outcome: 'late' }, { outcome: 'late' }]);
         expect(late.counters).toMatchObject([{ spent: 10n, reserved: 15n, escrow: 15n }]);
         expect(await one.repeat()).toMatchObject({ replies: late.replies });
-        expect(await under.store.freeze(under.epoch, one.account, inOwn)).toMatchObject({ figures: [{ risk: 7n }] });
+        expect(await under.store.freeze(under.epoch, one.account, own)).toMatchObject({ figures: [{ risk: 7n }] });
       });
 
       test('renews the lease like any other', async () => {
@@ -205,17 +214,19 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         under.epoch,
         counters.map((of) => ({ ...of, spent: 1n })),
       );
-      const lines = counters.map((of, at) => line(of, { spend: BigInt(at), risk: 4n }));
-      const asks = Array.from({ length: MAX_REQUESTS }, (_, at) => ask(BigInt(at), { counters: [4 * at, 4 * at + 3] }));
+      const changes = counters.map((of, at) => changeOf(of, { spend: BigInt(at), risk: 4n }));
+      const requests = Array.from({ length: MAX_REQUESTS }, (_, at) =>
+        requestOf(BigInt(at), { counters: [4 * at, 4 * at + 3] }),
+      );
       const one = start();
-      const reply = await one.call({ changes: lines, requests: asks });
-      expect(reply.replies).toEqual(asks.map(({ amount }) => ({ outcome: 'reserved', amount })));
-      const heldAt = (at: number): bigint => (at % 4 === 0 || at % 4 === 3 ? BigInt(Math.floor(at / 4)) : 0n);
+      const reply = await one.call({ changes, requests });
+      expect(reply.replies).toEqual(requests.map(({ amount }) => ({ outcome: 'reserved', amount })));
+      const escrowAt = (at: number): bigint => (at % 4 === 0 || at % 4 === 3 ? BigInt(Math.floor(at / 4)) : 0n);
       expect(reply.counters).toEqual(
         counters.map((_, at) => ({
           spent: 1n + BigInt(at),
-          reserved: heldAt(at),
-          escrow: heldAt(at),
+          reserved: escrowAt(at),
+          escrow: escrowAt(at),
           isWanted: false,
         })),
       );

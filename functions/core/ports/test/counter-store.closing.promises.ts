@@ -1,6 +1,13 @@
 // Promises of closing: an account is frozen, charged once and forgotten, and no late call opens it again (LEDGER 3, 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScenario, ask, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+import {
+  type AccountsUnderTest,
+  accountsScenario,
+  changeOf,
+  HOUR,
+  LEASE,
+  requestOf,
+} from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
@@ -9,30 +16,30 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { nextId, counter, loaded, start, read } = accountsScenario(() => under);
+    const { nextId, counter, loadCounter, start, read } = accountsScenario(() => under);
     const [byOther, byOwn, atRebuild] = [
       { isOwn: false, isRebuild: false },
       { isOwn: true, isRebuild: false },
       { isOwn: false, isRebuild: true },
     ];
-    const mark = (account: string, how = byOther) => under.store.freeze(under.epoch, account, how);
-    const finish = (account: string, isCharged: boolean) => under.store.forget(under.epoch, account, isCharged);
-    const closed = { outcome: 'stale', why: 'closed' };
+    const freeze = (account: string, how = byOther) => under.store.freeze(under.epoch, account, how);
+    const forget = (account: string, isCharged: boolean) => under.store.forget(under.epoch, account, isCharged);
+    const closedReply = { outcome: 'stale', why: 'closed' };
 
     /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
-    const startWithFigures = async (of: Parameters<typeof line>[0], lease = LEASE) => {
+    const startWithFigures = async (of: Parameters<typeof changeOf>[0], lease = LEASE) => {
       const one = start(lease);
       await one.reservation(57n, of);
-      await one.tell(of, { spend: 7n, risk: 20n }, { batch: 3, bookedBatch: 2 });
+      await one.report(of, { spend: 7n, risk: 20n }, { batch: 3, bookedBatch: 2 });
       return one;
     };
 
     describe('whose lease has ended', () => {
       test('is frozen by a mark: its calls are stale, and its escrow stays until it is forgotten', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
-        const marked = {
+        const frozenReply = {
           outcome: 'frozen',
           number: 2,
           figures: [
@@ -45,54 +52,54 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
             },
           ],
         };
-        expect(await mark(one.account)).toMatchObject(marked);
+        expect(await freeze(one.account)).toMatchObject(frozenReply);
         expect(await read(key)).toEqual([[7n, 50n]]);
-        expect(await one.repeat()).toMatchObject(closed);
-        expect(await one.send({ changes: [line(key, { spend: 1n })] })).toMatchObject(closed);
-        expect(await mark(one.account)).toMatchObject(marked);
-        expect(await mark(one.account, atRebuild)).toMatchObject(marked);
+        expect(await one.repeat()).toMatchObject(closedReply);
+        expect(await one.send({ changes: [changeOf(key, { spend: 1n })] })).toMatchObject(closedReply);
+        expect(await freeze(one.account)).toMatchObject(frozenReply);
+        expect(await freeze(one.account, atRebuild)).toMatchObject(frozenReply);
         expect(await read(key)).toEqual([[7n, 50n]]);
       });
 
       test('is charged what was at risk, once, and its unbooked spend stays counted', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
-        await mark(one.account);
-        await finish(one.account, true);
-        await finish(one.account, true);
+        await freeze(one.account);
+        await forget(one.account, true);
+        await forget(one.account, true);
         expect(await read(key)).toEqual([[27n, 0n]]);
         expect(await under.store.accounts(false, 10)).toEqual([]);
         expect(await start().call()).toMatchObject({ liveAccounts: 1, endedAccounts: [] });
       });
 
       test('gives back what was at risk where nothing was charged', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
-        await mark(one.account);
-        await finish(one.account, false);
+        await freeze(one.account);
+        await forget(one.account, false);
         expect(await read(key)).toEqual([[7n, 0n]]);
       });
 
       test('is charged less than its escrow or more, whatever was at risk', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start(LEASE);
         await one.reservation(30n, key);
-        await one.tell(key, { risk: 45n });
+        await one.report(key, { risk: 45n });
         await under.advance(LEASE + 1);
-        expect(await mark(one.account)).toMatchObject({ figures: [{ escrow: 30n, risk: 45n }] });
+        expect(await freeze(one.account)).toMatchObject({ figures: [{ escrow: 30n, risk: 45n }] });
         expect(await read(key)).toEqual([[0n, 30n]]);
-        await finish(one.account, true);
+        await forget(one.account, true);
         expect(await read(key)).toEqual([[45n, 0n]]);
       });
 
       test('lives on with its next call while nobody has marked it', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
         expect(await one.call({ lease: HOUR })).toMatchObject({ outcome: 'done' });
-        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
+        expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
       });
 
       test('is told to all until it is finished, marked or not', async () => {
@@ -101,23 +108,23 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await under.advance(LEASE + 1);
         const two = start();
         expect(await two.call()).toMatchObject({ endedAccounts: [one.account], liveAccounts: 1 });
-        await mark(one.account);
+        await freeze(one.account);
         expect(await two.call()).toMatchObject({ endedAccounts: [one.account], liveAccounts: 1 });
-        await finish(one.account, true);
+        await forget(one.account, true);
         expect(await two.call()).toMatchObject({ endedAccounts: [], liveAccounts: 1 });
       });
 
       test('is not marked while a counter that it has something in is absent', async () => {
-        const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
+        const [key, team] = [await loadCounter('key', 100n), counter('team', 100n)];
         const one = await startWithFigures(key);
-        await one.tell(team, { registered: 9n, risk: 8n });
+        await one.report(team, { registered: 9n, risk: 8n });
         await under.advance(LEASE + 1);
         const { scopeId, window } = team;
         for (const how of [byOther, byOwn])
-          expect(await mark(one.account, how)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
+          expect(await freeze(one.account, how)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
         expect(await read(key)).toEqual([[7n, 50n]]);
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
-        expect(await mark(one.account)).toMatchObject({ outcome: 'frozen' });
+        expect(await freeze(one.account)).toMatchObject({ outcome: 'frozen' });
         expect(await read(key, team)).toEqual([
           [7n, 50n],
           [1n, 9n],
@@ -127,23 +134,23 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('is marked at a rebuild although counters are absent, and a load knows what stays set aside', async () => {
         const team = counter('team', 100n);
         const one = start(LEASE);
-        await one.tell(team, { registered: 9n, risk: 8n });
+        await one.report(team, { registered: 9n, risk: 8n });
         await under.advance(LEASE + 1);
-        expect(await mark(one.account, atRebuild)).toMatchObject({ figures: [{ escrow: 9n, risk: 8n }] });
+        expect(await freeze(one.account, atRebuild)).toMatchObject({ figures: [{ escrow: 9n, risk: 8n }] });
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
         expect(await read(team)).toEqual([[1n, 9n]]);
-        await finish(one.account, true);
+        await forget(one.account, true);
         expect(await read(team)).toEqual([[9n, 0n]]);
       });
 
       test('is charged nothing in a counter that is absent: the sum that is loaded contains it', async () => {
-        const [key, team] = [await loaded('key', 100n), counter('team', 100n)];
+        const [key, team] = [await loadCounter('key', 100n), counter('team', 100n)];
         const one = start(LEASE);
         const registered = { registered: 9n, risk: 8n };
-        await one.call({ changes: [line(key, registered), line(team, registered)] });
+        await one.call({ changes: [changeOf(key, registered), changeOf(team, registered)] });
         await under.advance(LEASE + 1);
-        await mark(one.account, atRebuild);
-        await finish(one.account, true);
+        await freeze(one.account, atRebuild);
+        await forget(one.account, true);
         await under.store.load(under.epoch, [{ ...team, spent: 8n }]);
         expect(await read(key, team)).toEqual([
           [8n, 0n],
@@ -154,28 +161,28 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
 
     describe('that lives', () => {
       test('is not marked by others, and not finished unmarked', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, HOUR);
-        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
-        expect(await mark(one.account, atRebuild)).toMatchObject({ outcome: 'live' });
-        await finish(one.account, true);
+        expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
+        expect(await freeze(one.account, atRebuild)).toMatchObject({ outcome: 'live' });
+        await forget(one.account, true);
         expect(await one.call()).toMatchObject({ outcome: 'done' });
         expect(await read(key)).toEqual([[7n, 50n]]);
       });
 
       test('is marked by its own process, keeps its escrow, and ends with the first call of the next account', async () => {
-        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+        const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = await startWithFigures(key, HOUR);
-        await one.tell(team, { registered: 5n, risk: 4n });
+        await one.report(team, { registered: 5n, risk: 4n });
         const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
-        const marked = { outcome: 'frozen', number: 3, figures: expect.arrayContaining([inTeam]) };
-        expect(await mark(one.account, byOwn)).toMatchObject(marked);
-        expect(await mark(one.account, byOwn)).toMatchObject(marked);
-        expect(await one.repeat()).toMatchObject(closed);
+        const frozenReply = { outcome: 'frozen', number: 3, figures: expect.arrayContaining([inTeam]) };
+        expect(await freeze(one.account, byOwn)).toMatchObject(frozenReply);
+        expect(await freeze(one.account, byOwn)).toMatchObject(frozenReply);
+        expect(await one.repeat()).toMatchObject(closedReply);
         expect(await read(key)).toEqual([[7n, 50n]]);
         const two = start();
         // Its live reservations are 20; they were charged, which is taken back in the same call.
-        const change = line(key, { registered: 20n, risk: 20n, spend: -20n });
+        const change = changeOf(key, { registered: 20n, risk: 20n, spend: -20n });
         expect(await two.call({ changes: [change], previousAccounts: [one.account] })).toMatchObject({
           counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
         });
@@ -185,49 +192,49 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('and is marked by its own process keeps its escrow also when another closes it', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, 2 * LEASE);
-        await mark(one.account, byOwn);
-        expect(await mark(one.account)).toMatchObject({ outcome: 'live' });
+        await freeze(one.account, byOwn);
+        expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
         await under.advance(2 * LEASE + 1);
         expect(await start().call()).toMatchObject({ endedAccounts: [one.account] });
-        expect(await mark(one.account)).toMatchObject({ outcome: 'frozen', figures: [{ escrow: 50n, risk: 20n }] });
+        expect(await freeze(one.account)).toMatchObject({ outcome: 'frozen', figures: [{ escrow: 50n, risk: 20n }] });
         expect(await read(key)).toEqual([[7n, 50n]]);
-        await finish(one.account, true);
+        await forget(one.account, true);
         expect(await read(key)).toEqual([[27n, 0n]]);
       });
 
       test('ends for its next account before the asks of the same call, marked or not', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, HOUR);
-        const lines = [line(key)];
+        const changes = [changeOf(key)];
         const reply = await start().call({
-          changes: lines,
-          requests: [ask(74n), ask(73n), ask(1n)],
+          changes,
+          requests: [requestOf(74n), requestOf(73n), requestOf(1n)],
           previousAccounts: [one.account, nextId()],
         });
         expect(reply.replies).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'reserved' }, { outcome: 'busy' }]);
         expect(reply.counters).toMatchObject([{ spent: 27n, reserved: 73n }]);
-        expect(await one.send()).toMatchObject(closed);
+        expect(await one.send()).toMatchObject(closedReply);
       });
 
       test('ends with its last call, whose answer may be asked for again', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start();
         await one.reservation(50n, key);
-        const last = await one.call({ changes: [line(key, { spend: 30n, returned: 20n })], isLast: true });
+        const last = await one.call({ changes: [changeOf(key, { spend: 30n, returned: 20n })], isLast: true });
         expect(last.counters).toMatchObject([{ spent: 30n, reserved: 0n, escrow: 0n }]);
         expect(await one.repeat()).toMatchObject({ outcome: 'done', counters: [{ spent: 30n }] });
-        expect(await one.send({ changes: [line(key, { spend: 1n })] })).toMatchObject(closed);
+        expect(await one.send({ changes: [changeOf(key, { spend: 1n })] })).toMatchObject(closedReply);
         expect(await under.store.accounts(false, 10)).toEqual([]);
-        expect(await mark(one.account, byOwn)).toMatchObject({ outcome: 'none' });
+        expect(await freeze(one.account, byOwn)).toMatchObject({ outcome: 'none' });
         expect(await start().call()).toMatchObject({ liveAccounts: 1 });
         expect(await read(key)).toEqual([[30n, 0n]]);
       });
 
       test('does not end with a call that was not done', async () => {
         const one = start();
-        await one.send({ changes: [line(counter('key'), { spend: 1n })], isLast: true });
+        await one.send({ changes: [changeOf(counter('key'), { spend: 1n })], isLast: true });
         expect(await one.send()).toMatchObject({ outcome: 'done' });
       });
     });
@@ -236,11 +243,11 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       const first = async (account: string) => start().send({ account, number: 1 });
 
       test('is not opened by a first call after its deadline, also when that is repeated', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start();
-        const late = { changes: [line(key, { spend: 1n })], deadline: under.now() - 1000 };
-        expect(await one.send(late)).toMatchObject(closed);
-        expect(await one.repeat()).toMatchObject(closed);
+        const late = { changes: [changeOf(key, { spend: 1n })], deadline: under.now() - 1000 };
+        expect(await one.send(late)).toMatchObject(closedReply);
+        expect(await one.repeat()).toMatchObject(closedReply);
         expect(await under.store.accounts(false, 10)).toEqual([]);
         expect(await read(key)).toEqual([[0n, 0n]]);
       });
@@ -251,23 +258,24 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await last.call({ isLast: true });
         await own.call();
         await start().call({ previousAccounts: [own.account] });
-        expect(await mark(unknown)).toMatchObject({ outcome: 'none' });
-        expect(await mark(unknown, byOwn)).toMatchObject({ outcome: 'none' });
-        await finish(finished, true);
+        expect(await freeze(unknown)).toMatchObject({ outcome: 'none' });
+        expect(await freeze(unknown, byOwn)).toMatchObject({ outcome: 'none' });
+        await forget(finished, true);
         await under.advance(LEASE + 1);
-        await mark(ended.account);
-        await finish(ended.account, false);
-        for (const id of [ended.account, unknown, finished, own.account]) expect(await first(id)).toMatchObject(closed);
-        expect(await last.send()).toMatchObject(closed);
+        await freeze(ended.account);
+        await forget(ended.account, false);
+        for (const id of [ended.account, unknown, finished, own.account])
+          expect(await first(id)).toMatchObject(closedReply);
+        expect(await last.send()).toMatchObject(closedReply);
         expect(await under.store.accounts(false, 10)).toHaveLength(1);
       });
     });
 
     test('is listed by the end of its lease, those whose lease has ended alone where asked', async () => {
-      const key = await loaded('key', 100n);
+      const key = await loadCounter('key', 100n);
       const [late, soon, soonest] = [start(), start(2 * LEASE), start(LEASE)];
       await late.call();
-      await soon.tell(key, { spend: 1n }, { batch: 5 });
+      await soon.report(key, { spend: 1n }, { batch: 5 });
       await soonest.call();
       await soonest.call();
       const listed = (isEnded: boolean, max: number) => under.store.accounts(isEnded, max);
@@ -280,7 +288,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       expect(await listed(true, 10)).toEqual([]);
       await under.advance(LEASE + 1);
       expect(await listed(true, 10)).toMatchObject([{ account: soonest.account }]);
-      await mark(soonest.account);
+      await freeze(soonest.account);
       expect(await listed(true, 10)).toMatchObject([{ account: soonest.account }]);
     });
   });

@@ -1,6 +1,6 @@
 // Promises of epochs, loads and leaving: absent is not zero, and nothing of an earlier epoch is done (LEDGER 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScenario, HOUR, LEASE, line } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, accountsScenario, changeOf, HOUR, LEASE } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too; `clock` as there. */
 export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'manual' | 'real'): void {
@@ -9,10 +9,10 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScenario(() => under);
+    const { counter, loadCounter, start, read } = accountsScenario(() => under);
 
     test('that ends leaves nothing, and does not come back', async () => {
-      const key = await loaded('key', 100n);
+      const key = await loadCounter('key', 100n);
       const one = start();
       await one.reservation(10n, key);
       const next = under.epoch + 2;
@@ -27,20 +27,20 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     });
 
     test('that is there already begins without losing anything', async () => {
-      const key = await loaded('key', 100n, 5n);
+      const key = await loadCounter('key', 100n, 5n);
       expect(await under.store.begin(under.epoch)).toBe(under.epoch);
       expect(await read(key)).toEqual([[5n, 0n]]);
     });
 
     test('other than the store’s is told, and nothing is done in it', async () => {
-      const [key, absent] = [await loaded('key', 100n), counter('absent', 100n)];
+      const [key, absent] = [await loadCounter('key', 100n), counter('absent', 100n)];
       const one = start(LEASE);
       await one.reservation(10n, key);
       await under.advance(LEASE + 1);
       const stale = { outcome: 'epoch', epoch: under.epoch };
       for (const epoch of [under.epoch - 1, under.epoch + 1]) {
         const how = { isOwn: false, isRebuild: true };
-        expect(await start().send({ epoch, changes: [line(key, { spend: 1n })] })).toMatchObject(stale);
+        expect(await start().send({ epoch, changes: [changeOf(key, { spend: 1n })] })).toMatchObject(stale);
         expect(await under.store.freeze(epoch, one.account, how)).toMatchObject(stale);
         await under.store.load(epoch, [{ ...absent, spent: 1n }]);
         const rows = new Map([[one.account, { bookedBatch: 0, number: 1, isClosed: false, isCharged: false }]]);
@@ -53,7 +53,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     });
 
     test('is none in a store that was cleared', async () => {
-      const key = await loaded('key', 100n);
+      const key = await loadCounter('key', 100n);
       await under.store.clear();
       expect(await start().send()).toMatchObject({ outcome: 'epoch', epoch: 0 });
       expect(await read(key)).toEqual([undefined]);
@@ -67,11 +67,11 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loaded, start, read } = accountsScenario(() => under);
+    const { counter, loadCounter, start, read } = accountsScenario(() => under);
 
     test('is loaded once: a later load changes nothing', async () => {
-      const key = await loaded('key', 100n, 5n);
-      await start().tell(key, { spend: 1n });
+      const key = await loadCounter('key', 100n, 5n);
+      await start().report(key, { spend: 1n });
       await under.store.load(under.epoch, [
         { ...key, spent: 50n },
         { ...counter('team'), spent: -3n },
@@ -83,15 +83,15 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     test('is loaded with the escrow of all accounts, those marked too', async () => {
       const key = counter('key', 100n);
       const [one, two] = [start(), start()];
-      await one.tell(key, { registered: 30n });
-      await two.tell(key, { registered: 12n });
+      await one.report(key, { registered: 30n });
+      await two.report(key, { registered: 12n });
       await under.store.freeze(under.epoch, two.account, { isOwn: true, isRebuild: false });
       await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
       expect(await read(key)).toEqual([[0n, 42n]]);
     });
 
     test('of the same scope in another window is another', async () => {
-      const key = await loaded('key', 100n, 5n);
+      const key = await loadCounter('key', 100n, 5n);
       const { start: from, end } = key.window;
       const edited = { ...key, window: { start: from, end: end + HOUR } };
       expect(await read(edited)).toEqual([undefined]);
@@ -130,7 +130,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       );
       const parts = [{ registered: 1n }, { risk: 1n }, { spend: 1n }];
       const one = start();
-      await one.call({ changes: counters.map((of, at) => line(of, parts[at])) });
+      await one.call({ changes: counters.map((of, at) => changeOf(of, parts[at])) });
       await under.advance(clock === 'manual' ? HOUR : LEASE + 1);
       await start().call();
       await start().call();
@@ -139,7 +139,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         [0n, 0n],
         [1n, 0n],
       ]);
-      expect(await one.call({ changes: counters.map((of) => line(of, { spend: 1n })) })).toMatchObject({
+      expect(await one.call({ changes: counters.map((of) => changeOf(of, { spend: 1n })) })).toMatchObject({
         counters: [{ spent: 1n }, { spent: 1n }, { spent: 2n }],
       });
     });
@@ -147,12 +147,12 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     // A store keeps counters for a while after their window, which only a manual clock shows.
     if (clock === 'manual')
       test('leaves when its window is over and no account has anything in it', async () => {
-        const [key, kept] = [await loaded('key', 100n), { ...counter('kept', 100n) }];
+        const [key, kept] = [await loadCounter('key', 100n), { ...counter('kept', 100n) }];
         const long = { ...kept, window: { start: key.window.start, end: key.window.end + 10 * HOUR } };
         await under.store.load(under.epoch, [{ ...long, spent: 0n }]);
         const [one, two] = [start(), start(10 * HOUR)];
         await one.reservation(10n, key);
-        await one.call({ changes: [line(key, { spend: 5n, returned: 5n })], batch: 1 });
+        await one.call({ changes: [changeOf(key, { spend: 5n, returned: 5n })], batch: 1 });
         await under.advance(3 * HOUR);
         for (let at = 0; at < 3; at += 1) await two.call();
         expect(await read(key)).toEqual([[5n, 0n]]);

@@ -1,7 +1,13 @@
 // Promises of escrow: set aside ahead of requests, spent, returned, registered; idle escrow is in nobody's way (LEDGER
 // 1, 3).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type AccountsUnderTest, accountsScenario, ask, LEASE, line } from './counter-store.scenario.promises.ts';
+import {
+  type AccountsUnderTest,
+  accountsScenario,
+  changeOf,
+  LEASE,
+  requestOf,
+} from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
@@ -10,99 +16,102 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { loaded, start, read } = accountsScenario(() => under);
+    const { loadCounter, start, read } = accountsScenario(() => under);
     const figuresOf = async (account: string) => {
-      const marked = await under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
-      return marked.outcome === 'frozen' ? marked.figures : undefined;
+      const reply = await under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
+      return reply.outcome === 'frozen' ? reply.figures : undefined;
     };
 
     describe('ahead of requests', () => {
       test('is granted whole, up to a sixteenth of what is left, and is not at risk', async () => {
-        const key = await loaded('key', 1000n, 200n);
+        const key = await loadCounter('key', 1000n, 200n);
         const one = start();
-        expect(await one.tell(key, { ahead: 51n })).toMatchObject({ reserved: 0n, escrow: 0n });
-        expect(await one.tell(key, { ahead: 50n })).toMatchObject({ reserved: 50n, escrow: 50n });
+        expect(await one.report(key, { ahead: 51n })).toMatchObject({ reserved: 0n, escrow: 0n });
+        expect(await one.report(key, { ahead: 50n })).toMatchObject({ reserved: 50n, escrow: 50n });
         expect(await figuresOf(one.account)).toMatchObject([{ escrow: 50n, risk: 0n }]);
       });
 
       test('is judged by what is left beside the escrow that is there: its process counts its own', async () => {
-        const key = await loaded('key', 1000n, 200n);
+        const key = await loadCounter('key', 1000n, 200n);
         const one = start();
-        await one.tell(key, { ahead: 40n });
+        await one.report(key, { ahead: 40n });
         // 760 are left, a sixteenth is 47.
-        expect(await one.tell(key, { ahead: 48n })).toMatchObject({ escrow: 40n });
-        expect(await one.tell(key, { ahead: 47n })).toMatchObject({ escrow: 87n });
+        expect(await one.report(key, { ahead: 48n })).toMatchObject({ escrow: 40n });
+        expect(await one.report(key, { ahead: 47n })).toMatchObject({ escrow: 87n });
       });
 
       test('is divided among the live accounts', async () => {
-        const key = await loaded('key', 960n);
+        const key = await loadCounter('key', 960n);
         const [one, two, three] = [start(), start(LEASE), start()];
         await two.call();
         await three.call();
-        expect(await one.tell(key, { ahead: 21n })).toMatchObject({ escrow: 0n });
-        expect(await one.tell(key, { ahead: 20n })).toMatchObject({ escrow: 20n });
+        expect(await one.report(key, { ahead: 21n })).toMatchObject({ escrow: 0n });
+        expect(await one.report(key, { ahead: 20n })).toMatchObject({ escrow: 20n });
         await under.advance(LEASE + 1);
-        expect(await three.tell(key, { ahead: 30n })).toMatchObject({ escrow: 0n });
-        expect(await three.tell(key, { ahead: 29n })).toMatchObject({ escrow: 29n });
+        expect(await three.report(key, { ahead: 30n })).toMatchObject({ escrow: 0n });
+        expect(await three.report(key, { ahead: 29n })).toMatchObject({ escrow: 29n });
       });
 
       test('comes after the asks of the same call, and not where one of them was refused', async () => {
-        const [key, team] = [await loaded('key', 1000n), await loaded('team', 1000n)];
-        const lines = [line(key, { ahead: 32n }), line(team, { ahead: 32n })];
+        const [key, team] = [await loadCounter('key', 1000n), await loadCounter('team', 1000n)];
+        const changes = [changeOf(key, { ahead: 32n }), changeOf(team, { ahead: 32n })];
         const one = start();
-        const reply = await one.call({ changes: lines, requests: [ask(500n), ask(1001n)] });
+        const reply = await one.call({ changes, requests: [requestOf(500n), requestOf(1001n)] });
         expect(reply.replies).toMatchObject([{ outcome: 'reserved' }, { outcome: 'exceeded' }]);
         expect(reply.counters).toMatchObject([{ escrow: 500n }, { escrow: 32n }]);
-        const next = await one.call({ changes: [line(key, { ahead: 1n })], requests: [ask(400n), ask(101n)] });
+        const next = await one.call({
+          changes: [changeOf(key, { ahead: 1n })],
+          requests: [requestOf(400n), requestOf(101n)],
+        });
         expect(next.counters).toMatchObject([{ escrow: 900n }]);
       });
 
       test('is never granted near the limit, and is not needed without one', async () => {
-        const [key, free] = [await loaded('key', 100n, 85n), await loaded('free')];
-        expect(await start().tell(key, { ahead: 1n })).toMatchObject({ escrow: 0n });
-        expect(await start().tell(free, { ahead: 1n })).toMatchObject({ escrow: 0n, reserved: 0n });
+        const [key, free] = [await loadCounter('key', 100n, 85n), await loadCounter('free')];
+        expect(await start().report(key, { ahead: 1n })).toMatchObject({ escrow: 0n });
+        expect(await start().report(free, { ahead: 1n })).toMatchObject({ escrow: 0n, reserved: 0n });
       });
     });
 
     describe('that somebody waits for', () => {
       test('is wanted for a second, which all other accounts are told', async () => {
-        const key = await loaded('key', 1000n);
+        const key = await loadCounter('key', 1000n);
         const [one, two, three] = [start(), start(), start()];
-        await one.tell(key, { ahead: 60n });
+        await one.report(key, { ahead: 60n });
         expect(await two.reservation(990n, key)).toMatchObject({ outcome: 'busy' });
-        expect(await one.tell(key, {})).toMatchObject({ isWanted: true });
+        expect(await one.report(key, {})).toMatchObject({ isWanted: true });
         expect(await one.repeat()).toMatchObject({ counters: [{ isWanted: true }] });
-        expect(await two.tell(key, {})).toMatchObject({ isWanted: false });
-        expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: true, escrow: 0n });
+        expect(await two.report(key, {})).toMatchObject({ isWanted: false });
+        expect(await three.report(key, { ahead: 1n })).toMatchObject({ isWanted: true, escrow: 0n });
         expect(await three.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(1001);
-        expect(await one.tell(key, {})).toMatchObject({ isWanted: false });
-        expect(await three.tell(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
+        expect(await one.report(key, {})).toMatchObject({ isWanted: false });
+        expect(await three.report(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
       });
 
       test('is wanted by each who was refused, also by two at the same time', async () => {
-        const key = await loaded('key', 10n);
+        const key = await loadCounter('key', 10n);
         const [one, two, three] = [start(), start(), start()];
         await one.reservation(10n, key);
         await two.reservation(1n, key);
         await three.reservation(1n, key);
-        expect(await two.tell(key, {})).toMatchObject({ isWanted: true });
-        expect(await three.tell(key, {})).toMatchObject({ isWanted: true });
+        expect(await two.report(key, {})).toMatchObject({ isWanted: true });
+        expect(await three.report(key, {})).toMatchObject({ isWanted: true });
       });
 
       test('is not wanted by a request that spend refuses', async () => {
-        const key = await loaded('key', 10n, 10n);
+        const key = await loadCounter('key', 10n, 10n);
         await start().reservation(1n, key);
-        expect(await start().tell(key, {})).toMatchObject({ isWanted: false });
+        expect(await start().report(key, {})).toMatchObject({ isWanted: false });
       });
     });
 
     describe('that is settled', () => {
       test('turns into spend, and what is returned is free', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start();
         await one.reservation(50n, key);
-        expect(await one.tell(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
+        expect(await one.report(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
           spent: 20n,
           reserved: 20n,
           escrow: 20n,
@@ -112,21 +121,21 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('may be less than the spend: the rest of it counts too, above the limit as well', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const [one, two] = [start(), start()];
         await one.reservation(50n, key);
         await two.reservation(50n, key);
-        expect(await one.tell(key, { spend: 70n })).toMatchObject({ spent: 70n, reserved: 50n, escrow: 0n });
+        expect(await one.report(key, { spend: 70n })).toMatchObject({ spent: 70n, reserved: 50n, escrow: 0n });
         expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'busy' });
-        expect(await two.tell(key, { spend: 50n })).toMatchObject({ spent: 120n, reserved: 0n });
+        expect(await two.report(key, { spend: 50n })).toMatchObject({ spent: 120n, reserved: 0n });
         expect(await two.reservation(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
       });
 
       test('stays where the spend is negative: a correction gives spend back', async () => {
-        const key = await loaded('key', 100n, 90n);
+        const key = await loadCounter('key', 100n, 90n);
         const one = start();
         await one.reservation(10n, key);
-        expect(await one.tell(key, { spend: -30n, risk: 10n })).toMatchObject({
+        expect(await one.report(key, { spend: -30n, risk: 10n })).toMatchObject({
           spent: 60n,
           reserved: 10n,
           escrow: 10n,
@@ -137,17 +146,17 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('is unbooked by batch, until its process says that PostgreSQL has it', async () => {
-        const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+        const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = start();
         const unbooked = async () => (await under.store.accounts(false, 10)).map((of) => of.unbooked);
-        await one.call({ changes: [line(key, { spend: 1n }), line(team, { spend: 2n })], batch: 1 });
-        await one.tell(key, { spend: 4n }, { batch: 1 });
+        await one.call({ changes: [changeOf(key, { spend: 1n }), changeOf(team, { spend: 2n })], batch: 1 });
+        await one.report(key, { spend: 4n }, { batch: 1 });
         expect(await unbooked()).toEqual([1]);
-        await one.tell(key, { spend: 8n }, { batch: 2 });
+        await one.report(key, { spend: 8n }, { batch: 2 });
         expect(await unbooked()).toEqual([2]);
         // A batch is booked in all counters, named or not.
         await one.call({ changes: [], batch: 2, bookedBatch: 1 });
-        await one.tell(key, { spend: 16n }, { batch: 2, bookedBatch: 1 });
+        await one.report(key, { spend: 16n }, { batch: 2, bookedBatch: 1 });
         expect(await read(key, team)).toEqual([
           [29n, 0n],
           [2n, 0n],
@@ -156,9 +165,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('leaves nothing unbooked when all of it is booked', async () => {
-        const key = await loaded('key', 100n);
+        const key = await loadCounter('key', 100n);
         const one = start();
-        await one.tell(key, { spend: 1n }, { batch: 1 });
+        await one.report(key, { spend: 1n }, { batch: 1 });
         await one.call({ batch: 2, bookedBatch: 1 });
         expect(await under.store.accounts(false, 10)).toMatchObject([{ account: one.account, number: 2, unbooked: 0 }]);
         expect(await figuresOf(one.account)).toEqual([]);
@@ -167,10 +176,10 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     });
 
     test('is at risk as last told, in counters that a call does not name too', async () => {
-      const [key, team] = [await loaded('key', 100n), await loaded('team', 100n)];
+      const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
       const one = start();
       await one.reservation(10n, key, team);
-      await one.tell(key, { risk: 3n });
+      await one.report(key, { risk: 3n });
       const figures = (await figuresOf(one.account)) ?? [];
       expect(new Map(figures.map(({ scopeId, risk }) => [scopeId, risk]))).toEqual(
         new Map([
@@ -181,9 +190,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     });
 
     test('is held again whatever the limit says, where it is registered', async () => {
-      const key = await loaded('key', 100n, 90n);
+      const key = await loadCounter('key', 100n, 90n);
       const one = start();
-      expect(await one.tell(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({
+      expect(await one.report(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({
         spent: 97n,
         reserved: 60n,
         escrow: 60n,

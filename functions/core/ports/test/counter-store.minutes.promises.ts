@@ -5,11 +5,11 @@ import type { Millis } from '../money.ts';
 import {
   MINUTE,
   outcomes,
-  rated,
+  rateChangeOf,
+  ratesOf,
   ratesScenario,
-  takeAll,
-  takeOne,
-  use,
+  requestAll,
+  requestOne,
 } from './counter-store.rates.scenario.promises.ts';
 import type { AccountsUnderTest } from './counter-store.scenario.promises.ts';
 
@@ -25,22 +25,22 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
 
     test('count the minute before by the share of it that is left, rounded down', async () => {
       const one = start(10 * MINUTE);
-      const rates = rated([{ id: 'key', requests: 10, tokens: 1000 }], { tokens: 99 });
-      const probe = rated([{ id: 'key', requests: 10, tokens: 1000, parallel: 0 }]);
+      const rates = ratesOf([{ id: 'key', requests: 10, tokens: 1000 }], { tokens: 99 });
+      const probe = ratesOf([{ id: 'key', requests: 10, tokens: 1000, parallel: 0 }]);
       const remaining = async () => {
-        const answer = await takeOne(one, probe);
-        const left = answer?.outcome === 'limited' ? answer.rates.left[0] : undefined;
+        const result = await requestOne(one, probe);
+        const left = result?.outcome === 'limited' ? result.rates.left[0] : undefined;
         return [left?.requests?.remaining, left?.tokens?.remaining];
       };
       await goTo(0);
       await outcomes(one, 10, rates);
       expect(await remaining()).toEqual([0, 10]);
-      const seen: unknown[] = [];
+      const remainders: unknown[] = [];
       for (const next of [59_999, 1, 1, 5999, 1, 23_999, 29_998, 1, 1, 1]) {
         await under.advance(next);
-        seen.push(await remaining());
+        remainders.push(await remaining());
       }
-      expect(seen).toEqual([
+      expect(remainders).toEqual([
         ...[
           [0, 10],
           [0, 10],
@@ -60,14 +60,14 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
 
     test('are whole after two minutes, but for requests that are still in flight', async () => {
       const one = start(100 * MINUTE);
-      const rates = rated([{ id: 'key', requests: 3, parallel: 5 }]);
+      const rates = ratesOf([{ id: 'key', requests: 3, parallel: 5 }]);
       await goTo(0);
       await outcomes(one, 3, rates);
       for (let minute = 0; minute < 3; minute += 1) {
         await under.advance(2 * MINUTE);
         await one.call();
       }
-      expect(await takeAll(one, [rates, rates, rates])).toMatchObject([
+      expect(await requestAll(one, [rates, rates, rates])).toMatchObject([
         { outcome: 'reserved', rates: { left: [{ requests: { remaining: 2 } }] } },
         { outcome: 'reserved' },
         limited({ rate: 'parallel' }),
@@ -76,42 +76,48 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
 
     test('tell truly when there is room again, and when the limit is whole', async () => {
       const one = start(10 * MINUTE);
-      const rates = rated([{ id: 'key', requests: 10 }]);
+      const rates = ratesOf([{ id: 'key', requests: 10 }]);
       await goTo(0);
       await outcomes(one, 10, rates);
       await under.advance(2500);
       const left = [{ requests: { remaining: 0, resetIn: 57_500 + 54_001 } }];
-      expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 57_501, rates: { left } }));
+      expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 57_501, rates: { left } }));
       await under.advance(57_500);
-      expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
+      expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
       await under.advance(1);
-      expect(await takeAll(one, [rates, rates])).toMatchObject([{ outcome: 'reserved' }, limited({ retryIn: 6000 })]);
+      expect(await requestAll(one, [rates, rates])).toMatchObject([
+        { outcome: 'reserved' },
+        limited({ retryIn: 6000 }),
+      ]);
       await under.advance(5999);
-      expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
+      expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
       await under.advance(1);
       expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
     });
 
     test('never tell a wait above a minute', async () => {
       const one = start(10 * MINUTE);
-      const rates = rated([{ id: 'key', tokens: 100 }], { tokens: 100 });
+      const rates = ratesOf([{ id: 'key', tokens: 100 }], { tokens: 100 });
       await goTo(0);
-      expect(await takeAll(one, [rates, rates])).toMatchObject([{ outcome: 'reserved' }, limited({ retryIn: MINUTE })]);
+      expect(await requestAll(one, [rates, rates])).toMatchObject([
+        { outcome: 'reserved' },
+        limited({ retryIn: MINUTE }),
+      ]);
       await under.advance(MINUTE);
-      expect(await takeOne(one, rates)).toMatchObject(limited({ retryIn: 59_401 }));
+      expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 59_401 }));
     });
 
     test('take what is given back from the minute in which it was taken', async () => {
       const one = start(10 * MINUTE);
-      const rates = rated([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
+      const rates = ratesOf([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
       await goTo(0);
       const minute = Math.floor(under.now() / MINUTE);
       await outcomes(one, 4, rates);
       await goTo(30_000);
-      await takeOne(one, rates);
-      await one.call({ rateChanges: [use('key', { minute, requests: -1, tokens: -40 })] });
+      await requestOne(one, rates);
+      await one.call({ rateChanges: [rateChangeOf('key', { minute, requests: -1, tokens: -40 })] });
       // 40 of 80 tokens and 3 of 4 requests are left of the minute before, and half of it counts.
-      expect(await takeOne(one, { ...rates, tokens: 0 })).toMatchObject({
+      expect(await requestOne(one, { ...rates, tokens: 0 })).toMatchObject({
         rates: {
           minute: minute + 1,
           left: [{ requests: { remaining: 10 - 1 - 1 - 1 }, tokens: { remaining: 100 - 20 - 20 } }],
@@ -121,16 +127,16 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
 
     test('change nothing for what is given back to a minute that no longer counts, nor in a later one', async () => {
       const one = start(10 * MINUTE);
-      const rates = rated([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
+      const rates = ratesOf([{ id: 'key', requests: 10, tokens: 100 }], { tokens: 20 });
       await goTo(0);
-      const taken = await takeOne(one, rates);
-      const minute = (taken?.outcome === 'reserved' && taken.rates?.minute) || 0;
+      const first = await requestOne(one, rates);
+      const minute = (first?.outcome === 'reserved' && first.rates?.minute) || 0;
       await goTo(0);
       await goTo(0);
       await outcomes(one, 3, rates);
-      await one.call({ rateChanges: [use('key', { minute, requests: -1, tokens: -20 })] });
-      await one.call({ rateChanges: [use('key', { minute: minute + 1, requests: -1, tokens: -20 })] });
-      expect(await takeOne(one, rates)).toMatchObject({
+      await one.call({ rateChanges: [rateChangeOf('key', { minute, requests: -1, tokens: -20 })] });
+      await one.call({ rateChanges: [rateChangeOf('key', { minute: minute + 1, requests: -1, tokens: -20 })] });
+      expect(await requestOne(one, rates)).toMatchObject({
         rates: { left: [{ requests: { remaining: 10 - 4 }, tokens: { remaining: 100 - 80 } }] },
       });
     });
@@ -138,18 +144,21 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
     test('admit in any 60 s at most twice the limit, and in a minute of the clock no more than the limit', async () => {
       const property = fc.asyncProperty(
         fc.integer({ min: 1, max: 12 }),
-        fc.array(fc.record({ wait: fc.constantFrom(0, 0, 1, 999, 5000, 29_999, 59_000, 61_000), asks: fc.nat(13) }), {
-          minLength: 1,
-          maxLength: 40,
-        }),
+        fc.array(
+          fc.record({ wait: fc.constantFrom(0, 0, 1, 999, 5000, 29_999, 59_000, 61_000), requests: fc.nat(13) }),
+          {
+            minLength: 1,
+            maxLength: 40,
+          },
+        ),
         async (limit, steps) => {
           under = await make();
           const one = start(1000 * MINUTE);
           const admitted: Millis[] = [];
-          for (const { wait, asks } of steps) {
+          for (const { wait, requests } of steps) {
             await under.advance(wait);
-            const answers = await outcomes(one, asks, rated([{ id: 'key', requests: limit }]));
-            for (const outcome of answers) if (outcome === 'reserved') admitted.push(under.now());
+            const results = await outcomes(one, requests, ratesOf([{ id: 'key', requests: limit }]));
+            for (const outcome of results) if (outcome === 'reserved') admitted.push(under.now());
           }
           for (const from of admitted) {
             const inWindow = admitted.filter((at) => from <= at && at < from + MINUTE).length;
@@ -164,7 +173,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
 
     test('admit twice the limit within 60 s at worst: all of one minute in its last moment, all of the next in its own', async () => {
       const one = start(10 * MINUTE);
-      const rates = rated([{ id: 'key', requests: 10 }]);
+      const rates = ratesOf([{ id: 'key', requests: 10 }]);
       await goTo(59_999);
       expect(await outcomes(one, 11, rates)).toEqual([...Array(10).fill('reserved'), 'limited']);
       await under.advance(59_999);
@@ -181,7 +190,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
           const one = start(1000 * MINUTE);
           await goTo(from);
           for (let at = 0; at < 3 * limit; at += 1) {
-            expect(await outcomes(one, 1, rated([{ id: 'key', requests: limit }]))).toEqual(['reserved']);
+            expect(await outcomes(one, 1, ratesOf([{ id: 'key', requests: limit }]))).toEqual(['reserved']);
             await under.advance(Math.floor(MINUTE / limit) + more);
           }
         },

@@ -2,7 +2,7 @@
 import * as fc from 'fast-check';
 import type { AccountCall, AccountFigures, ReservationReply, ReservationRequest } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
-import { ask, type Limited, line } from './counter-store.scenario.promises.ts';
+import { changeOf, type LimitedCounter, requestOf } from './counter-store.scenario.promises.ts';
 
 /** One step of a random history of three processes and three counters. Shares are thousandths. */
 export interface Event {
@@ -15,8 +15,8 @@ export interface Event {
   readonly risk: ReadonlyArray<number>;
   /** Of the limit. */
   readonly ahead: ReadonlyArray<number>;
-  readonly asks: ReadonlyArray<{
-    readonly lines: ReadonlyArray<number>;
+  readonly requests: ReadonlyArray<{
+    readonly changes: ReadonlyArray<number>;
     readonly amount: number;
     readonly min: number;
   }>;
@@ -37,8 +37,8 @@ export const eventOf = (...advance: Millis[]): fc.Arbitrary<Event> =>
     returned: shares(0, 0, 500, 1000),
     risk: shares(0, 500, 1000),
     ahead: shares(0, 0, 1, 10, 25),
-    asks: fc.array(
-      fc.record({ lines: fc.subarray([0, 1, 2]), amount: fc.nat(700), min: fc.constantFrom(0, 500, 1000) }),
+    requests: fc.array(
+      fc.record({ changes: fc.subarray([0, 1, 2]), amount: fc.nat(700), min: fc.constantFrom(0, 500, 1000) }),
       { maxLength: 4 },
     ),
     isCorrection: fc.nat(9).map((of) => of === 0),
@@ -52,7 +52,7 @@ interface ModelAccount {
   readonly risk: Nano[];
   unbooked: { readonly batch: number; readonly counter: number; readonly spend: Nano }[];
   batch: number;
-  answers: ReservationReply[];
+  replies: ReservationReply[];
 }
 
 /** The members of a call that the model looks at. */
@@ -67,27 +67,30 @@ export function modelAccounts(limit: Nano) {
   const spent: Nano[] = [0n, 0n, 0n];
   const wanted: { readonly id: string; readonly counter: number; readonly until: Millis }[] = [];
 
-  const heldIn = (counter: number): Nano => accounts.reduce((sum, { escrow }) => sum + at(escrow, counter), 0n);
-  const leftIn = (counter: number): Nano => limit - at(spent, counter) - heldIn(counter);
+  const escrowIn = (counter: number): Nano => accounts.reduce((sum, { escrow }) => sum + at(escrow, counter), 0n);
+  const leftIn = (counter: number): Nano => limit - at(spent, counter) - escrowIn(counter);
   const isWanted = (counter: number, now: Millis, except = ''): boolean =>
     wanted.some((one) => one.counter === counter && one.until > now && one.id !== except);
   const find = (id: string): ModelAccount => {
-    const found = accounts.find((one) => one.id === id);
-    if (found !== undefined) return found;
-    const opened = { id, escrow: [0n, 0n, 0n], risk: [0n, 0n, 0n], unbooked: [], batch: 1, answers: [] };
-    accounts.push(opened);
-    return opened;
+    const existing = accounts.find((one) => one.id === id);
+    if (existing !== undefined) return existing;
+    const newAccount = { id, escrow: [0n, 0n, 0n], risk: [0n, 0n, 0n], unbooked: [], batch: 1, replies: [] };
+    accounts.push(newAccount);
+    return newAccount;
   };
 
-  const answer = (
+  const replyTo = (
     account: ModelAccount,
-    { counters, amount: asked, minAmount }: ReservationRequest,
+    { counters, amount: requestedAmount, minAmount }: ReservationRequest,
     now: Millis,
   ): ReservationReply => {
     const exceeded = counters.findIndex((of) => at(spent, of) >= limit || limit - at(spent, of) < minAmount);
     const spentThere = at(spent, counters[exceeded] ?? -1);
     if (exceeded >= 0) return { outcome: 'exceeded', counter: exceeded, spent: spentThere };
-    const amount = counters.reduce((most, of) => (limit - at(spent, of) < most ? limit - at(spent, of) : most), asked);
+    const amount = counters.reduce(
+      (min, of) => (limit - at(spent, of) < min ? limit - at(spent, of) : min),
+      requestedAmount,
+    );
     const busy = counters.findIndex((of) => amount > 0n && leftIn(of) < amount);
     for (const of of counters)
       if (amount > 0n && leftIn(of) < amount) wanted.push({ id: account.id, counter: of, until: now + 1000 });
@@ -103,7 +106,7 @@ export function modelAccounts(limit: Nano) {
     for (const of of COUNTERS) {
       const ahead = changes[of]?.ahead ?? 0n;
       const refused = requests.some(
-        (one, index) => one.counters.includes(of) && account.answers[index]?.outcome !== 'reserved',
+        (one, index) => one.counters.includes(of) && account.replies[index]?.outcome !== 'reserved',
       );
       if (refused || isWanted(of, now) || 16n * BigInt(accounts.length) * ahead > leftIn(of)) continue;
       account.escrow[of] = at(account.escrow, of) + ahead;
@@ -115,23 +118,23 @@ export function modelAccounts(limit: Nano) {
     toPart(
       id: string,
       event: Event,
-      counters: ReadonlyArray<Limited>,
+      counters: ReadonlyArray<LimitedCounter>,
     ): Pick<AccountCall, 'changes' | 'requests' | 'batch' | 'bookedBatch'> {
       const { escrow, batch } = find(id);
-      const lines = counters.map((of, index) => {
+      const changes = counters.map((of, index) => {
         const own = at(escrow, index);
         const spend = event.isCorrection ? -part(at(spent, index), 100) : part(own, event.spend[index]);
-        const kept = spend > 0n ? own - spend : own;
-        const returned = part(kept, event.returned[index]);
-        const risk = part(kept - returned, event.risk[index]);
-        return line(of, { spend, returned, risk, ahead: part(limit, event.ahead[index]) });
+        const remaining = spend > 0n ? own - spend : own;
+        const returned = part(remaining, event.returned[index]);
+        const risk = part(remaining - returned, event.risk[index]);
+        return changeOf(of, { spend, returned, risk, ahead: part(limit, event.ahead[index]) });
       });
-      const asks = event.asks.map((one) => {
+      const requests = event.requests.map((one) => {
         const amount = part(limit, one.amount);
-        return ask(amount, { counters: one.lines, minAmount: part(amount, one.min) });
+        return requestOf(amount, { counters: one.changes, minAmount: part(amount, one.min) });
       });
       const current = event.isNextBatch ? batch + 1 : batch;
-      return { changes: lines, requests: asks, batch: current, bookedBatch: Math.max(0, current - 2) };
+      return { changes, requests, batch: current, bookedBatch: Math.max(0, current - 2) };
     },
 
     /** The answers to a call that is done. */
@@ -145,11 +148,11 @@ export function modelAccounts(limit: Nano) {
         account.risk[of] = risk;
         if (spend !== 0n) account.unbooked.push({ batch: call.batch, counter: of, spend });
       }
-      account.answers = call.requests.map((one) =>
-        now > call.deadline ? { outcome: 'late' } : answer(account, one, now),
+      account.replies = call.requests.map((one) =>
+        now > call.deadline ? { outcome: 'late' } : replyTo(account, one, now),
       );
       if (now <= call.deadline) grant(account, call, now);
-      return account.answers;
+      return account.replies;
     },
 
     /** The account is charged at its risk, and gone. */
@@ -159,7 +162,7 @@ export function modelAccounts(limit: Nano) {
     },
 
     /** The account is charged and gone; the next one of its process holds its risk again, and takes the charge back. */
-    follow(id: string, next: string): void {
+    replace(id: string, next: string): void {
       const { risk } = find(id);
       accounts.splice(accounts.indexOf(find(id)), 1);
       const unbooked = COUNTERS.map((of) => ({ batch: 1, counter: of, spend: -at(risk, of) }));
@@ -168,10 +171,10 @@ export function modelAccounts(limit: Nano) {
 
     isOpen: (id: string): boolean => accounts.some((one) => one.id === id),
     risksOf: (id: string): ReadonlyArray<Nano> => find(id).risk,
-    linesOf: (id: string, now: Millis) =>
+    repliesOf: (id: string, now: Millis) =>
       COUNTERS.map((of) => ({
         spent: at(spent, of),
-        reserved: heldIn(of),
+        reserved: escrowIn(of),
         escrow: at(find(id).escrow, of),
         isWanted: isWanted(of, now, id),
       })),
@@ -189,7 +192,7 @@ export function modelAccounts(limit: Nano) {
       return toComparable(figures);
     },
 
-    counters: (): (readonly [Nano, Nano])[] => COUNTERS.map((of) => [at(spent, of), heldIn(of)] as const),
+    counters: (): (readonly [Nano, Nano])[] => COUNTERS.map((of) => [at(spent, of), escrowIn(of)] as const),
     isWithinLimits: (): boolean => COUNTERS.every((of) => leftIn(of) >= 0n),
   };
 }

@@ -7,9 +7,9 @@ import { type Event, eventOf, modelAccounts, scopeOf, toComparable } from './cou
 import {
   type AccountsUnderTest,
   accountsScenario,
-  ask,
-  line,
+  changeOf,
   type Process,
+  requestOf,
 } from './counter-store.scenario.promises.ts';
 
 /** Amounts around which some kind of number stops being exact, or a store changes how it counts. */
@@ -33,22 +33,22 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
     beforeEach(async () => {
       under = await make();
     });
-    const { loaded, start, read } = accountsScenario(() => under);
-    const mark = (account: string, isOwn: boolean): Promise<FreezeReply> =>
+    const { loadCounter, start, read } = accountsScenario(() => under);
+    const freeze = (account: string, isOwn: boolean): Promise<FreezeReply> =>
       under.store.freeze(under.epoch, account, { isOwn, isRebuild: false });
 
     test.each(EDGES)('is exact around %s nano-dollars', async (edge) => {
-      const [key, team] = [await loaded('key', edge, edge - 10n), await loaded('team', edge, edge - 10n)];
+      const [key, team] = [await loadCounter('key', edge, edge - 10n), await loadCounter('team', edge, edge - 10n)];
       const [one, two] = [start(), start()];
       expect(await one.reservation(11n, key)).toMatchObject({ outcome: 'exceeded', spent: edge - 10n });
-      const asks = [ask(11n, { counters: [0, 1], minAmount: 10n })];
-      const reply = await one.call({ changes: [line(key), line(team)], requests: asks });
+      const requests = [requestOf(11n, { counters: [0, 1], minAmount: 10n })];
+      const reply = await one.call({ changes: [changeOf(key), changeOf(team)], requests });
       expect(reply).toMatchObject({
         replies: [{ outcome: 'reserved', amount: 10n }],
         counters: [{ spent: edge - 10n, reserved: 10n, escrow: 10n }, { reserved: 10n }],
       });
       expect(await two.reservation(1n, team)).toMatchObject({ outcome: 'busy' });
-      expect(await one.tell(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
+      expect(await one.report(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
         spent: edge - 7n,
         reserved: 6n,
         escrow: 6n,
@@ -64,23 +64,23 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
     test.each(EDGES)(
       'is exact in amounts of %s nano-dollars: held, spent, taken back, charged, audited',
       async (edge) => {
-        const key = await loaded('key', 5n * edge, 1n);
+        const key = await loadCounter('key', 5n * edge, 1n);
         const one = start();
         expect(await one.reservation(edge, key)).toMatchObject({ outcome: 'reserved', amount: edge });
         expect(await one.reservation(edge - 1n, key)).toMatchObject({ outcome: 'reserved' });
-        expect(await one.tell(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, reserved: edge });
+        expect(await one.report(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, reserved: edge });
         expect(
-          await one.tell(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),
+          await one.report(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),
         ).toMatchObject({
           spent: 2n,
           reserved: 2n * edge,
           escrow: 2n * edge,
         });
-        expect(await one.tell(key, { spend: 1n, risk: edge + 1n }, { batch: 2 })).toMatchObject({
+        expect(await one.report(key, { spend: 1n, risk: edge + 1n }, { batch: 2 })).toMatchObject({
           reserved: 2n * edge - 1n,
         });
-        const marked = await mark(one.account, true);
-        expect(marked).toMatchObject({
+        const reply = await freeze(one.account, true);
+        expect(reply).toMatchObject({
           figures: [
             {
               escrow: 2n * edge - 1n,
@@ -104,10 +104,10 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
     );
 
     test.each(EDGES)('ahead of requests is a sixteenth of %s nano-dollars to the last one', async (edge) => {
-      const key = await loaded('key', 16n * (edge / 16n));
+      const key = await loadCounter('key', 16n * (edge / 16n));
       const one = start();
-      expect(await one.tell(key, { ahead: edge / 16n + 1n })).toMatchObject({ escrow: 0n });
-      expect(await one.tell(key, { ahead: edge / 16n })).toMatchObject({ escrow: edge / 16n });
+      expect(await one.report(key, { ahead: edge / 16n + 1n })).toMatchObject({ escrow: 0n });
+      expect(await one.report(key, { ahead: edge / 16n })).toMatchObject({ escrow: edge / 16n });
     });
 
     test('is never above a limit and always equals a naive count, after any calls of three accounts in any order', async () => {
@@ -117,11 +117,11 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         fc.array(eventOf(...pauses), { minLength: 1, maxLength: 40 }),
         async (limit, events) => {
           under = await make();
-          const counters = await Promise.all([0, 1, 2].map((of) => loaded(scopeOf(of), limit)));
+          const counters = await Promise.all([0, 1, 2].map((of) => loadCounter(scopeOf(of), limit)));
           const world = { counters, model: modelAccounts(limit), processes: [start(), start(), start()] };
           for (const event of events) {
             if (event.advance > 0) await under.advance(event.advance);
-            await happen(world, event);
+            await apply(world, event);
             expect(await read(...counters)).toEqual(world.model.counters());
             expect(world.model.isWithinLimits()).toBe(true);
           }
@@ -131,26 +131,26 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
     });
 
     interface World {
-      readonly counters: Awaited<ReturnType<typeof loaded>>[];
+      readonly counters: Awaited<ReturnType<typeof loadCounter>>[];
       readonly model: ReturnType<typeof modelAccounts>;
       readonly processes: Process[];
     }
 
     /** Does the same to the store and to the model, and compares the answers. */
-    async function happen({ counters, model, processes }: World, event: Event): Promise<void> {
+    async function apply({ counters, model, processes }: World, event: Event): Promise<void> {
       const process = processes[event.by];
       if (process === undefined) throw new Error('there are three processes');
       const { account } = process;
       const expectFigures = async (isOwn: boolean) => {
-        const marked = await mark(account, isOwn);
-        expect(toComparable(marked.outcome === 'frozen' ? marked.figures : [])).toEqual(model.figuresOf(account));
+        const reply = await freeze(account, isOwn);
+        expect(toComparable(reply.outcome === 'frozen' ? reply.figures : [])).toEqual(model.figuresOf(account));
       };
       const deadline = under.now() + (event.isLate && model.isOpen(account) ? -1000 : 60_000);
       const part = { ...model.toPart(account, event, counters), deadline };
       const lease = event.kind === 'close' ? { lease: 1 } : {};
       const reply = await process.call({ ...part, ...lease });
-      const asks = model.call({ ...part, account }, under.now());
-      expect(reply).toMatchObject({ replies: asks, counters: model.linesOf(account, under.now()) });
+      const requests = model.call({ ...part, account }, under.now());
+      expect(reply).toMatchObject({ replies: requests, counters: model.repliesOf(account, under.now()) });
       if (event.kind === 'repeat') expect(await process.repeat()).toEqual({ ...reply, now: expect.any(Number) });
       if (event.kind !== 'rejoin' && event.kind !== 'close') return;
       const next = start();
@@ -163,13 +163,13 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       } else {
         await expectFigures(true);
         const risks = model.risksOf(account);
-        const lines = counters.map((of, at) => {
+        const changes = counters.map((of, at) => {
           const risk = risks[at] ?? 0n;
-          return line(of, { registered: risk, risk, spend: -risk });
+          return changeOf(of, { registered: risk, risk, spend: -risk });
         });
-        model.follow(account, next.account);
-        expect(await next.call({ changes: lines, previousAccounts: [account] })).toMatchObject({
-          counters: model.linesOf(next.account, under.now()),
+        model.replace(account, next.account);
+        expect(await next.call({ changes, previousAccounts: [account] })).toMatchObject({
+          counters: model.repliesOf(next.account, under.now()),
         });
       }
     }

@@ -8,7 +8,7 @@ import { describeEscrow } from './counter-store.escrow.promises.ts';
 import { describeMinutes } from './counter-store.minutes.promises.ts';
 import { describeMoney } from './counter-store.money.promises.ts';
 import { describeRates } from './counter-store.rates.promises.ts';
-import { describeAsks } from './counter-store.requests.promises.ts';
+import { describeRequests } from './counter-store.requests.promises.ts';
 import type { AccountsUnderTest } from './counter-store.scenario.promises.ts';
 
 /**
@@ -22,7 +22,7 @@ export function describeAccounts(
 ): void {
   describe(`the accounts in ${name}`, () => {
     describeCalls(make);
-    describeAsks(make);
+    describeRequests(make);
     describeEscrow(make);
     describeMoney(make, clock);
     describeClosing(make);

@@ -2,15 +2,15 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { RateLimit } from '../rates.ts';
 import {
-  askRates,
   outcomes,
-  rated,
+  rateChangeOf,
+  rateRequestOf,
+  ratesOf,
   ratesScenario,
-  takeAll,
-  takeOne,
-  use,
+  requestAll,
+  requestOne,
 } from './counter-store.rates.scenario.promises.ts';
-import { type AccountsUnderTest, ask, LEASE, line, type Process } from './counter-store.scenario.promises.ts';
+import { type AccountsUnderTest, changeOf, LEASE, type Process, requestOf } from './counter-store.scenario.promises.ts';
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeRates(make: () => Promise<AccountsUnderTest>): void {
@@ -24,23 +24,23 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       one = start();
     });
     const key: RateLimit = { id: 'key', requests: 10 };
-    const held = (count: number): string[] => Array.from({ length: count }, () => 'reserved');
+    const reserved = (count: number): string[] => Array.from({ length: count }, () => 'reserved');
 
     test('admit as many requests as a minute allows, over all accounts, and not one more', async () => {
-      expect(await outcomes(one, 7, rated([key]))).toEqual(held(7));
-      expect(await outcomes(start(), 5, rated([key]))).toEqual([...held(3), 'limited', 'limited']);
-      expect(await takeOne(one, rated([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'reserved' });
+      expect(await outcomes(one, 7, ratesOf([key]))).toEqual(reserved(7));
+      expect(await outcomes(start(), 5, ratesOf([key]))).toEqual([...reserved(3), 'limited', 'limited']);
+      expect(await requestOne(one, ratesOf([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'reserved' });
     });
 
     test('are told with every answer, its own request counted, and only where they are asked for', async () => {
-      const both = rated(
+      const both = ratesOf(
         [
           { id: 'key', requests: 3, tokens: 100 },
           { id: 'team', parallel: 2 },
         ],
         { tokens: 30 },
       );
-      const [first, second, full] = await takeAll(one, [both, both, both]);
+      const [first, second, full] = await requestAll(one, [both, both, both]);
       const left = (requests: number, tokens: number) => [
         { requests: { remaining: requests }, tokens: { remaining: tokens } },
         {},
@@ -53,11 +53,11 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
     test('name the limit that refuses, and a wait of a minute at most', async () => {
       const limits = [{ id: 'team', requests: 100 }, { id: 'user', tokens: 15 }, key];
-      const [, second] = await takeAll(one, [rated(limits), rated(limits)]);
+      const [, second] = await requestAll(one, [ratesOf(limits), ratesOf(limits)]);
       expect(second).toMatchObject({ outcome: 'limited', limit: 1, rate: 'tokens' });
       expect(second?.outcome === 'limited' && second.retryIn > 0 && second.retryIn <= 60_000).toBe(true);
-      await outcomes(one, 9, rated([key]));
-      expect(await takeOne(one, rated([{ ...key, parallel: 1 }]))).toMatchObject({ outcome: 'limited', limit: 0 });
+      await outcomes(one, 9, ratesOf([key]));
+      expect(await requestOne(one, ratesOf([{ ...key, parallel: 1 }]))).toMatchObject({ outcome: 'limited', limit: 0 });
     });
 
     test('are taken from all limits or from none', async () => {
@@ -65,16 +65,16 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         { id: 'key', requests: 2 },
         { id: 'team', requests: 1 },
       ];
-      expect(await outcomes(one, 3, rated([wide, narrow]))).toEqual(['reserved', 'limited', 'limited']);
-      expect(await outcomes(one, 2, rated([wide]))).toEqual(['reserved', 'limited']);
+      expect(await outcomes(one, 3, ratesOf([wide, narrow]))).toEqual(['reserved', 'limited', 'limited']);
+      expect(await outcomes(one, 2, ratesOf([wide]))).toEqual(['reserved', 'limited']);
     });
 
     test('are not taken by a request that the money refuses, nor money by one that a rate refuses', async () => {
       const [spent, full, whole] = [await loaded('spent', 5n, 5n), await loaded('full', 5n), await loaded('whole', 5n)];
       await start().reservation(5n, full);
-      const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
-      const asks = [0, 1, 2, 2].map((of) => ask(1n, { counters: [of], rates }));
-      const reply = await one.call({ changes: [line(spent), line(full), line(whole)], requests: asks });
+      const rates = ratesOf([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
+      const requests = [0, 1, 2, 2].map((of) => requestOf(1n, { counters: [of], rates }));
+      const reply = await one.call({ changes: [changeOf(spent), changeOf(full), changeOf(whole)], requests });
       const left = (remaining: number) => ({ left: [{ requests: { remaining } }] });
       expect(reply.replies).toMatchObject([
         { outcome: 'exceeded', rates: left(1) },
@@ -88,73 +88,82 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
     test('refuse before escrow does, and after spend', async () => {
       const [spent, full] = [await loaded('spent', 5n, 5n), await loaded('full', 5n)];
       await start().reservation(5n, full);
-      const none = rated([{ id: 'key', requests: 0 }]);
-      const asks = [0, 1].map((of) => ask(1n, { counters: [of], rates: none }));
-      expect((await one.call({ changes: [line(spent), line(full)], requests: asks })).replies).toMatchObject([
+      const none = ratesOf([{ id: 'key', requests: 0 }]);
+      const requests = [0, 1].map((of) => requestOf(1n, { counters: [of], rates: none }));
+      expect((await one.call({ changes: [changeOf(spent), changeOf(full)], requests })).replies).toMatchObject([
         { outcome: 'exceeded' },
         { outcome: 'limited', rate: 'requests' },
       ]);
       // A request that a rate refuses waits for nobody's escrow.
-      expect(await start().tell(full, {})).toMatchObject({ isWanted: false });
+      expect(await start().report(full, {})).toMatchObject({ isWanted: false });
     });
 
     test('are used once by a call that is repeated, and not at all by one that is late', async () => {
-      const rates = rated([{ id: 'key', requests: 3, tokens: 30, parallel: 3 }]);
-      const first = await one.call({ requests: [askRates(rates)], rateChanges: [use('key', { tokens: -5 })] });
+      const rates = ratesOf([{ id: 'key', requests: 3, tokens: 30, parallel: 3 }]);
+      const first = await one.call({
+        requests: [rateRequestOf(rates)],
+        rateChanges: [rateChangeOf('key', { tokens: -5 })],
+      });
       expect(await one.repeat()).toMatchObject({ replies: first.replies });
-      await one.call({ requests: [askRates(rates)], deadline: under.now() - 1000 });
-      expect(await outcomes(one, 3, rates)).toEqual([...held(2), 'limited']);
+      await one.call({ requests: [rateRequestOf(rates)], deadline: under.now() - 1000 });
+      expect(await outcomes(one, 3, rates)).toEqual([...reserved(2), 'limited']);
     });
 
     test('reserve tokens, and count them as they were used when the request ends', async () => {
-      const rates = (tokens: number) => rated([{ id: 'key', tokens: 100 }], { tokens });
-      await takeAll(one, [rates(60), rates(40)]);
-      expect(await takeOne(one, rates(1))).toMatchObject({ outcome: 'limited', rate: 'tokens' });
-      await one.call({ rateChanges: [use('key', { tokens: -50 })] });
-      expect(await takeAll(one, [rates(51), rates(50)])).toMatchObject([
+      const rates = (tokens: number) => ratesOf([{ id: 'key', tokens: 100 }], { tokens });
+      await requestAll(one, [rates(60), rates(40)]);
+      expect(await requestOne(one, rates(1))).toMatchObject({ outcome: 'limited', rate: 'tokens' });
+      await one.call({ rateChanges: [rateChangeOf('key', { tokens: -50 })] });
+      expect(await requestAll(one, [rates(51), rates(50)])).toMatchObject([
         { outcome: 'limited' },
         { outcome: 'reserved' },
       ]);
       // More was used than was reserved: the next request waits for it.
-      await one.call({ rateChanges: [use('key', { tokens: 25 }), use('key', { tokens: -40 })] });
-      expect(await takeAll(one, [rates(15), rates(1)])).toMatchObject([
+      await one.call({ rateChanges: [rateChangeOf('key', { tokens: 25 }), rateChangeOf('key', { tokens: -40 })] });
+      expect(await requestAll(one, [rates(15), rates(1)])).toMatchObject([
         { outcome: 'reserved' },
         { outcome: 'limited' },
       ]);
     });
 
     test('let a request for more tokens than the limit have the whole of it', async () => {
-      const rates = rated([{ id: 'key', tokens: 100 }], { tokens: 5000 });
-      expect(await takeAll(one, [rates, rates])).toMatchObject([
+      const rates = ratesOf([{ id: 'key', tokens: 100 }], { tokens: 5000 });
+      expect(await requestAll(one, [rates, rates])).toMatchObject([
         { outcome: 'reserved', rates: { left: [{ tokens: { remaining: 0 } }] } },
         { outcome: 'limited' },
       ]);
-      await one.call({ rateChanges: [use('key', { tokens: -100 })] });
-      expect(await takeOne(one, rates)).toMatchObject({ outcome: 'reserved' });
+      await one.call({ rateChanges: [rateChangeOf('key', { tokens: -100 })] });
+      expect(await requestOne(one, rates)).toMatchObject({ outcome: 'reserved' });
     });
 
     test('get the request back that no provider saw', async () => {
-      expect(await outcomes(one, 10, rated([key]))).toEqual(held(10));
-      await one.call({ rateChanges: [use('key', { requests: -1 }), use('key', { requests: -1 }), use('unknown')] });
-      expect(await outcomes(one, 3, rated([key]))).toEqual([...held(2), 'limited']);
+      expect(await outcomes(one, 10, ratesOf([key]))).toEqual(reserved(10));
+      await one.call({
+        rateChanges: [
+          rateChangeOf('key', { requests: -1 }),
+          rateChangeOf('key', { requests: -1 }),
+          rateChangeOf('unknown'),
+        ],
+      });
+      expect(await outcomes(one, 3, ratesOf([key]))).toEqual([...reserved(2), 'limited']);
     });
 
     test('never have more room than the limit, whatever is given back', async () => {
-      await one.call({ rateChanges: [use('key', { requests: -1, tokens: -100, parallel: -1 })] });
-      const rates = rated([{ id: 'key', requests: 2, tokens: 50, parallel: 2 }]);
-      expect(await outcomes(one, 3, rates)).toEqual([...held(2), 'limited']);
+      await one.call({ rateChanges: [rateChangeOf('key', { requests: -1, tokens: -100, parallel: -1 })] });
+      const rates = ratesOf([{ id: 'key', requests: 2, tokens: 50, parallel: 2 }]);
+      expect(await outcomes(one, 3, rates)).toEqual([...reserved(2), 'limited']);
     });
 
     describe('of requests in flight', () => {
-      const rates = rated([{ id: 'key', parallel: 3 }]);
-      const end = use('key', { parallel: -1 });
+      const rates = ratesOf([{ id: 'key', parallel: 3 }]);
+      const end = rateChangeOf('key', { parallel: -1 });
 
       test('have room again as soon as a request ends', async () => {
-        expect(await outcomes(one, 4, rates)).toEqual([...held(3), 'limited']);
+        expect(await outcomes(one, 4, rates)).toEqual([...reserved(3), 'limited']);
         const refused = { outcome: 'limited', limit: 0, rate: 'parallel', retryIn: 1000 };
-        expect(await takeOne(start(), rates)).toMatchObject(refused);
+        expect(await requestOne(start(), rates)).toMatchObject(refused);
         await one.call({ rateChanges: [end, end] });
-        expect(await outcomes(start(), 3, rates)).toEqual([...held(2), 'limited']);
+        expect(await outcomes(start(), 3, rates)).toEqual([...reserved(2), 'limited']);
       });
 
       test('get no more back from an account than it has in flight', async () => {
@@ -162,14 +171,14 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         await outcomes(one, 2, rates);
         await outcomes(two, 1, rates);
         await two.call({ rateChanges: [end, end, end] });
-        expect(await outcomes(two, 2, rates)).toEqual([...held(1), 'limited']);
+        expect(await outcomes(two, 2, rates)).toEqual([...reserved(1), 'limited']);
       });
 
       test('that an account takes over are in flight in it, above the limit as well', async () => {
         await outcomes(one, 3, rates);
         await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false });
         const two = start();
-        const again = use('key', { parallel: 1 });
+        const again = rateChangeOf('key', { parallel: 1 });
         await two.call({ rateChanges: [again, again, again, again], previousAccounts: [one.account] });
         await two.call({ rateChanges: [end] });
         expect(await outcomes(two, 1, rates)).toEqual(['limited']);
@@ -179,7 +188,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
       test('have room again when an account ends, however it ends', async () => {
         const [closed, followed, last] = [start(LEASE), start(), start()];
-        for (const process of [closed, followed, last]) await takeOne(process, rates);
+        for (const process of [closed, followed, last]) await requestOne(process, rates);
         expect(await outcomes(one, 1, rates)).toEqual(['limited']);
         await last.call({ isLast: true });
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
@@ -194,26 +203,26 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
     });
 
     test('that are edited are in force immediately, for earlier use too', async () => {
-      await outcomes(one, 5, rated([key]));
-      expect(await outcomes(one, 1, rated([{ ...key, requests: 5 }]))).toEqual(['limited']);
-      expect(await outcomes(one, 2, rated([{ ...key, requests: 6 }]))).toEqual(['reserved', 'limited']);
+      await outcomes(one, 5, ratesOf([key]));
+      expect(await outcomes(one, 1, ratesOf([{ ...key, requests: 5 }]))).toEqual(['limited']);
+      expect(await outcomes(one, 2, ratesOf([{ ...key, requests: 6 }]))).toEqual(['reserved', 'limited']);
     });
 
     test('of billions are exact', async () => {
-      const most = 1_000_000_000_000;
-      const rates = (tokens: number) => rated([{ id: 'key', requests: most, tokens: most }], { tokens });
-      expect(await takeAll(one, [rates(most - 1), rates(1), rates(1)])).toMatchObject([
-        { rates: { left: [{ requests: { remaining: most - 1 }, tokens: { remaining: 1 } }] } },
+      const max = 1_000_000_000_000;
+      const rates = (tokens: number) => ratesOf([{ id: 'key', requests: max, tokens: max }], { tokens });
+      expect(await requestAll(one, [rates(max - 1), rates(1), rates(1)])).toMatchObject([
+        { rates: { left: [{ requests: { remaining: max - 1 }, tokens: { remaining: 1 } }] } },
         { outcome: 'reserved' },
         { outcome: 'limited' },
       ]);
     });
 
     test('are whole in a new epoch', async () => {
-      const rates = rated([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
+      const rates = ratesOf([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
       expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
       const epoch = await under.store.begin(under.epoch + 1);
-      expect(await start().send({ epoch, requests: [askRates(rates)] })).toMatchObject({
+      expect(await start().send({ epoch, requests: [rateRequestOf(rates)] })).toMatchObject({
         replies: [{ outcome: 'reserved' }],
       });
     });
@@ -225,32 +234,34 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       ];
 
       test('are taken from the first entry with room, and refuse only when all are full', async () => {
-        const rates = rated([key], { entries: [first, second] });
-        expect(await takeAll(one, [rates, rates, rates, rates])).toMatchObject([
+        const rates = ratesOf([key], { entries: [first, second] });
+        expect(await requestAll(one, [rates, rates, rates, rates])).toMatchObject([
           { outcome: 'reserved', rates: { entry: 0, left: [{ requests: { remaining: 9 } }] } },
           { outcome: 'reserved', rates: { entry: 1, left: [{ requests: { remaining: 8 } }] } },
           { outcome: 'reserved', rates: { entry: 1, left: [{ requests: { remaining: 7 } }] } },
           { outcome: 'limited', rate: 'requests' },
         ]);
-        expect(await takeOne(one, rated([key]))).toMatchObject({ rates: { left: [{ requests: { remaining: 6 } }] } });
+        expect(await requestOne(one, ratesOf([key]))).toMatchObject({
+          rates: { left: [{ requests: { remaining: 6 } }] },
+        });
       });
 
       test('are not needed by an entry without limits', async () => {
-        const rates = rated([], { entries: [first, undefined, second] });
-        const answers = await takeAll(one, [rates, rates, rates]);
-        expect(answers).toMatchObject([{ rates: { entry: 0 } }, { rates: { entry: 1 } }, { rates: { entry: 1 } }]);
+        const rates = ratesOf([], { entries: [first, undefined, second] });
+        const results = await requestAll(one, [rates, rates, rates]);
+        expect(results).toMatchObject([{ rates: { entry: 0 } }, { rates: { entry: 1 } }, { rates: { entry: 1 } }]);
       });
 
       test('tell the entry that has room first, or the limit that waits longer', async () => {
         const busy = { id: 'busy', parallel: 0 };
-        await takeOne(one, rated([], { entries: [first] }));
-        expect(await takeOne(one, rated([key], { entries: [first, busy] }))).toMatchObject({
+        await requestOne(one, ratesOf([], { entries: [first] }));
+        expect(await requestOne(one, ratesOf([key], { entries: [first, busy] }))).toMatchObject({
           outcome: 'limited',
           limit: 2,
           rate: 'parallel',
           retryIn: 1000,
         });
-        expect(await takeOne(one, rated([{ id: 'key', requests: 0 }], { entries: [busy] }))).toMatchObject({
+        expect(await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { entries: [busy] }))).toMatchObject({
           outcome: 'limited',
           limit: 0,
           rate: 'requests',
@@ -259,12 +270,12 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
       test('are not taken where a limit or the money refuses', async () => {
         const spent = await loaded('spent', 5n, 5n);
-        const asks = [
-          ask(1n, { rates: rated([], { entries: [first] }) }),
-          askRates(rated([{ id: 'key', requests: 0 }], { entries: [first] })),
-          askRates(rated([], { entries: [first] })),
+        const requests = [
+          requestOf(1n, { rates: ratesOf([], { entries: [first] }) }),
+          rateRequestOf(ratesOf([{ id: 'key', requests: 0 }], { entries: [first] })),
+          rateRequestOf(ratesOf([], { entries: [first] })),
         ];
-        expect((await one.call({ changes: [line(spent)], requests: asks })).replies).toMatchObject([
+        expect((await one.call({ changes: [changeOf(spent)], requests })).replies).toMatchObject([
           { outcome: 'exceeded' },
           { outcome: 'limited', limit: 0 },
           { outcome: 'reserved', rates: { entry: 0, left: [] } },

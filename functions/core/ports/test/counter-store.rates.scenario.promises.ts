@@ -3,11 +3,16 @@
 import type { RateChange, ReservationReply, ReservationRequest } from '../counter-store.ts';
 import type { Millis } from '../money.ts';
 import type { RateLimit, RateRequest } from '../rates.ts';
-import { type AccountsUnderTest, accountsScenario, ask, type Process } from './counter-store.scenario.promises.ts';
+import {
+  type AccountsUnderTest,
+  accountsScenario,
+  type Process,
+  requestOf,
+} from './counter-store.scenario.promises.ts';
 
 export const MINUTE: Millis = 60_000;
 
-export const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
+export const ratesOf = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
   tokens: 10,
   limits,
   entries: [],
@@ -15,9 +20,9 @@ export const rated = (limits: ReadonlyArray<RateLimit>, more: Partial<RateReques
 });
 
 /** An ask without counters. */
-export const askRates = (rates: RateRequest): ReservationRequest => ask(0n, { counters: [], rates });
+export const rateRequestOf = (rates: RateRequest): ReservationRequest => requestOf(0n, { counters: [], rates });
 
-export const use = (id: string, part: Partial<RateChange> = {}): RateChange => ({
+export const rateChangeOf = (id: string, part: Partial<RateChange> = {}): RateChange => ({
   id,
   requests: 0,
   tokens: 0,
@@ -26,30 +31,30 @@ export const use = (id: string, part: Partial<RateChange> = {}): RateChange => (
 });
 
 /** Asks for these rates, each after the other in one call. */
-export async function takeAll(
+export async function requestAll(
   by: Process,
   rates: ReadonlyArray<RateRequest>,
 ): Promise<ReadonlyArray<ReservationReply>> {
-  return (await by.call({ requests: rates.map(askRates) })).replies;
+  return (await by.call({ requests: rates.map(rateRequestOf) })).replies;
 }
 
-export async function takeOne(by: Process, rates: RateRequest): Promise<ReservationReply | undefined> {
-  return (await takeAll(by, [rates]))[0];
+export async function requestOne(by: Process, rates: RateRequest): Promise<ReservationReply | undefined> {
+  return (await requestAll(by, [rates]))[0];
 }
 
 /** The outcomes of so many asks for the same rates. */
 export async function outcomes(by: Process, count: number, rates: RateRequest): Promise<string[]> {
   return (
-    await takeAll(
+    await requestAll(
       by,
       Array.from({ length: count }, () => rates),
     )
   ).map(({ outcome }) => outcome);
 }
 
-/** The scenario over one store, as `accountsScene`. */
+/** The scenario over one store, as `accountsScenario`. */
 export function ratesScenario(under: () => AccountsUnderTest) {
-  const { loaded, start } = accountsScenario(under);
+  const { loadCounter, start } = accountsScenario(under);
 
   /** Advances to the next minute where a real clock would pass its edge in the middle of a test. */
   const avoidEdge = async (): Promise<void> => {
@@ -59,5 +64,5 @@ export function ratesScenario(under: () => AccountsUnderTest) {
   /** Advances to this place in the next minute. For manual clocks. */
   const goTo = (inMinute: Millis): Promise<void> => under().advance(MINUTE - (under().now() % MINUTE) + inMinute);
 
-  return { loaded, start, avoidEdge, goTo };
+  return { loaded: loadCounter, start, avoidEdge, goTo };
 }

@@ -20,11 +20,11 @@ export interface AccountsUnderTest {
   readonly advance: (millis: Millis) => Promise<void>;
 }
 
-export interface Limited extends ScopeWindow {
+export interface LimitedCounter extends ScopeWindow {
   readonly limit?: Nano | undefined;
 }
 
-export type Done = Extract<AccountReply, { outcome: 'done' }>;
+export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
 
 /** A process as the store sees it. Its calls say `batch` 1 and no more than they are given. */
 export interface Process {
@@ -34,11 +34,11 @@ export interface Process {
   /** Sends the last call again. */
   repeat(): Promise<AccountReply>;
   /** Sends the next call, which must be done. */
-  call(part?: Partial<AccountCall>): Promise<Done>;
+  call(part?: Partial<AccountCall>): Promise<DoneReply>;
   /** Tells one counter. */
-  tell(counter: Limited, part: Partial<CounterChange>, more?: Partial<AccountCall>): Promise<CounterReply>;
+  report(counter: LimitedCounter, part: Partial<CounterChange>, more?: Partial<AccountCall>): Promise<CounterReply>;
   /** Asks for an amount from all of these counters. */
-  reservation(amount: Nano, ...counters: Limited[]): Promise<ReservationReply>;
+  reservation(amount: Nano, ...counters: LimitedCounter[]): Promise<ReservationReply>;
 }
 
 export const HOUR: Millis = 3_600_000;
@@ -46,7 +46,7 @@ export const HOUR: Millis = 3_600_000;
 export const LEASE: Millis = 400;
 
 /** A call's line: nothing changes but `part`. */
-export const line = (counter: Limited, part: Partial<CounterChange> = {}): CounterChange => ({
+export const changeOf = (counter: LimitedCounter, part: Partial<CounterChange> = {}): CounterChange => ({
   scopeId: counter.scopeId,
   window: counter.window,
   limit: counter.limit,
@@ -59,7 +59,7 @@ export const line = (counter: Limited, part: Partial<CounterChange> = {}): Count
 });
 
 /** An ask for exactly this amount from the first line. */
-export const ask = (amount: Nano, part: Partial<ReservationRequest> = {}): ReservationRequest => ({
+export const requestOf = (amount: Nano, part: Partial<ReservationRequest> = {}): ReservationRequest => ({
   counters: [0],
   amount,
   minAmount: amount,
@@ -68,17 +68,17 @@ export const ask = (amount: Nano, part: Partial<ReservationRequest> = {}): Reser
 
 /** `under` is called for each operation: a test may make another store. */
 export function accountsScenario(under: () => AccountsUnderTest) {
-  let made = 0;
+  let idCount = 0;
 
-  const nextId = (): string => `00000000-0000-4000-8000-${String(made++).padStart(12, '0')}`;
+  const nextId = (): string => `00000000-0000-4000-8000-${String(idCount++).padStart(12, '0')}`;
 
-  const counter = (scopeId: string, limit?: Nano): Limited => {
+  const counter = (scopeId: string, limit?: Nano): LimitedCounter => {
     const now = under().now();
     return { scopeId, limit, window: { start: now - HOUR, end: now + HOUR } };
   };
 
   /** A counter with this limit that is loaded with this sum. */
-  const loaded = async (scopeId: string, limit?: Nano, spent: Nano = 0n): Promise<Limited> => {
+  const loadCounter = async (scopeId: string, limit?: Nano, spent: Nano = 0n): Promise<LimitedCounter> => {
     const of = counter(scopeId, limit);
     await under().store.load(under().epoch, [{ scopeId, window: of.window, spent }]);
     return of;
@@ -94,7 +94,7 @@ export function accountsScenario(under: () => AccountsUnderTest) {
       last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, bookedBatch: 0, ...nothing, ...part };
       return store.call(last);
     };
-    const call = async (part?: Partial<AccountCall>): Promise<Done> => {
+    const call = async (part?: Partial<AccountCall>): Promise<DoneReply> => {
       const reply = await send(part);
       if (reply.outcome !== 'done') throw new Error(`the call is answered with ${reply.outcome}`);
       return reply;
@@ -107,17 +107,17 @@ export function accountsScenario(under: () => AccountsUnderTest) {
         if (last === undefined) throw new Error('there is no call to repeat');
         return under().store.call(last);
       },
-      async tell(of, part, more = {}) {
-        const [state] = (await call({ changes: [line(of, part)], ...more })).counters;
+      async report(of, part, more = {}) {
+        const [state] = (await call({ changes: [changeOf(of, part)], ...more })).counters;
         if (state === undefined) throw new Error('the line is not answered');
         return state;
       },
       async reservation(amount, ...counters) {
-        const lines = counters.map((of) => line(of));
-        const [answer] = (await call({ changes: lines, requests: [ask(amount, { counters: [...counters.keys()] })] }))
+        const changes = counters.map((of) => changeOf(of));
+        const [result] = (await call({ changes, requests: [requestOf(amount, { counters: [...counters.keys()] })] }))
           .replies;
-        if (answer === undefined) throw new Error('the ask is not answered');
-        return answer;
+        if (result === undefined) throw new Error('the ask is not answered');
+        return result;
       },
     };
   };
@@ -126,5 +126,5 @@ export function accountsScenario(under: () => AccountsUnderTest) {
   const read = async (...counters: ScopeWindow[]): Promise<ReadonlyArray<readonly [Nano, Nano] | undefined>> =>
     (await under().store.read(counters)).map((one) => one && [one.spent, one.reserved]);
 
-  return { nextId, counter, loaded, start, read };
+  return { nextId, counter, loadCounter, start, read };
 }

@@ -18,12 +18,12 @@ export function reservationRecord(id: string, amount: Nano = 5n): Extract<Journa
   return { type: 'reserve', id, amount, scopeWindows: charges, model: 'größer/模型', identifier: 'a\u2028b' };
 }
 
-export function entryRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): JournalRecord {
+export function rowRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): JournalRecord {
   const kind = type === 'settle' ? 'settled' : 'expired';
   const tokens = { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 };
   const { scopeWindows, model, identifier } = reservationRecord(id);
-  const entry: LedgerRow = { id, kind, scopeWindows, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
-  return { type, row: entry };
+  const row: LedgerRow = { id, kind, scopeWindows, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
+  return { type, row };
 }
 
 /** `make` returns an empty folder; it is called once per test. */
@@ -55,9 +55,9 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
         reservationRecord('a'),
         reservationRecord('a', 9n),
         { type: 'progress', id: 'a', cost: 4n },
-        entryRecord('settle', 'a'),
+        rowRecord('settle', 'a'),
         reservationRecord('b'),
-        entryRecord('expired', 'b'),
+        rowRecord('expired', 'b'),
         { type: 'release', id: 'b' },
       ];
       for (const record of records) await journal.append(record);
@@ -68,8 +68,8 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
     test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
       const records = [reservationRecord('a', amount), { type: 'progress', id: 'a', cost: amount } as const];
       for (const record of records) await journal.append(record);
-      await journal.append(entryRecord('settle', 'b', amount));
-      expect(await restart()).toEqual([...records, entryRecord('settle', 'b', amount)]);
+      await journal.append(rowRecord('settle', 'b', amount));
+      expect(await restart()).toEqual([...records, rowRecord('settle', 'b', amount)]);
     });
 
     test('loses none of a thousand records appended concurrently', async () => {
@@ -81,7 +81,7 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
     test('forgets what was done before a clean stop', async () => {
       await journal.replay();
       await journal.append(reservationRecord('a'));
-      await journal.append(entryRecord('settle', 'a'));
+      await journal.append(rowRecord('settle', 'a'));
       journal.done(['a', 'unknown']);
       await journal.close();
       journal = await under.open();
@@ -120,8 +120,8 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
       await journal.append(reservationRecord('new'));
       await journal.append(reservationRecord('done'));
       journal.done(['done']);
-      const left = (await restart()).map((record) => ('row' in record ? record.row.id : record.id));
-      expect(left).toEqual(expect.arrayContaining(['old', 'new']));
+      const remaining = (await restart()).map((record) => ('row' in record ? record.row.id : record.id));
+      expect(remaining).toEqual(expect.arrayContaining(['old', 'new']));
     });
   });
 }

@@ -8,7 +8,7 @@ import {
   type LedgerDatabaseUnderTest,
   openLedgerDatabase,
 } from './ledger-database.scenario.promises.ts';
-import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
+import { DAY, idAt, ledgerRowOf, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
 const timeIn = (id: string): Millis => Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
@@ -62,18 +62,18 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     });
 
     test('ends the bookings of the account; a batch that was booked before stays booked', async () => {
-      const entries = [entryOf({ cost: 1n })];
-      await batch(account, 1, entries);
+      const rows = [ledgerRowOf({ cost: 1n })];
+      await batch(account, 1, rows);
       await close(account, [figuresOf(scopeWindow(1), 20n)]);
       expect(await book(account, 2, 300n)).toBe('closed');
-      expect((await batch(account, 2, [entryOf()], { isLast: true })).outcome).toBe('closed');
-      expect((await batch(account, 1, entries)).outcome).toBe('booked');
+      expect((await batch(account, 2, [ledgerRowOf()], { isLast: true })).outcome).toBe('closed');
+      expect((await batch(account, 1, rows)).outcome).toBe('booked');
       expect(await spentOfOne()).toBe(21n);
       expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, ...CLOSED });
     });
 
     test('after the clean end of an account charges nothing', async () => {
-      await batch(account, 4, [entryOf()], { isLast: true });
+      await batch(account, 4, [ledgerRowOf()], { isLast: true });
       const row = { bookedBatch: 4, number: 40, isClosed: true, isCharged: false };
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(100n);
@@ -93,11 +93,11 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('before an epoch is open charges what is in all sums that the store loads: the store does not charge it', async () => {
       const row = { isClosed: true, isCharged: false };
       await under.epochs.raise(1, 1);
-      const early = () => close(account, [figuresOf(scopeWindow(1), 5n)], { epoch: 2, isRebuild: true });
-      expect(await early()).toMatchObject({ outcome: 'closed', row });
+      const closeEarly = () => close(account, [figuresOf(scopeWindow(1), 5n)], { epoch: 2, isRebuild: true });
+      expect(await closeEarly()).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(5n);
       await under.epochs.open(2);
-      expect(await early()).toEqual({ outcome: 'epoch' });
+      expect(await closeEarly()).toEqual({ outcome: 'epoch' });
       expect(await rowOf(account)).toMatchObject(row);
       expect(await under.database.charges([account])).toHaveLength(1);
     });
@@ -152,7 +152,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
         ]),
       );
       const corrections = charges.map(({ id, spent: cost, ...of }) =>
-        entryOf({ id, kind: 'correction', cost: -cost, scopeWindows: [of] }),
+        ledgerRowOf({ id, kind: 'correction', cost: -cost, scopeWindows: [of] }),
       );
       const next = crypto.randomUUID();
       await batch(next, 1, corrections.slice(0, 1));
@@ -166,9 +166,9 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('that races with a batch charges the batch, or finds it booked', async () => {
       for (let round = 0; round < 8; round += 1) {
         const [id, of] = [crypto.randomUUID(), scopeWindow(1000 + round)];
-        const entries = [entryOf({ cost: 40n, scopeWindows: [of] })];
+        const rows = [ledgerRowOf({ cost: 40n, scopeWindows: [of] })];
         const figures = [figuresOf(of, 5n, 40n)];
-        await Promise.all([batch(id, 1, entries), close(id, figures), batch(id, 1, entries), close(id, figures)]);
+        await Promise.all([batch(id, 1, rows), close(id, figures), batch(id, 1, rows), close(id, figures)]);
         expect(await spent(of)).toEqual([45n]);
       }
     });
@@ -176,11 +176,11 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('of an account that is one request, on Workers, is done by its entry or charges it', async () => {
       for (let round = 0; round < 8; round += 1) {
         const [id, of] = [idAt(NOON), scopeWindow(1000 + round)];
-        const entries = [entryOf({ id, cost: 40n, scopeWindows: [of] })];
+        const rows = [ledgerRowOf({ id, cost: 40n, scopeWindows: [of] })];
         const steps = [
           () => close(id, [figuresOf(of, 90n)]),
-          () => batch(id, 1, entries, { isLast: true }),
-          () => batch(id, 1, entries, { isLast: true }),
+          () => batch(id, 1, rows, { isLast: true }),
+          () => batch(id, 1, rows, { isLast: true }),
         ];
         const [closed] = await Promise.all(steps.map((_, place) => steps[(place + round) % 3]?.()));
         const isCharged = (await under.database.charges([id])).length > 0;
@@ -199,17 +199,19 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
           round += 1;
           const [id, of] = [crypto.randomUUID(), scopeWindow(2000 + round)];
           const costs = [1n, 20n, 300n, 4000n, 50_000n, 600_000n, 7_000_000n];
-          const batches = costs.map((cost) => [entryOf({ cost, scopeWindows: [of] })]);
-          let [booked, ending] = [0, ''];
+          const batches = costs.map((cost) => [ledgerRowOf({ cost, scopeWindows: [of] })]);
+          let [bookedBatch, ending] = [0, ''];
           for (const name of steps) {
-            if (name === 'repeat' && booked > 0) await batch(id, booked, batches[booked - 1] ?? []);
+            if (name === 'repeat' && bookedBatch > 0) await batch(id, bookedBatch, batches[bookedBatch - 1] ?? []);
             if (name === 'close') await close(id, [figuresOf(of, 90_000_000n, ...costs)]);
             if (name === 'book' || name === 'last')
-              await batch(id, booked + 1, batches[booked] ?? [], { isLast: name === 'last' });
-            if (ending === '' && (name === 'book' || name === 'last')) booked += 1;
+              await batch(id, bookedBatch + 1, batches[bookedBatch] ?? [], { isLast: name === 'last' });
+            if (ending === '' && (name === 'book' || name === 'last')) bookedBatch += 1;
             if (ending === '' && (name === 'close' || name === 'last')) ending = name;
           }
-          const all = costs.slice(0, ending === 'close' ? costs.length : booked).reduce((sum, cost) => sum + cost, 0n);
+          const all = costs
+            .slice(0, ending === 'close' ? costs.length : bookedBatch)
+            .reduce((sum, cost) => sum + cost, 0n);
           expect(await spent(of)).toEqual([all + (ending === 'close' ? 90_000_000n : 0n)]);
         }),
         { numRuns: 40 },

@@ -7,7 +7,7 @@ import {
   type LedgerDatabaseUnderTest,
   openLedgerDatabase,
 } from './ledger-database.scenario.promises.ts';
-import { entryOf, scopeWindow } from './ledger-row.fixture.ts';
+import { ledgerRowOf, scopeWindow } from './ledger-row.fixture.ts';
 
 /** `make` returns the empty ledger database of an instance without an epoch; it is called once per test. */
 export function describeLedgerDatabase(name: string, make: () => Promise<LedgerDatabaseUnderTest>): void {
@@ -22,18 +22,21 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
 
     describe('a batch', () => {
       test('is booked with its sums, and its account shows its number and that of its last call', async () => {
-        const entries = [entryOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2)] }), entryOf({ cost: 5n })];
-        expect(await batch(account, 1, entries)).toEqual({ outcome: 'booked', rejected: [] });
+        const rows = [
+          ledgerRowOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2)] }),
+          ledgerRowOf({ cost: 5n }),
+        ];
+        expect(await batch(account, 1, rows)).toEqual({ outcome: 'booked', rejected: [] });
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
         expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, isClosed: false, isCharged: false });
-        expect([...(await under.database.bookedOf(entries.map(({ id }) => id))).values()]).toEqual([
+        expect([...(await under.database.bookedOf(rows.map(({ id }) => id))).values()]).toEqual([
           [{ kind: 'settled', cost: 7n }],
           [{ kind: 'settled', cost: 5n }],
         ]);
       });
 
       test('counts once, however often it is repeated, late or at the same time', async () => {
-        const [first, second] = [[entryOf(), entryOf()], [entryOf()]];
+        const [first, second] = [[ledgerRowOf(), ledgerRowOf()], [ledgerRowOf()]];
         await Promise.all(Array.from({ length: 6 }, () => batch(account, 1, first)));
         await batch(account, 2, [...second, ...second]);
         await batch(account, 1, first);
@@ -42,10 +45,16 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
 
       test('with entries that are there, some of them, adds the others only', async () => {
-        const [there, added] = [entryOf({ cost: 1n }), entryOf({ cost: 20n })];
-        await batch(account, 1, [there]);
-        const correction = entryOf({ id: there.id, kind: 'correction', cost: -300n });
-        await batch(account, 2, [there, { ...there, cost: 999n }, correction, added, { ...added, cost: 999n }]);
+        const [existingRow, newRow] = [ledgerRowOf({ cost: 1n }), ledgerRowOf({ cost: 20n })];
+        await batch(account, 1, [existingRow]);
+        const correction = ledgerRowOf({ id: existingRow.id, kind: 'correction', cost: -300n });
+        await batch(account, 2, [
+          existingRow,
+          { ...existingRow, cost: 999n },
+          correction,
+          newRow,
+          { ...newRow, cost: 999n },
+        ]);
         expect(await spentOfOne()).toBe(-279n);
       });
 
@@ -55,15 +64,15 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
 
       test.each([0, 2])('of epoch %i books nothing while the epoch is 1', async (epoch) => {
-        expect(await batch(account, 1, [entryOf()], { epoch })).toEqual({ outcome: 'epoch', rejected: [] });
+        expect(await batch(account, 1, [ledgerRowOf()], { epoch })).toEqual({ outcome: 'epoch', rejected: [] });
         expect([await spentOfOne(), await rowOf(account)]).toEqual([0n, undefined]);
       });
 
       test('is refused as soon as the epoch is raised, and booked in the new one', async () => {
         await book(account, 1, 1n);
         await under.epochs.raise(1, 1);
-        expect((await batch(account, 2, [entryOf()])).outcome).toBe('epoch');
-        expect((await batch(account, 2, [entryOf({ cost: 20n })], { epoch: 2 })).outcome).toBe('booked');
+        expect((await batch(account, 2, [ledgerRowOf()])).outcome).toBe('epoch');
+        expect((await batch(account, 2, [ledgerRowOf({ cost: 20n })], { epoch: 2 })).outcome).toBe('booked');
         expect(await spentOfOne()).toBe(21n);
       });
 
@@ -79,11 +88,11 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
 
       test('after an outage is booked whole, whatever its size', async () => {
-        const entries = Array.from({ length: 12_000 }, (_, place) =>
-          entryOf({ cost: 1n, scopeWindows: [scopeWindow(1), scopeWindow(2 + (place % 50))] }),
+        const rows = Array.from({ length: 12_000 }, (_, place) =>
+          ledgerRowOf({ cost: 1n, scopeWindows: [scopeWindow(1), scopeWindow(2 + (place % 50))] }),
         );
-        await batch(account, 1, entries.slice(4000, 9000));
-        expect(await batch(account, 2, entries.toReversed())).toEqual({ outcome: 'booked', rejected: [] });
+        await batch(account, 1, rows.slice(4000, 9000));
+        expect(await batch(account, 2, rows.toReversed())).toEqual({ outcome: 'booked', rejected: [] });
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(51))).toEqual([12_000n, 240n, 240n]);
       });
 
@@ -94,7 +103,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
           await batch(
             account,
             1,
-            Array.from({ length: 100 }, () => entryOf({ cost, scopeWindows: charges })),
+            Array.from({ length: 100 }, () => ledgerRowOf({ cost, scopeWindows: charges })),
           );
           expect(await spentOfOne()).toBe(100n * cost);
         },
@@ -102,27 +111,27 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
 
       test('of several accounts at the same time, over the same scopes in any order, loses nothing and does not deadlock', async () => {
         const scopes = Array.from({ length: 30 }, (_, number) => scopeWindow(number));
-        const booked = Array.from({ length: 8 }, (_, turn) => {
+        const bookings = Array.from({ length: 8 }, (_, turn) => {
           const order = turn % 2 ? scopes : scopes.toReversed();
-          const entries = order.map((of) => entryOf({ cost: 1n, scopeWindows: [of, scopeWindow(99)] }));
-          return batch(crypto.randomUUID(), 1, turn % 3 ? entries : entries.toReversed());
+          const rows = order.map((of) => ledgerRowOf({ cost: 1n, scopeWindows: [of, scopeWindow(99)] }));
+          return batch(crypto.randomUUID(), 1, turn % 3 ? rows : rows.toReversed());
         });
-        await Promise.all(booked);
+        await Promise.all(bookings);
         expect(await spent(...scopes, scopeWindow(99))).toEqual([...scopes.map(() => 8n), 240n]);
       });
 
-      test.each<[string, Parameters<typeof entryOf>[0]]>([
+      test.each<[string, Parameters<typeof ledgerRowOf>[0]]>([
         ['a negative cost that a request settled', { cost: -1n }],
         ['a cost beyond 64 bits', { cost: 2n ** 63n }],
         ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
       ])('with %s loses that entry only, which counts as spent until a person decides', async (_, bad) => {
         const charges = [scopeWindow(1), scopeWindow(2)];
-        const refused = entryOf({ ...bad, scopeWindows: charges });
-        const entries = [entryOf(), refused, ...Array.from({ length: 20 }, () => entryOf())];
+        const badRow = ledgerRowOf({ ...bad, scopeWindows: charges });
+        const rows = [ledgerRowOf(), badRow, ...Array.from({ length: 20 }, () => ledgerRowOf())];
         for (const number of [1, 1, 2])
-          expect(await batch(account, number, entries)).toEqual({ outcome: 'booked', rejected: [refused.id] });
-        expect(await spent(...charges, scopeWindow(3))).toEqual([2100n + refused.cost, refused.cost, 0n]);
-        expect((await under.database.bookedOf([refused.id])).size).toBe(0);
+          expect(await batch(account, number, rows)).toEqual({ outcome: 'booked', rejected: [badRow.id] });
+        expect(await spent(...charges, scopeWindow(3))).toEqual([2100n + badRow.cost, badRow.cost, 0n]);
+        expect((await under.database.bookedOf([badRow.id])).size).toBe(0);
       });
     });
 
@@ -133,7 +142,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         'closes it with nothing charged, in whatever epoch (%i): later batches book nothing',
         async (epoch) => {
           await book(account, 1, 1n);
-          expect(await batch(account, 2, [entryOf({ cost: 20n })], { isLast, epoch })).toMatchObject({
+          expect(await batch(account, 2, [ledgerRowOf({ cost: 20n })], { isLast, epoch })).toMatchObject({
             outcome: 'booked',
           });
           expect(await rowOf(account)).toEqual({ bookedBatch: 2, number: 20, isClosed: true, isCharged: false });
@@ -143,21 +152,21 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       );
 
       test('may be its first, and may be repeated', async () => {
-        const entries = [entryOf()];
+        const rows = [ledgerRowOf()];
         for (const _ of [1, 2, 3])
-          expect(await batch(account, 1, entries, { isLast })).toMatchObject({ outcome: 'booked' });
+          expect(await batch(account, 1, rows, { isLast })).toMatchObject({ outcome: 'booked' });
         expect([await spentOfOne(), await rowOf(account)]).toMatchObject([100n, { isClosed: true }]);
       });
     });
 
     describe('entries of a process between two accounts', () => {
-      const alone: Partial<Batch> = { account: undefined };
+      const withoutAccount: Partial<Batch> = { account: undefined };
 
       test('are booked by their ids while the epoch is not open', async () => {
         await under.epochs.raise(1, 1);
-        const entries = [entryOf(), entryOf()];
+        const rows = [ledgerRowOf(), ledgerRowOf()];
         for (const _ of [1, 2])
-          expect(await batch('', 0, entries, { ...alone, epoch: 2, calls: 9 })).toEqual({
+          expect(await batch('', 0, rows, { ...withoutAccount, epoch: 2, calls: 9 })).toEqual({
             outcome: 'booked',
             rejected: [],
           });
@@ -171,7 +180,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         [2, 'epoch'],
         [0, 'epoch'],
       ])('of epoch %i are not booked while epoch 1 is open: %s', async (epoch, outcome) => {
-        expect((await batch('', 0, [entryOf()], { ...alone, epoch })).outcome).toBe(outcome);
+        expect((await batch('', 0, [ledgerRowOf()], { ...withoutAccount, epoch })).outcome).toBe(outcome);
         expect(await spentOfOne()).toBe(0n);
       });
     });

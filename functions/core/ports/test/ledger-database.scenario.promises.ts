@@ -7,7 +7,7 @@ import type { LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
-import { entryOf, NOON, scopeWindow } from './ledger-row.fixture.ts';
+import { ledgerRowOf, NOON, scopeWindow } from './ledger-row.fixture.ts';
 
 export interface LedgerDatabaseUnderTest {
   readonly database: LedgerDatabase;
@@ -37,12 +37,12 @@ export const figuresOf = (of: ScopeWindow, risk: Nano, ...unbooked: ReadonlyArra
 
 /** `under` is called for each operation: each test has its own database. */
 export function accountScenario(under: () => LedgerDatabaseUnderTest) {
-  const batch = (id: string, number: number, entries: ReadonlyArray<LedgerRow>, more: Partial<Batch> = {}) =>
+  const batch = (id: string, number: number, rows: ReadonlyArray<LedgerRow>, more: Partial<Batch> = {}) =>
     under().database.bookBatch({
       epoch: 1,
       account: { id, batch: number, number: 10 * number },
       calls: 0,
-      rows: entries,
+      rows,
       ...more,
     });
   const book = async (id: string, number: number, ...costs: ReadonlyArray<Nano>) =>
@@ -50,7 +50,7 @@ export function accountScenario(under: () => LedgerDatabaseUnderTest) {
       await batch(
         id,
         number,
-        costs.map((cost) => entryOf({ cost })),
+        costs.map((cost) => ledgerRowOf({ cost })),
       )
     ).outcome;
   const close = (account: string, figures: AccountClosing['figures'], more: Partial<AccountClosing> = {}) =>

@@ -8,12 +8,12 @@ export const DAY = 24 * HOUR;
 export const NOON = Date.UTC(2026, 10, 15, 12);
 export const WINDOW: Window = { start: NOON - 10 * DAY, end: NOON + 20 * DAY };
 
-let made = 0;
+let idCount = 0;
 /** A UUIDv7 of that instant, never the same twice. */
 export function idAt(time: Millis): string {
-  made += 1;
+  idCount += 1;
   const head = time.toString(16).padStart(12, '0');
-  return `${head.slice(0, 8)}-${head.slice(8)}-7000-8000-${made.toString(16).padStart(12, '0')}`;
+  return `${head.slice(0, 8)}-${head.slice(8)}-7000-8000-${idCount.toString(16).padStart(12, '0')}`;
 }
 
 export function scopeNumber(number: number): ScopeId {
@@ -22,7 +22,7 @@ export function scopeNumber(number: number): ScopeId {
 
 export const scopeWindow = (number: number, window = WINDOW): ScopeWindow => ({ scopeId: scopeNumber(number), window });
 
-export function entryOf(more: Partial<LedgerRow> = {}): LedgerRow {
+export function ledgerRowOf(more: Partial<LedgerRow> = {}): LedgerRow {
   return {
     id: idAt(NOON),
     kind: 'settled',

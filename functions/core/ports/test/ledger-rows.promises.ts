@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
-import { DAY, entryOf, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
+import { DAY, idAt, ledgerRowOf, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
 import { describeRecounts } from './ledger-rows.recount.promises.ts';
 import {
   INSTANCE,
@@ -27,8 +27,8 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
 
     test('an entry is charged to every scope that pays it, each in its own window', async () => {
       const tomorrow = { start: NOON, end: NOON + DAY };
-      await book(entryOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
-      await book(entryOf({ cost: 5n, scopeWindows: [scopeWindow(3)] }));
+      await book(ledgerRowOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
+      await book(ledgerRowOf({ cost: 5n, scopeWindows: [scopeWindow(3)] }));
       expect(await spent(scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3))).toEqual([7n, 7n, 12n]);
     });
 
@@ -43,38 +43,43 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       const policy = { ...moving.policy, furtherBudgets: [ofModel], retained: 'billing-key' };
       for (const write of [own, { ...moving, policy }]) expect(await registry.putScope(write)).toBe('written');
       expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set());
-      const brought = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };
-      expect(await registry.putScope(brought)).toBe('written');
+      const movedWrite = { ...moving, policy, instanceUid: uid, alias: 'brought', proof: hash };
+      expect(await registry.putScope(movedWrite)).toBe('written');
       expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, scopes)).toEqual(new Set([scopeId, model]));
       expect(await ledgerRows.scopesOfOtherInstances(uid, [scopeId])).toEqual(new Set());
       expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());
     });
 
     test('sums answer in the order of the question, and a window without entries is zero', async () => {
-      await book(entryOf());
-      const asked = [scopeWindow(9), scopeWindow(1), scopeWindow(1, { start: 0, end: 1 }), scopeWindow(1)];
-      expect(await ledgerRows.sums(asked)).toEqual(asked.map((of, place) => ({ ...of, spent: place % 2 ? 100n : 0n })));
+      await book(ledgerRowOf());
+      const counters = [scopeWindow(9), scopeWindow(1), scopeWindow(1, { start: 0, end: 1 }), scopeWindow(1)];
+      expect(await ledgerRows.sums(counters)).toEqual(
+        counters.map((of, place) => ({ ...of, spent: place % 2 ? 100n : 0n })),
+      );
       expect(await ledgerRows.sums([])).toEqual([]);
     });
 
     test('windows are distinguished by both edges', async () => {
       const longer = { ...WINDOW, end: WINDOW.end + 1 };
-      await book(entryOf({ cost: 1n }), entryOf({ cost: 2n, scopeWindows: [scopeWindow(1, longer)] }));
+      await book(ledgerRowOf({ cost: 1n }), ledgerRowOf({ cost: 2n, scopeWindows: [scopeWindow(1, longer)] }));
       expect(await spent(scopeWindow(1), scopeWindow(1, longer))).toEqual([1n, 2n]);
     });
 
     test('an entry counts once: in one batch, in the next, and in concurrent batches', async () => {
-      const entry = entryOf();
-      await book(entry, { ...entry, cost: 999n }, entry);
-      await book(entry, entryOf());
-      await Promise.all(Array.from({ length: 8 }, () => book(entry, entryOf({ cost: 1n }))));
+      const row = ledgerRowOf();
+      await book(row, { ...row, cost: 999n }, row);
+      await book(row, ledgerRowOf());
+      await Promise.all(Array.from({ length: 8 }, () => book(row, ledgerRowOf({ cost: 1n }))));
       expect(await spent(scopeWindow(1))).toEqual([208n]);
     });
 
     test('the cost of a reservation is the sum of its entries, negative corrections included', async () => {
       const id = idAt(NOON);
-      await book(entryOf({ id, kind: 'expired', cost: 90n }));
-      await book(entryOf({ id, kind: 'correction', cost: -60n }), entryOf({ id, kind: 'correction', cost: -60n }));
+      await book(ledgerRowOf({ id, kind: 'expired', cost: 90n }));
+      await book(
+        ledgerRowOf({ id, kind: 'correction', cost: -60n }),
+        ledgerRowOf({ id, kind: 'correction', cost: -60n }),
+      );
       expect(await spent(scopeWindow(1))).toEqual([30n]);
       expect(await ledgerRows.bookedOf([id])).toEqual(
         new Map([
@@ -90,7 +95,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
     });
 
     test('the entries of many ids are read together, unknown ids left out', async () => {
-      const [one, other] = [entryOf(), entryOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
+      const [one, other] = [ledgerRowOf(), ledgerRowOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
       await book(one, other);
       expect(await ledgerRows.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
         new Map([
@@ -102,9 +107,9 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
     });
 
     test('an entry without charges is kept all the same', async () => {
-      const entry = entryOf({ scopeWindows: [] });
-      expect(await book(entry)).toEqual({ rejected: [] });
-      expect((await ledgerRows.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
+      const row = ledgerRowOf({ scopeWindows: [] });
+      expect(await book(row)).toEqual({ rejected: [] });
+      expect((await ledgerRows.bookedOf([row.id])).get(row.id)).toEqual([{ kind: 'settled', cost: 100n }]);
     });
 
     test('an empty batch is nothing', async () => {
@@ -121,17 +126,17 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       10n ** 18n + 1n,
       2n ** 63n - 1n,
     ])('sums are exact to the nano-dollar: a hundred and one times %s', async (cost) => {
-      await book(...Array.from({ length: 100 }, () => entryOf({ cost })));
-      await book(entryOf({ cost }));
+      await book(...Array.from({ length: 100 }, () => ledgerRowOf({ cost })));
+      await book(ledgerRowOf({ cost }));
       expect(await spent(scopeWindow(1))).toEqual([cost * 101n]);
     });
 
     test('entries of any month are booked, the distant past and future too', async () => {
       const times = [0, Date.UTC(1999, 11, 31, 23, 59, 59, 999), Date.UTC(2000, 0, 1), NOON, Date.UTC(2101, 1, 1)];
-      const entries = times.map((time) => entryOf({ id: idAt(time) }));
-      expect(await book(...entries)).toEqual({ rejected: [] });
+      const rows = times.map((time) => ledgerRowOf({ id: idAt(time) }));
+      expect(await book(...rows)).toEqual({ rejected: [] });
       expect(await spent(scopeWindow(1))).toEqual([500n]);
-      expect((await ledgerRows.bookedOf(entries.map(({ id }) => id))).size).toBe(times.length);
+      expect((await ledgerRows.bookedOf(rows.map(({ id }) => id))).size).toBe(times.length);
     });
 
     test.each<[string, Partial<LedgerRow>]>([
@@ -139,8 +144,8 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       ['a cost beyond 64 bits', { cost: 2n ** 63n }],
       ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
     ])('%s is rejected and reported, and the rest of its batch is booked', async (_, bad) => {
-      const rest = Array.from({ length: 20 }, () => entryOf());
-      const refused = entryOf(bad);
+      const rest = Array.from({ length: 20 }, () => ledgerRowOf());
+      const refused = ledgerRowOf(bad);
       const [before, after] = [rest.slice(0, 13), rest.slice(13)];
       expect(await book(...before, refused, ...after)).toEqual({ rejected: [refused.id] });
       expect(await spent(scopeWindow(1))).toEqual([2000n]);
@@ -153,7 +158,10 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       const batches = Array.from({ length: 12 }, (_, turn) =>
         scopes.map((_, place) => {
           const first = (place * 7 + turn * 11) % scopes.length;
-          return entryOf({ cost: 1n, scopeWindows: turn % 2 ? scopes.slice(first) : scopes.slice(first).reverse() });
+          return ledgerRowOf({
+            cost: 1n,
+            scopeWindows: turn % 2 ? scopes.slice(first) : scopes.slice(first).reverse(),
+          });
         }),
       );
       await Promise.all(batches.map((batch) => book(...batch)));
@@ -167,8 +175,8 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
 
     test('concurrent batches with the same entries in opposite orders do not deadlock', async () => {
       for (let round = 1; round <= 4; round += 1) {
-        const entries = Array.from({ length: 1000 }, () => entryOf({ cost: 1n }));
-        await Promise.all(Array.from({ length: 4 }, (_, turn) => book(...(turn % 2 ? entries : entries.toReversed()))));
+        const rows = Array.from({ length: 1000 }, () => ledgerRowOf({ cost: 1n }));
+        await Promise.all(Array.from({ length: 4 }, (_, turn) => book(...(turn % 2 ? rows : rows.toReversed()))));
         expect(await spent(scopeWindow(1))).toEqual([BigInt(round) * 1000n]);
       }
     });
@@ -177,22 +185,22 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       const amount = fc.oneof(fc.bigInt(0n, 2n ** 63n - 1n), fc.constantFrom(0n, 1n, 2n ** 53n + 1n, 10n ** 17n + 1n));
       const windows = [WINDOW, { start: NOON, end: NOON + DAY }];
       const of = fc.record({ scope: fc.nat(3), window: fc.constantFrom(...windows) });
-      const drawn = fc.record({
+      const rowShape = fc.record({
         cost: amount,
         charges: fc.uniqueArray(of, { selector: ({ scope }) => scope, maxLength: 4 }),
       });
       const batches = fc.array(fc.array(fc.nat(9), { maxLength: 8 }), { maxLength: 6 });
       let round = 0;
       await fc.assert(
-        fc.asyncProperty(fc.array(drawn, { minLength: 10, maxLength: 10 }), batches, async (all, plan) => {
+        fc.asyncProperty(fc.array(rowShape, { minLength: 10, maxLength: 10 }), batches, async (all, plan) => {
           round += 1000;
-          const entries = all.map(({ cost, charges }) =>
-            entryOf({ cost, scopeWindows: charges.map(({ scope, window }) => scopeWindow(round + scope, window)) }),
+          const rows = all.map(({ cost, charges }) =>
+            ledgerRowOf({ cost, scopeWindows: charges.map(({ scope, window }) => scopeWindow(round + scope, window)) }),
           );
-          for (const places of plan) await book(...places.flatMap((place) => entries[place] ?? []));
-          const booked = [...new Set(plan.flat())].flatMap((place) => entries[place] ?? []);
-          const asked = [0, 1, 2, 3].flatMap((scope) => windows.map((window) => scopeWindow(round + scope, window)));
-          expect(await spent(...asked)).toEqual(asked.map((each) => naiveSum(booked, each)));
+          for (const places of plan) await book(...places.flatMap((place) => rows[place] ?? []));
+          const bookedRows = [...new Set(plan.flat())].flatMap((place) => rows[place] ?? []);
+          const counters = [0, 1, 2, 3].flatMap((scope) => windows.map((window) => scopeWindow(round + scope, window)));
+          expect(await spent(...counters)).toEqual(counters.map((each) => naiveSum(bookedRows, each)));
         }),
         { numRuns: 30 },
       );
@@ -202,8 +210,8 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
   });
 }
 
-function naiveSum(entries: ReadonlyArray<LedgerRow>, { scopeId, window }: ScopeWindow): Nano {
-  return entries
+function naiveSum(rows: ReadonlyArray<LedgerRow>, { scopeId, window }: ScopeWindow): Nano {
+  return rows
     .filter(({ scopeWindows }) => scopeWindows.some((of) => of.scopeId === scopeId && of.window.end === window.end))
     .reduce((sum, { cost }) => sum + cost, 0n);
 }

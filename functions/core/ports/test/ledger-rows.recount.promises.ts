@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from '../money.ts';
 import type { Recount } from '../registry.ts';
-import { DAY, entryOf, HOUR, idAt, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
+import { DAY, HOUR, idAt, ledgerRowOf, NOON, scopeWindow, WINDOW } from './ledger-row.fixture.ts';
 import { type LedgerRowsUnderTest, ledgerRowsScenario, openLedgerRows } from './ledger-rows.scenario.promises.ts';
 import { scopeWrite } from './registry.scenario.promises.ts';
 
@@ -18,20 +18,20 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
     const team = scopeWrite('research', { kind: 'team' });
     const { scopeId } = team.policy;
     const recount = (...recounts: ReadonlyArray<Recount>) => under.registry.putScope({ ...team, recounts });
-    const paidAt = (time: Millis, cost: Nano, window = WINDOW) =>
-      entryOf({ id: idAt(time), cost, scopeWindows: [{ scopeId, window }, scopeWindow(1)] });
+    const rowAt = (time: Millis, cost: Nano, window = WINDOW) =>
+      ledgerRowOf({ id: idAt(time), cost, scopeWindows: [{ scopeId, window }, scopeWindow(1)] });
 
     test('makes the sum of the new window from the entries held inside it: the start is included, the end is not', async () => {
       const day = { start: NOON - 5 * HOUR - 17_000, end: NOON + 3 * HOUR + 11_000 };
       const times = [day.start - 1, day.start, NOON - HOUR, NOON, NOON + 1, day.end - 1, day.end];
-      await book(...times.map((time, place) => paidAt(time, 10n ** BigInt(place))));
+      await book(...times.map((time, place) => rowAt(time, 10n ** BigInt(place))));
       await recount({ scopeId, window: day });
       expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([111_110n, 1_111_111n]);
     });
 
     test('is right for windows within an hour, on whole hours, and longer than anything booked', async () => {
       const times = [NOON - 2 * HOUR, NOON - HOUR, NOON - 1, NOON, NOON + 10_000, NOON + 59 * 60_000, NOON + HOUR];
-      await book(...times.map((time, place) => paidAt(time, 10n ** BigInt(place))));
+      await book(...times.map((time, place) => rowAt(time, 10n ** BigInt(place))));
       const windows: ReadonlyArray<[Window, Nano]> = [
         [{ start: NOON, end: NOON + 10_000 }, 1_000n],
         [{ start: NOON + 1000, end: NOON + HOUR - 1000 }, 110_000n],
@@ -51,38 +51,38 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
     test('from 30 to 31 days and back neither refills nor loses a budget, with entries booked in between', async () => {
       const thirty = { start: NOON - 10 * DAY, end: NOON + 20 * DAY };
       const thirtyOne = { start: NOON - 3 * DAY, end: NOON + 28 * DAY };
-      await book(paidAt(NOON - 9 * DAY, 1n, thirty), paidAt(NOON - DAY, 20n, thirty));
+      await book(rowAt(NOON - 9 * DAY, 1n, thirty), rowAt(NOON - DAY, 20n, thirty));
       await recount({ scopeId, window: thirtyOne });
       expect(await spent({ scopeId, window: thirtyOne })).toEqual([20n]);
-      await book(paidAt(NOON, 300n, thirtyOne));
+      await book(rowAt(NOON, 300n, thirtyOne));
       await recount({ scopeId, window: thirty });
       await recount({ scopeId, window: thirty });
       expect(await spent({ scopeId, window: thirty }, { scopeId, window: thirtyOne })).toEqual([321n, 320n]);
-      await book(paidAt(NOON + 1, 4000n, thirty));
+      await book(rowAt(NOON + 1, 4000n, thirty));
       expect(await spent({ scopeId, window: thirty })).toEqual([4321n]);
     });
 
     test('contains entries of the old window that were held before it and booked after it', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
-      await book(paidAt(NOON, 1n));
+      await book(rowAt(NOON, 1n));
       await recount({ scopeId, window: day });
-      const late = paidAt(NOON - 1, 20n);
-      await book(late, late, paidAt(day.start - 1, 300n), paidAt(day.end, 4000n));
+      const late = rowAt(NOON - 1, 20n);
+      await book(late, late, rowAt(day.start - 1, 300n), rowAt(day.end, 4000n));
       await book(late);
       expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([21n, 4321n]);
     });
 
     test('counts the entries of another scope where that is asked', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
-      const fresh = '0190a0b0-0000-8000-8000-00000000000f';
-      await book(paidAt(NOON - HOUR - 1, 1n), paidAt(NOON, 20n), paidAt(NOON + HOUR, 300n));
-      await recount({ scopeId: fresh, window: day, from: scopeId });
-      expect(await spent({ scopeId: fresh, window: day }, { scopeId, window: WINDOW })).toEqual([20n, 321n]);
+      const newScope = '0190a0b0-0000-8000-8000-00000000000f';
+      await book(rowAt(NOON - HOUR - 1, 1n), rowAt(NOON, 20n), rowAt(NOON + HOUR, 300n));
+      await recount({ scopeId: newScope, window: day, from: scopeId });
+      expect(await spent({ scopeId: newScope, window: day }, { scopeId, window: WINDOW })).toEqual([20n, 321n]);
     });
 
     test('changes only its own scope', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
-      await book(paidAt(NOON, 5n));
+      await book(rowAt(NOON, 5n));
       await recount({ scopeId, window: day });
       expect(await spent(scopeWindow(1, day), scopeWindow(1))).toEqual([0n, 5n]);
     });
@@ -93,10 +93,10 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
         { start: NOON - HOUR, end: NOON + HOUR },
       ];
       const model = scopeWindow(1, hours);
-      await book(paidAt(NOON - HOUR - 1, 1n), paidAt(NOON - 1, 20n), paidAt(NOON, 300n));
+      await book(rowAt(NOON - HOUR - 1, 1n), rowAt(NOON - 1, 20n), rowAt(NOON, 300n));
       await recount({ scopeId, window: day }, model);
       expect(await spent({ scopeId, window: day }, model)).toEqual([21n, 320n]);
-      await book(paidAt(NOON - 2, 4000n));
+      await book(rowAt(NOON - 2, 4000n));
       expect(await spent({ scopeId, window: day }, model)).toEqual([4021n, 4320n]);
     });
 
@@ -104,7 +104,7 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
       const [hours, days] = [{ start: NOON - HOUR, end: NOON + HOUR }, WINDOW];
       const writers = Array.from({ length: 6 }, async () => {
         for (let turn = 0; turn < 10; turn += 1) {
-          await book(...Array.from({ length: 5 }, (_, place) => paidAt(NOON + place, 1n, turn % 2 ? hours : days)));
+          await book(...Array.from({ length: 5 }, (_, place) => rowAt(NOON + place, 1n, turn % 2 ? hours : days)));
         }
       });
       for (let turn = 0; turn < 7; turn += 1) await recount({ scopeId, window: turn % 2 ? days : hours });

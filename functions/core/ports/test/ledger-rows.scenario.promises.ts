@@ -8,7 +8,7 @@ export interface LedgerRowsUnderTest {
   /** Books rows of the instance, each (id, kind) once. */
   readonly book: (
     instanceUid: string,
-    entries: ReadonlyArray<LedgerRow>,
+    rows: ReadonlyArray<LedgerRow>,
   ) => Promise<{ readonly rejected: ReadonlyArray<string> }>;
   /** The registry over the same ledgerRows: recounts are written with a policy. */
   readonly registry: Registry;
@@ -25,7 +25,7 @@ export async function openLedgerRows(make: () => Promise<LedgerRowsUnderTest>): 
 
 /** `under` is called for each operation: each test has its own ledgerRows. */
 export function ledgerRowsScenario(under: () => LedgerRowsUnderTest) {
-  const book = (...entries: ReadonlyArray<LedgerRow>) => under().book(INSTANCE, entries);
+  const book = (...rows: ReadonlyArray<LedgerRow>) => under().book(INSTANCE, rows);
   const spent = async (...of: ReadonlyArray<ScopeWindow>) =>
     (await under().ledgerRows.sums(of)).map((sum) => sum.spent);
   return { book, spent };

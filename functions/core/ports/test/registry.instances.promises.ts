@@ -5,7 +5,7 @@ import {
   hash,
   INSTANCE,
   OTHER,
-  openedRegistry,
+  openRegistry,
   type RegistryUnderTest,
   registryScenario,
   scopeWrite,
@@ -19,7 +19,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
     let registry: Registry;
     let policies: RegistryUnderTest['policies'];
     beforeEach(async () => {
-      under = await openedRegistry(make);
+      under = await openRegistry(make);
       ({ registry, policies } = under);
     });
     const { addValue, claim, find, workingKey } = registryScenario(() => under);
@@ -80,14 +80,14 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       });
 
       test('is refused where there is none of that name, it is its own, still open, or continues elsewhere', async () => {
-        const ask = (uid: string, by = HEIR) => registry.openInstance(by, { uid, isMissing: false });
-        expect(await ask('nobody')).toEqual({ ok: false, why: 'absent' });
-        expect(await ask(HEIR.uid)).toEqual({ ok: false, why: 'same' });
-        expect(await ask(OTHER.uid)).toEqual({ ok: false, why: 'open' });
+        const adopt = (uid: string, by = HEIR) => registry.openInstance(by, { uid, isMissing: false });
+        expect(await adopt('nobody')).toEqual({ ok: false, why: 'absent' });
+        expect(await adopt(HEIR.uid)).toEqual({ ok: false, why: 'same' });
+        expect(await adopt(OTHER.uid)).toEqual({ ok: false, why: 'open' });
         await registry.closeInstance(OTHER.uid);
-        await ask(OTHER.uid);
+        await adopt(OTHER.uid);
         const second = { ...HEIR, uid: 'instance-4' };
-        expect(await ask(OTHER.uid, second)).toEqual({ ok: false, why: 'adopted', successor: HEIR.uid });
+        expect(await adopt(OTHER.uid, second)).toEqual({ ok: false, why: 'adopted', successor: HEIR.uid });
         expect((await registry.instance(second.uid)).predecessor).toBeUndefined();
       });
 
@@ -114,10 +114,10 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         await workingKey('billing', hash('a'));
         await registry.closeInstance(INSTANCE.uid);
         const rivals = [HEIR, { ...HEIR, uid: 'instance-4' }];
-        const asked = await Promise.all(
+        const adoptions = await Promise.all(
           rivals.map((rival) => registry.openInstance(rival, { uid: INSTANCE.uid, isMissing: false })),
         );
-        expect(asked.filter(({ ok }) => ok)).toHaveLength(1);
+        expect(adoptions.filter(({ ok }) => ok)).toHaveLength(1);
         const claims = await Promise.all(rivals.map(({ uid }) => registry.claims(uid)));
         expect(claims.map(({ length }) => length).toSorted()).toEqual([0, 1]);
       });

@@ -5,7 +5,7 @@ import {
   hash,
   INSTANCE,
   OTHER,
-  openedRegistry,
+  openRegistry,
   type RegistryUnderTest,
   registryScenario,
   toWrite,
@@ -21,7 +21,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     let registry: Registry;
     let policies: RegistryUnderTest['policies'];
     beforeEach(async () => {
-      under = await openedRegistry(make);
+      under = await openRegistry(make);
       ({ registry, policies } = under);
     });
     const { addValue, claim, claims, find, write, workingKey } = registryScenario(() => under);
@@ -134,11 +134,11 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     });
 
     test('many keys are found by one question, known ones among unknown ones', async () => {
-      const made = await Promise.all(['a', 'b', 'd'].map((name) => workingKey(name, hash(name))));
+      const keys = await Promise.all(['a', 'b', 'd'].map((name) => workingKey(name, hash(name))));
       const unknown = Array.from({ length: 1_000 }, (_, place) => `${place}`.padStart(64, '0'));
-      const found = await policies(INSTANCE.uid).find([...unknown, ...['d', 'a', 'c', 'b'].map(hash)]);
-      expect([...found.keys()].sort()).toEqual(['a', 'b', 'd'].map(hash).sort());
-      expect(found.get(hash('b'))?.key).toEqual(made[1]?.policy);
+      const records = await policies(INSTANCE.uid).find([...unknown, ...['d', 'a', 'c', 'b'].map(hash)]);
+      expect([...records.keys()].sort()).toEqual(['a', 'b', 'd'].map(hash).sort());
+      expect(records.get(hash('b'))?.key).toEqual(keys[1]?.policy);
       expect((await policies(INSTANCE.uid).find([])).size).toBe(0);
     });
 
@@ -149,11 +149,11 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     });
 
     test('many policies are written at the same time, edited budgets among them', async () => {
-      const made = await Promise.all(Array.from({ length: 700 }, (_, place) => claim(`key-${place}`)));
+      const keys = await Promise.all(Array.from({ length: 700 }, (_, place) => claim(`key-${place}`)));
       const window = { start: 0, end: 3_600_000 };
       const modelsOf = (alias: string) => [`model of ${alias}`];
       const outcomes = await Promise.all(
-        made.map((claimed, place) => {
+        keys.map((claimed, place) => {
           const recounts = place % 9 === 0 ? {} : { recounts: [{ scopeId: claimed.scopeId, window }] };
           const written = toWrite(claimed);
           const policy = { ...written.policy, models: modelsOf(claimed.alias) };

@@ -24,7 +24,7 @@ export interface WholeWrite extends ScopeWrite {
 }
 
 /** A registry with both instances open. */
-export async function openedRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
+export async function openRegistry(make: () => Promise<RegistryUnderTest>): Promise<RegistryUnderTest> {
   const under = await make();
   await under.registry.openInstance(INSTANCE);
   await under.registry.openInstance(OTHER);
@@ -44,9 +44,9 @@ export function registryScenario(under: () => RegistryUnderTest) {
     const write = scopeWrite(alias, { kind });
     const policy = { ...write.policy, ...more };
     await mustBeWritten(under().registry.putScope({ ...write, policy }));
-    const [found] = await under().registry.claimsOf(INSTANCE.uid, [write]);
-    if (found === undefined) throw new Error(`${alias} is not listed`);
-    return { ...found, policy };
+    const [listed] = await under().registry.claimsOf(INSTANCE.uid, [write]);
+    if (listed === undefined) throw new Error(`${alias} is not listed`);
+    return { ...listed, policy };
   };
   /** Writes the scope of a claim again, with these changes. */
   const put = (claimed: WrittenScope, more: Partial<ScopeWrite> = {}) =>
@@ -68,8 +68,8 @@ export function registryScenario(under: () => RegistryUnderTest) {
 }
 
 async function mustBeWritten(outcome: Promise<ScopeOutcome>): Promise<void> {
-  const ended = await outcome;
-  if (ended !== 'written') throw new Error(`the scope is not written, but ${ended}`);
+  const result = await outcome;
+  if (result !== 'written') throw new Error(`the scope is not written, but ${result}`);
 }
 
 /** The write that made a claim. */

@@ -6,7 +6,7 @@ import {
   holder,
   INSTANCE,
   OTHER,
-  openedRegistry,
+  openRegistry,
   type RegistryUnderTest,
   scopeWrite,
 } from './registry.scenario.promises.ts';
@@ -19,7 +19,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     let registry: Registry;
     let policies: RegistryUnderTest['policies'];
     beforeEach(async () => {
-      ({ registry, policies } = await openedRegistry(make));
+      ({ registry, policies } = await openRegistry(make));
     });
     const find = async (value: string) => (await policies(INSTANCE.uid).find([value])).get(value);
     const claims = () => registry.claims(INSTANCE.uid);
@@ -46,8 +46,8 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
 
     test('who loses the alias writes nothing, and sees who has it', async () => {
       await registry.putScope(scopeWrite('billing', { by: 'first' }));
-      const late = scopeWrite('billing', { by: 'second', value: { hash: hash('b') } });
-      expect(await registry.putScope(late)).toBe('taken');
+      const lateWrite = scopeWrite('billing', { by: 'second', value: { hash: hash('b') } });
+      expect(await registry.putScope(lateWrite)).toBe('taken');
       expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'key', alias: 'billing' }])).toMatchObject([
         { holder: holder('first'), values: [] },
       ]);
@@ -65,11 +65,11 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
 
     test('many at the same time, in any order, each end by themselves', async () => {
       const all = Array.from({ length: 60 }, (_, place) => `alias-${place}`);
-      const ask = (by: string, of: ReadonlyArray<string>) =>
+      const write = (by: string, of: ReadonlyArray<string>) =>
         Promise.all(
           of.map((alias) => registry.putScope(scopeWrite(alias, { by, value: { hash: hash(`${by}-${alias}`) } }))),
         );
-      const [one, other] = await Promise.all([ask('one', all), ask('other', all.toReversed())]);
+      const [one, other] = await Promise.all([write('one', all), write('other', all.toReversed())]);
       expect(one.map((outcome) => outcome === 'taken')).toEqual(
         other.toReversed().map((outcome) => outcome === 'written'),
       );
@@ -79,9 +79,9 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('one that the database refuses fails alone', async () => {
       const bad = scopeWrite('bad');
       const writes = [scopeWrite('one'), { ...bad, policy: { ...bad.policy, scopeId: 'no uuid' } }, scopeWrite('two')];
-      const ended = await Promise.allSettled(writes.map((write) => registry.putScope(write)));
-      const isStrict = ended[1]?.status === 'rejected';
-      expect(ended.map(({ status }) => status)).toEqual([
+      const results = await Promise.allSettled(writes.map((write) => registry.putScope(write)));
+      const isStrict = results[1]?.status === 'rejected';
+      expect(results.map(({ status }) => status)).toEqual([
         'fulfilled',
         isStrict ? 'rejected' : 'fulfilled',
         'fulfilled',
@@ -109,16 +109,20 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('nothing is written where the value of `unless` lives: another run has published it', async () => {
       const write = scopeWrite('billing', { value: { hash: hash('a') } });
       await registry.putScope(write);
-      const late = {
+      const lateWrite = {
         ...write,
         policy: { ...write.policy, blocked: true },
         value: { hash: hash('b'), unlessLive: hash('a') },
       };
-      expect(await registry.putScope(late)).toBe('overtaken');
+      expect(await registry.putScope(lateWrite)).toBe('overtaken');
       expect(await claims()).toMatchObject([{ policy: write.policy, values: [{ hash: hash('a') }] }]);
-      expect(await registry.putScope({ ...late, value: { hash: hash('b'), unlessLive: hash('c') } })).toBe('written');
+      expect(await registry.putScope({ ...lateWrite, value: { hash: hash('b'), unlessLive: hash('c') } })).toBe(
+        'written',
+      );
       await registry.retireValues(write.policy.scopeId, [hash('a')], 3_600_000);
-      expect(await registry.putScope({ ...late, value: { hash: hash('d'), unlessLive: hash('a') } })).toBe('written');
+      expect(await registry.putScope({ ...lateWrite, value: { hash: hash('d'), unlessLive: hash('a') } })).toBe(
+        'written',
+      );
     });
 
     test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {
@@ -150,13 +154,13 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('a retained claim moves to whoever proves its value, from another instance and another alias', async () => {
       const write = scopeWrite('billing', { value: { hash: hash('a') } });
       await registry.putScope({ ...write, policy: { ...write.policy, retained: 'billing-key' } });
-      const brought = { ...scopeWrite('brought', { by: 'heir' }), instanceUid: OTHER.uid, proof: hash('a') };
-      expect(await registry.putScope(brought)).toBe('taken');
+      const movedWrite = { ...scopeWrite('brought', { by: 'heir' }), instanceUid: OTHER.uid, proof: hash('a') };
+      expect(await registry.putScope(movedWrite)).toBe('taken');
       expect(await registry.claims(OTHER.uid)).toMatchObject([
         { scopeId: write.policy.scopeId, alias: 'brought', holder: holder('heir'), anchor: ANCHOR },
       ]);
       expect(await claims()).toEqual([]);
-      expect(await registry.putScope({ ...brought, policy: { ...write.policy, name: 'brought' } })).toBe('written');
+      expect(await registry.putScope({ ...movedWrite, policy: { ...write.policy, name: 'brought' } })).toBe('written');
       expect((await policies(OTHER.uid).find([hash('a')])).get(hash('a'))?.key.name).toBe('brought');
     });
 
@@ -184,8 +188,8 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('an alias is free text, told apart to the letter, and taken per kind and per instance only', async () => {
       const aliases = ['a', 'A', 'a b', "o'hara", '"; drop table claim; --', 'ключ/🔑', 'a'.repeat(256), '%', 'null'];
       const writes = [...aliases.map((alias) => scopeWrite(alias)), scopeWrite('a', { kind: 'user' })];
-      const elsewhere = { ...scopeWrite('a'), instanceUid: OTHER.uid };
-      const outcomes = await Promise.all([...writes, elsewhere].map((write) => registry.putScope(write)));
+      const otherWrite = { ...scopeWrite('a'), instanceUid: OTHER.uid };
+      const outcomes = await Promise.all([...writes, otherWrite].map((write) => registry.putScope(write)));
       expect(new Set(outcomes)).toEqual(new Set(['written']));
       expect((await claims()).map(({ alias }) => alias).toSorted()).toEqual([...aliases, 'a'].toSorted());
     });
@@ -199,10 +203,10 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('the claims of an instance are listed with their values and policies, those of others are not', async () => {
       const key = scopeWrite('billing', { value: { hash: hash('a') } });
       const user = scopeWrite('ann@example.org', { kind: 'user' });
-      const elsewhere = { ...scopeWrite('elsewhere'), instanceUid: OTHER.uid };
-      for (const write of [key, user, elsewhere]) await registry.putScope(write);
-      const listed = (await claims()).toSorted((one, other) => (one.alias < other.alias ? -1 : 1));
-      expect(listed).toMatchObject([
+      const otherWrite = { ...scopeWrite('elsewhere'), instanceUid: OTHER.uid };
+      for (const write of [key, user, otherWrite]) await registry.putScope(write);
+      const sortedClaims = (await claims()).toSorted((one, other) => (one.alias < other.alias ? -1 : 1));
+      expect(sortedClaims).toMatchObject([
         { alias: 'ann@example.org', kind: 'user', policy: user.policy, values: [] },
         { alias: 'billing', kind: 'key', policy: key.policy, holder: key.holder, values: [{ hash: hash('a') }] },
       ]);
@@ -211,8 +215,8 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('a policy is written for its own instance only', async () => {
       const write = scopeWrite('billing');
       await registry.putScope(write);
-      const abroad = { ...write, instanceUid: OTHER.uid, policy: { ...write.policy, blocked: true } };
-      expect(await registry.putScope(abroad)).toBe('taken');
+      const otherWrite = { ...write, instanceUid: OTHER.uid, policy: { ...write.policy, blocked: true } };
+      expect(await registry.putScope(otherWrite)).toBe('taken');
       expect(await claims()).toMatchObject([{ policy: write.policy }]);
     });
 

@@ -4,7 +4,7 @@ import type { Registry } from '../registry.ts';
 import {
   hash,
   INSTANCE,
-  openedRegistry,
+  openRegistry,
   type RegistryUnderTest,
   registryScenario,
 } from './registry.scenario.promises.ts';
@@ -15,7 +15,7 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
     let under: RegistryUnderTest;
     let registry: Registry;
     beforeEach(async () => {
-      under = await openedRegistry(make);
+      under = await openRegistry(make);
       ({ registry } = under);
     });
     const { addValue, claim, claims, find, put, workingKey } = registryScenario(() => under);
@@ -40,14 +40,14 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       const [one, other, over] = [await claim('one'), await claim('other'), await claim('over')];
       await workingKey('theirs', hash('d'));
       await registry.retire([over.scopeId]);
-      const ask = () =>
+      const addAll = () =>
         Promise.all([
           put(over, { value: { hash: hash('c') } }),
           put(other, { value: { hash: hash('d') } }),
           put(one, { value: { hash: hash('a'), rotation: 'today' } }),
         ]);
-      expect(await ask()).toEqual(['taken', 'value taken', 'written']);
-      expect(await ask()).toEqual(['taken', 'value taken', 'written']);
+      expect(await addAll()).toEqual(['taken', 'value taken', 'written']);
+      expect(await addAll()).toEqual(['taken', 'value taken', 'written']);
       expect(await registry.claimsOf(INSTANCE.uid, [one, over])).toMatchObject([
         { alias: 'one', values: [{ hash: hash('a'), rotation: 'today' }] },
       ]);
@@ -126,11 +126,11 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
 
     test('a retired value works again when its own key gets it back, as old as it is', async () => {
       const { claimed } = await workingKey('billing', hash('a'));
-      const made = (await registry.claims(INSTANCE.uid))[0]?.values[0]?.createdAt;
+      const createdAt = (await registry.claims(INSTANCE.uid))[0]?.values[0]?.createdAt;
       await registry.retireValues(claimed.scopeId, [hash('a')]);
       await addValue(claimed, hash('a'));
       expect(await find(hash('a'))).toBeDefined();
-      expect((await claims())[0]?.values).toEqual([{ hash: hash('a'), createdAt: made }]);
+      expect((await claims())[0]?.values).toEqual([{ hash: hash('a'), createdAt }]);
     });
   });
 }

@@ -5,7 +5,7 @@ import { basename, join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Journal } from '#core/ports/journal.ts';
-import { entryRecord, reservationRecord } from '#core/ports/test/journal.promises.ts';
+import { reservationRecord, rowRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
@@ -96,14 +96,14 @@ async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept
   for (let round = 0; round < 4; round += 1) {
     const ids = Array.from({ length: 20 }, (_, index) => `round-${round}-${index}`);
     await Promise.all(
-      ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(entryRecord('settle', id))]),
+      ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(rowRecord('settle', id))]),
     ).catch((error) => reports.push(reasonAndCausesOf(error)));
     journal.done(ids);
     await append(`open-${round}`);
     await fire();
   }
   await append('last');
-  return { kept, reports: reports };
+  return { kept, reports };
 }
 
 describe('whichever step of the disk fails, once,', () => {
@@ -216,8 +216,8 @@ test('a segment whose compaction failed is synced, like the one that is written'
   // A folder in place of the draft stands for a disk that is full.
   mkdirSync(join(folder, 'journal-000000002.log.part'));
   await journal.append(reservationRecord('open'));
-  await journal.append(entryRecord('settle', 'done'));
-  for (const id of ['b', 'c', 'd']) await journal.append(entryRecord('settle', id));
+  await journal.append(rowRecord('settle', 'done'));
+  for (const id of ['b', 'c', 'd']) await journal.append(rowRecord('settle', id));
   journal.done(['done', 'b', 'c', 'd']);
   await journal.append(reservationRecord('other'));
   await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the journal could not be compacted' }]));

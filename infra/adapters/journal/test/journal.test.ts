@@ -14,7 +14,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
-import { describeJournal, entryRecord, reservationRecord } from '#core/ports/test/journal.promises.ts';
+import { describeJournal, reservationRecord, rowRecord } from '#core/ports/test/journal.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime } from '../../../../test/doubles/time.ts';
 import { createJournal } from '../journal.ts';
@@ -70,7 +70,7 @@ const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<Jou
 
 describe('a torn tail', () => {
   test('is rejected by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
-    const records = [reservationRecord('a'), entryRecord('settle', 'a'), reservationRecord('b')];
+    const records = [reservationRecord('a'), rowRecord('settle', 'a'), reservationRecord('b')];
     for (const record of records) await journal.append(record);
     const [name = ''] = logsIn(folder);
     const whole = readFileSync(join(folder, name));
@@ -130,9 +130,7 @@ describe('a finished record', () => {
   const work = async (box: Journal, from: number, to: number): Promise<void> => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
-      await Promise.all(
-        ids.flatMap((id) => [box.append(reservationRecord(id)), box.append(entryRecord('settle', id))]),
-      );
+      await Promise.all(ids.flatMap((id) => [box.append(reservationRecord(id)), box.append(rowRecord('settle', id))]));
       box.done(ids);
     }
   };
@@ -191,7 +189,7 @@ describe('a finished record', () => {
   });
 
   test('is compacted away beside a torn line and one without a line feed, and open records stay as written', async () => {
-    await journal.append(entryRecord('settle', 'without its end'));
+    await journal.append(rowRecord('settle', 'without its end'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 1);
@@ -206,7 +204,7 @@ describe('a finished record', () => {
     isFull = true;
     await expect(box.append(reservationRecord('torn'))).rejects.toThrow('writing the journal');
     isFull = false;
-    await box.append(entryRecord('settle', 'open'));
+    await box.append(rowRecord('settle', 'open'));
     await work(box, 0, 500);
     await vi.waitFor(async () => {
       await work(box, 500, 550);
@@ -215,7 +213,7 @@ describe('a finished record', () => {
     await box.close();
     const { records, errors } = await recoverFrom(corpse);
     expect(errors).toBe(0);
-    const open = [entryRecord('settle', 'without its end'), reservationRecord('open'), entryRecord('settle', 'open')];
+    const open = [rowRecord('settle', 'without its end'), reservationRecord('open'), rowRecord('settle', 'open')];
     for (const record of open) expect(records).toContainEqual(record);
   });
 

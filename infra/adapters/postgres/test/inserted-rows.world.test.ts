@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { entryOf, idAt, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
+import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
@@ -51,7 +51,7 @@ const count = async (table: string) => {
 };
 
 test('an entry keeps all that was said about it, to the nano-dollar and the millisecond', async () => {
-  const entry = entryOf({
+  const entry = ledgerRowOf({
     cost: 2n ** 63n - 1n,
     tokens: { input: 10_000_000_000, output: 2, cachedInput: 3, cacheWrite: 4 },
     model: 'größe/"small", {a},\\b',
@@ -87,16 +87,16 @@ test('an entry keeps all that was said about it, to the nano-dollar and the mill
 test('what a scope paid in one second is one row a batch, and the second is that of the reservation', async () => {
   const second = Date.UTC(2026, 10, 15, 12, 0, 1);
   const [two, three] = [scopeNumber(2), scopeNumber(3)].map((scopeId) => ({ scopeId, window: WINDOW }));
-  const [first, ...others] = [0, 999, 1000].map((later) => entryOf({ id: idAt(second + later), cost: 5n }));
+  const [first, ...others] = [0, 999, 1000].map((later) => ledgerRowOf({ id: idAt(second + later), cost: 5n }));
   if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
-  const nobody = entryOf({ id: idAt(second), scopeWindows: [] });
+  const nobody = ledgerRowOf({ id: idAt(second), scopeWindows: [] });
   await bookEntries(database, 'instance-1', [
     { ...first, scopeWindows: [two, three] },
     nobody,
     ...others.map((entry) => ({ ...entry, scopeWindows: [three] })),
   ]);
   await bookEntries(database, 'instance-1', [
-    { ...entryOf({ id: idAt(second + 1), cost: 7n }), scopeWindows: [three] },
+    { ...ledgerRowOf({ id: idAt(second + 1), cost: 7n }), scopeWindows: [three] },
   ]);
   const paid = await server.query(
     connection,
@@ -127,7 +127,7 @@ test('partitions for this month and the next two are made when the schema is, be
 
 test('an entry lies in the month of its id, not of its settling: a month begins with its first millisecond, UTC', async () => {
   const [last, first] = [Date.UTC(2031, 1, 1) - 1, Date.UTC(2031, 1, 1)].map((time) =>
-    entryOf({ id: idAt(time), settledAt: first_of_march }),
+    ledgerRowOf({ id: idAt(time), settledAt: first_of_march }),
   );
   await bookEntries(
     database,
@@ -144,7 +144,7 @@ const first_of_march = Date.UTC(2031, 2, 1);
 test('many processes that need the same new month at the same time make it once', async () => {
   const databases = Array.from({ length: 6 }, () => createDatabase(connection, { log }));
   open.push(...databases);
-  const entries = databases.map(() => entryOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
+  const entries = databases.map(() => ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
   await Promise.all(databases.map((each, place) => bookEntries(each, 'instance-1', entries.slice(place, place + 1))));
   expect((await partitions('entry')).filter((name) => name.includes('2040'))).toEqual([
     'entry_2040_06',
@@ -154,12 +154,12 @@ test('many processes that need the same new month at the same time make it once'
 });
 
 test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
-  await bookEntries(database, 'instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
+  await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
     'drop table gateway_operator.entry_2040_06; drop table gateway_operator.charge_2040_06',
   );
-  expect(await bookEntries(database, 'instance-1', [entryOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
+  expect(await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
     rejected: [],
   });
   expect(await count('entry_rejected')).toBe(0);
@@ -172,8 +172,10 @@ test.each([
   ['an id that says null', 'null'],
   ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
 ])('%s is rejected, the rest of the batch is booked', async (_, id) => {
-  const rest = Array.from({ length: 9 }, () => entryOf());
-  expect(await bookEntries(database, 'instance-1', [...rest.slice(0, 4), entryOf({ id }), ...rest.slice(4)])).toEqual({
+  const rest = Array.from({ length: 9 }, () => ledgerRowOf());
+  expect(
+    await bookEntries(database, 'instance-1', [...rest.slice(0, 4), ledgerRowOf({ id }), ...rest.slice(4)]),
+  ).toEqual({
     rejected: [id],
   });
   expect((await database.sums(rest[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([900n]);
@@ -183,8 +185,8 @@ test.each([
 });
 
 test('a refused entry is kept whole with the reason, once, and told as an error', async () => {
-  const refused = entryOf({ model: 'a\u0000b\ud800', cost: 10n ** 17n + 1n });
-  await bookEntries(database, 'instance-1', [entryOf(), refused]);
+  const refused = ledgerRowOf({ model: 'a\u0000b\ud800', cost: 10n ** 17n + 1n });
+  await bookEntries(database, 'instance-1', [ledgerRowOf(), refused]);
   await bookEntries(database, 'instance-1', [refused]);
   const rows = await server.query<{ entry: unknown; reason: string; instance_uid: string }>(
     connection,
@@ -201,7 +203,7 @@ test('a refused entry is kept whole with the reason, once, and told as an error'
 });
 
 test('many bad entries in one batch are all rejected, and all good ones booked', async () => {
-  const entries = Array.from({ length: 64 }, (_, place) => entryOf(place % 7 === 3 ? { cost: -1n } : {}));
+  const entries = Array.from({ length: 64 }, (_, place) => ledgerRowOf(place % 7 === 3 ? { cost: -1n } : {}));
   const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
   expect(await bookEntries(database, 'instance-1', entries)).toEqual({ rejected: bad });
   expect((await database.sums(entries[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([
@@ -210,7 +212,7 @@ test('many bad entries in one batch are all rejected, and all good ones booked',
 });
 
 test('more than one statement should take is booked, summed and looked up in several', async () => {
-  const entries = Array.from({ length: 12_001 }, () => entryOf({ cost: 1n }));
+  const entries = Array.from({ length: 12_001 }, () => ledgerRowOf({ cost: 1n }));
   await bookEntries(database, 'instance-1', entries);
   const asked = entries.flatMap(({ scopeWindows }) => scopeWindows);
   expect(new Set((await database.sums(asked)).map(({ spent }) => spent))).toEqual(new Set([12_001n]));
@@ -222,7 +224,7 @@ test('sums, hourly sums and charges always tell the same', async () => {
   await bookEntries(
     database,
     'instance-1',
-    hours.map((id, place) => entryOf({ id, cost: BigInt(place) })),
+    hours.map((id, place) => ledgerRowOf({ id, cost: BigInt(place) })),
   );
   const [totals] = await server.query(
     connection,

@@ -3,7 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Epochs } from '#core/ports/epochs.ts';
 import { describeLedgerDatabase } from '#core/ports/test/ledger-database.promises.ts';
 import { accountScenario, figuresOf } from '#core/ports/test/ledger-database.scenario.promises.ts';
-import { DAY, entryOf, idAt, NOON, scopeWindow } from '#core/ports/test/ledger-row.fixture.ts';
+import { DAY, idAt, ledgerRowOf, NOON, scopeWindow } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
@@ -90,7 +90,7 @@ describe('several connections', () => {
   });
 
   test('a raise of the epoch waits for the booking under way; one that waits meanwhile is refused', async () => {
-    const entry = entryOf({ cost: 5n });
+    const entry = ledgerRowOf({ cost: 5n });
     const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
     const other = elsewhere();
     await Promise.all([book(one, 1), other.book(two, 1), epochs.state()]);
@@ -113,7 +113,7 @@ describe('several connections', () => {
   });
 
   test('an epoch opens after the bookings by ids that are under way, so that sums which are read then have them', async () => {
-    const entry = entryOf({ cost: 5n });
+    const entry = ledgerRowOf({ cost: 5n });
     const steps: string[] = [];
     const all: Promise<unknown>[] = [];
     await epochs.state();
@@ -142,7 +142,7 @@ describe('several connections', () => {
     };
     const months = { ...createMonths(session), ensureMonths: never };
     const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
-    const entries = [entryOf({ cost: 40n })];
+    const entries = [ledgerRowOf({ cost: 40n })];
     const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, rows: entries };
     const outcome = asleep.bookBatch(batchOfSleeper).then(
       () => 'booked',
@@ -160,7 +160,7 @@ describe('several connections', () => {
       Array.from({ length: 6000 }, (_, place) => {
         const from = (place * (turn + 1) + turn * 13) % scopes.length;
         const charges = [scopes[from], scopes[(from + 20) % scopes.length]].flatMap((of) => of ?? []);
-        return entryOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, scopeWindows: charges });
+        return ledgerRowOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, scopeWindows: charges });
       });
     const other = elsewhere();
     const closing = () =>
@@ -180,7 +180,7 @@ describe('several connections', () => {
     const other = elsewhere();
     await Promise.all([book(crypto.randomUUID(), 1), other.book(crypto.randomUUID(), 1)]);
     for (let round = 1n; round <= 4n; round += 1n) {
-      const entries = Array.from({ length: 4000 }, () => entryOf({ cost: 1n }));
+      const entries = Array.from({ length: 4000 }, () => ledgerRowOf({ cost: 1n }));
       const outcomes = await Promise.all([
         batch(crypto.randomUUID(), 1, entries),
         other.batch(crypto.randomUUID(), 1, entries.toReversed()),
@@ -195,8 +195,8 @@ describe('several connections', () => {
     ['an id that would break out of its column', '{a,b"},\\'],
     ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
   ])('%s is rejected and told as an error, the rest of the batch is booked', async (_, id) => {
-    const rest = Array.from({ length: 9 }, () => entryOf());
-    const entries = [...rest.slice(0, 4), entryOf({ id, model: 'a\u0000b\ud800' }), ...rest.slice(4)];
+    const rest = Array.from({ length: 9 }, () => ledgerRowOf());
+    const entries = [...rest.slice(0, 4), ledgerRowOf({ id, model: 'a\u0000b\ud800' }), ...rest.slice(4)];
     expect(await batch(crypto.randomUUID(), 1, entries)).toEqual({ outcome: 'booked', rejected: [id] });
     expect(await spentOfOne()).toBe(1000n);
     expect(log.lines.map(({ fields }) => fields?.id)).toEqual([id]);
@@ -207,7 +207,7 @@ describe('several connections', () => {
     await batch(
       crypto.randomUUID(),
       1,
-      ids.map((id, place) => entryOf({ id, cost: BigInt(place) })),
+      ids.map((id, place) => ledgerRowOf({ id, cost: BigInt(place) })),
     );
     await close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 0n, -35n)], { at: Date.UTC(2026, 10, 15, 4) });
     const [totals] = await server.query(connection, TOTALS);
@@ -217,7 +217,7 @@ describe('several connections', () => {
   test('closed accounts are forgotten with the entries of their month, live ones never', async () => {
     const [old, recent, live] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
     for (const account of [old, recent]) await close(account, undefined);
-    await batch(live, 1, [entryOf({ id: idAt(Date.now() - 200 * DAY) })]);
+    await batch(live, 1, [ledgerRowOf({ id: idAt(Date.now() - 200 * DAY) })]);
     await server.query(
       connection,
       `update gateway_operator.account set closed_at = now() - interval '200 days' where account = $1`,
@@ -235,7 +235,7 @@ describe('several connections', () => {
 
   test('a request that is its own account leaves no row', async () => {
     const id = idAt(NOON);
-    await batch(id, 1, [entryOf({ id })], { isLast: true });
+    await batch(id, 1, [ledgerRowOf({ id })], { isLast: true });
     expect(await server.query(connection, 'select account from gateway_operator.account')).toEqual([]);
     expect(await rowOf(id)).toEqual({ bookedBatch: 0, number: 0, isClosed: true, isCharged: false });
   });

@@ -2,7 +2,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
-import { entryOf } from '#core/ports/test/ledger-row.fixture.ts';
+import { ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
@@ -28,7 +28,7 @@ function databaseAt(connection: Parameters<typeof createDatabase>[0]): Database 
   return database;
 }
 
-const entry = entryOf();
+const entry = ledgerRowOf();
 const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
 
 const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, number: 1 }, calls: 0 };
@@ -181,7 +181,7 @@ test('calls on connections that were open when the server froze give up in time,
 test('after kill -9 of PostgreSQL calls are refused within a second; started again, it has everything and calls work by themselves', async () => {
   const database = databaseAt(await server.createDatabase());
   await database.migrate();
-  const entries = Array.from({ length: 50 }, () => entryOf());
+  const entries = Array.from({ length: 50 }, () => ledgerRowOf());
   await bookEntries(database, 'instance-1', entries.slice(0, 49));
   const underWay = [bookEntries(database, 'instance-1', entries), database.sums(entry.scopeWindows)].map((call) =>
     call.then(
@@ -201,7 +201,7 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
 test('bookings repeated over kills of PostgreSQL count every entry exactly once', async () => {
   const database = databaseAt(await server.createDatabase());
   await database.migrate();
-  const batches = Array.from({ length: 40 }, () => Array.from({ length: 25 }, () => entryOf({ cost: 1n })));
+  const batches = Array.from({ length: 40 }, () => Array.from({ length: 25 }, () => ledgerRowOf({ cost: 1n })));
   let [done, booked] = [false, 0];
   const writer = async (own: typeof batches) => {
     for (const batch of own) {

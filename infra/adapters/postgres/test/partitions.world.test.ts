@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { entryOf } from '#core/ports/test/ledger-row.fixture.ts';
+import { ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createMonths } from '../partitions.ts';
@@ -14,7 +14,7 @@ test('processes that book at the same time do not wait for each other where the 
   const [one, two] = [connection, connection].map((of) => createSession(of, { log: createMemoryLog() }));
   if (one === undefined || two === undefined) throw new Error('there are two');
   try {
-    const ids = [entryOf().id];
+    const ids = [ledgerRowOf().id];
     await one.transaction(LIMIT, (query) => createMonths(one).ensureMonths(query, ids));
     const inOther = await one.transaction(LIMIT, async (query) => {
       await createMonths(one).ensureMonths(query, ids);

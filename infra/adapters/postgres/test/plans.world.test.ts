@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-entries.ts';
-import { hotStatements, type Touched, touchedBy } from '../../../../test/ledger/touched-blocks.ts';
+import { type BlockCount, hotStatements, touchedBy } from '../../../../test/ledger/touched-blocks.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase } from '../database.ts';
 import { recount } from '../recount.ts';
@@ -13,8 +13,8 @@ const MANY = 1_000_000;
 
 let server: SharedPostgres;
 let connection: SharedPostgres['connection'];
-let few: ReadonlyMap<string, Touched>;
-let many: ReadonlyMap<string, Touched>;
+let few: ReadonlyMap<string, BlockCount>;
+let many: ReadonlyMap<string, BlockCount>;
 
 beforeAll(async () => {
   server = await sharedPostgres();
@@ -26,7 +26,7 @@ beforeAll(async () => {
   many = await touchedBy(hotStatements(MANY), connection, false);
 });
 
-const of = (touched: ReadonlyMap<string, Touched>, name: string): Touched => {
+const of = (touched: ReadonlyMap<string, BlockCount>, name: string): BlockCount => {
   const found = touched.get(name);
   if (found === undefined) throw new Error(`nothing was measured of: ${name}`);
   return found;
@@ -50,8 +50,8 @@ test.each([
   ['enter a batch of an account', 15],
   ['rows of 20 accounts', 250],
   ['recount 30 days of the busy team', 800],
-])('with a million entries, %s: less than %i blocks of 8 KiB', (name, most) => {
-  expect(of(many, name).blocks).toBeLessThan(most);
+])('with a million entries, %s: less than %i blocks of 8 KiB', (name, maxBlocks) => {
+  expect(of(many, name).blocks).toBeLessThan(maxBlocks);
 });
 
 test('which entries an id has is looked up in its own month only', async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Window } from '#core/ports/money.ts';
-import { entryOf, idAt } from '#core/ports/test/ledger-row.fixture.ts';
+import { idAt, ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
@@ -48,7 +48,10 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
 
 test('months that nobody wants to keep are dropped whole; sums stay, and what is booked now is booked as ever', async () => {
   const now = Date.now();
-  const [old, recent] = [entryOf({ id: idAt(now - 200 * DAY), cost: 30n }), entryOf({ id: idAt(now), cost: 4n })];
+  const [old, recent] = [
+    ledgerRowOf({ id: idAt(now - 200 * DAY), cost: 30n }),
+    ledgerRowOf({ id: idAt(now), cost: 4n }),
+  ];
   await bookEntries(database, INSTANCE, [old, recent]);
   const spent = async () => (await database.sums(old.scopeWindows)).map((sum) => sum.spent);
   expect(await database.dropMonths(12)).toEqual([]);
@@ -63,19 +66,19 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   expect(await spent()).toEqual([34n]);
   const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
   expect(hours).toEqual({ amount: '34' });
-  expect(await bookEntries(database, INSTANCE, [entryOf({ id: idAt(now), cost: 1n })])).toEqual({ rejected: [] });
+  expect(await bookEntries(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 1n })])).toEqual({ rejected: [] });
   expect(await spent()).toEqual([35n]);
 });
 
 test('what a journal brings that is older than what is kept is booked neither twice nor lost: a person decides', async () => {
   const now = Date.now();
-  const [booked, lost] = [200, 201].map((days) => entryOf({ id: idAt(now - days * DAY), cost: 30n }));
+  const [booked, lost] = [200, 201].map((days) => ledgerRowOf({ id: idAt(now - days * DAY), cost: 30n }));
   if (booked === undefined || lost === undefined) throw new Error('nothing to book');
   await bookEntries(database, INSTANCE, [booked]);
   // One process knows the months, the other has just started.
   const other = createDatabase(connection, { log });
   await database.dropMonths(2);
-  const recent = [entryOf({ id: idAt(now), cost: 1n }), entryOf({ id: idAt(now), cost: 2n })];
+  const recent = [ledgerRowOf({ id: idAt(now), cost: 1n }), ledgerRowOf({ id: idAt(now), cost: 2n })];
   expect(await bookEntries(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
     rejected: [lost.id, booked.id],
   });
@@ -105,7 +108,7 @@ test.each([
   await bookEntries(
     database,
     INSTANCE,
-    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
+    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
   );
   const dropped = await database.dropMonths(2);
   expect(dropped[0]).toBe(monthOf(now - 400 * DAY));
@@ -124,7 +127,7 @@ test('a budget that is lengthened into a dropped month counts all of the hour th
   await bookEntries(
     database,
     INSTANCE,
-    times.map((time, place) => entryOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
+    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
   );
   const spent = async () => (await database.sums([{ scopeId, window }])).map((sum) => sum.spent);
   await recount(window);

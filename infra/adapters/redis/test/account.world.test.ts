@@ -6,8 +6,8 @@ import { MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
-  ask,
-  line,
+  changeOf,
+  requestOf,
 } from '#core/ports/test/counter-store.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
@@ -49,7 +49,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       },
     };
   });
-  const { loaded, start, read } = accountsScenario(() => under);
+  const { loadCounter, start, read } = accountsScenario(() => under);
 
   /** Everything that the server has of the instance, as it has it. */
   const dump = async (): Promise<ReadonlyArray<readonly [string, string]>> => {
@@ -93,18 +93,18 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       'an amount of thirty digits': { changes: [{ spend: 10n ** 30n }] },
       'a negative risk': { changes: [{ risk: -1n }] },
       'a negative return': { changes: [{ returned: -1n }] },
-      'an ask for a line that is not there': { changes: [{}], requests: [ask(1n, { counters: [7] })] },
-      'an ask that names a line twice': { changes: [{}], requests: [ask(1n, { counters: [0, 0] })] },
-      'a negative ask': { changes: [{}], requests: [ask(-1n)] },
+      'an ask for a line that is not there': { changes: [{}], requests: [requestOf(1n, { counters: [7] })] },
+      'an ask that names a line twice': { changes: [{}], requests: [requestOf(1n, { counters: [0, 0] })] },
+      'a negative ask': { changes: [{}], requests: [requestOf(-1n)] },
     };
     test.each(Object.entries(HOSTILE))(
       'for a call with %s, whatever else is in it',
       async (_, { changes, ...more }) => {
-        const [good, bad] = [await loaded('good', 100n), await loaded('bad', 100n)];
+        const [good, bad] = [await loadCounter('good', 100n), await loadCounter('bad', 100n)];
         const one = start();
-        await one.call({ changes: [line(good)], requests: [ask(30n)] });
+        await one.call({ changes: [changeOf(good)], requests: [requestOf(30n)] });
         const before = await dump();
-        const changed = [...changes.map((part) => line(bad, part)), line(good, { spend: 10n, risk: 20n })];
+        const changed = [...changes.map((part) => changeOf(bad, part)), changeOf(good, { spend: 10n, risk: 20n })];
         await expect(one.send({ changes: changed, ...more })).rejects.toThrow(/amount|size|counters/);
         expect(await dump()).toEqual(before);
         expect(before.length).toBeGreaterThan(4);
@@ -114,12 +114,12 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   test('a full call of the largest size is done in one step', async () => {
     const counters = await Promise.all(
-      Array.from({ length: MAX_COUNTERS }, (_, at) => loaded(`scope ${at}`, 10n ** 12n)),
+      Array.from({ length: MAX_COUNTERS }, (_, at) => loadCounter(`scope ${at}`, 10n ** 12n)),
     );
     const asks = Array.from({ length: MAX_REQUESTS }, (_, at) =>
-      ask(3n, { counters: [at, at + 64, at + 128, at + 192] }),
+      requestOf(3n, { counters: [at, at + 64, at + 128, at + 192] }),
     );
-    const reply = await start().call({ changes: counters.map((of) => line(of, { spend: 2n })), requests: asks });
+    const reply = await start().call({ changes: counters.map((of) => changeOf(of, { spend: 2n })), requests: asks });
     expect(reply.replies.filter(({ outcome }) => outcome === 'reserved')).toHaveLength(MAX_REQUESTS);
     expect(reply.counters).toHaveLength(MAX_COUNTERS);
     expect(new Set(reply.counters.map(({ spent, reserved }) => `${spent} ${reserved}`))).toEqual(new Set(['2 3']));
@@ -135,7 +135,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     );
     const one = start(1000);
     for (let from = 0; from < counters.length; from += MAX_COUNTERS) {
-      const lines = counters.slice(from, from + MAX_COUNTERS).map((of) => line(of, { registered: 5n, risk: 5n }));
+      const lines = counters.slice(from, from + MAX_COUNTERS).map((of) => changeOf(of, { registered: 5n, risk: 5n }));
       await one.call({ changes: lines });
     }
     await under.advance(1001);
@@ -161,9 +161,9 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   });
 
   test('a store whose clock was ahead by more than a minute is lost; the next epoch begins with the right time', async () => {
-    const key = await loaded('key', 100n);
+    const key = await loadCounter('key', 100n);
     await under.advance(3_600_000);
-    await start().call({ changes: [line(key, { spend: 1n })] });
+    await start().call({ changes: [changeOf(key, { spend: 1n })] });
     await under.advance(-61_000);
     await expect(start().call()).rejects.toThrow('answered with epoch');
     expect(await under.store.begin(2)).toBe(2);
@@ -174,9 +174,9 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   });
 
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
-    const key = await loaded('key', 100n);
+    const key = await loadCounter('key', 100n);
     const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entries: [] };
-    await start().call({ changes: [line(key, { spend: 1n })], requests: [ask(1n, { rates })] });
+    await start().call({ changes: [changeOf(key, { spend: 1n })], requests: [requestOf(1n, { rates })] });
     for (const name of await admin.keys(`{${uid}}:*`))
       expect((await admin.pttl(name)) > 0, name).toBe(name.includes('}:r:'));
     await under.store.clear();
@@ -205,7 +205,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   test('instances on one server do not see each other', async () => {
     const other = createRedisCounterStore({ instanceUid: `${uid}-other`, evaluate: redis.evaluate });
     await other.begin(1);
-    const key = await loaded('key', 100n, 5n);
+    const key = await loadCounter('key', 100n, 5n);
     expect(await read(key)).toEqual([[5n, 0n]]);
     expect(await other.read([key])).toEqual([undefined]);
     expect(() => createRedisCounterStore({ instanceUid: 'a}b', evaluate: redis.evaluate })).toThrow('braces');

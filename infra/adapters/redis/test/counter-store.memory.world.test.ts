@@ -22,7 +22,7 @@ import { openRedis, type RedisConnection } from '../tcp.ts';
 const SEEDS = [1, 2, 3, 4];
 const [RUNS, STEPS] = [25, 40];
 const HOUR: Millis = 3_600_000;
-/** Both stores sweep after such a pause, and after shorter ones at times of their own. */
+/** Both stores clean up after a pause of this length; after shorter pauses, each cleans up at times of its own. */
 const PAUSE: Millis = 45_000;
 const SIZES = [0n, 0n, 0n, 1n, 7n, 7n, 30n, 10n ** 13n + 1n, 2n ** 53n + 1n];
 const LIMITS = [undefined, 50n, 100n, 100n, 2n ** 54n];

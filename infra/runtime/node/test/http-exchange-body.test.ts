@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { type RunningServer, serve } from '../serve.ts';
 
-const MOST = 1000;
+const MAX_BODY = 1000;
 let server: RunningServer | undefined;
 const sockets: Socket[] = [];
 afterEach(async () => {
@@ -19,7 +19,7 @@ async function reading(wait: () => Promise<void> = async () => {}) {
       let length = 0;
       const body = await client.readBody((bytes) => {
         length += bytes;
-        return length > MOST ? 'too large' : undefined;
+        return length > MAX_BODY ? 'too large' : undefined;
       });
       read.push(typeof body === 'string' ? body : `${body.length} bytes`);
       client.begin(body === 'too large' ? 413 : 200, {});
@@ -46,7 +46,7 @@ test('a body is read as it was sent, in one piece or many, and the connection co
   const chunked = ReadableStream.from(pieces.map((piece) => new TextEncoder().encode(piece)));
   expect(await post(chunked, { duplex: 'half' })).toBe('one two three');
   expect(await post('')).toBe('');
-  expect(await post('x'.repeat(MOST))).toBe('x'.repeat(MOST));
+  expect(await post('x'.repeat(MAX_BODY))).toBe('x'.repeat(MAX_BODY));
   expect(read).toEqual(['6 bytes', '13 bytes', '0 bytes', '1000 bytes']);
 });
 
@@ -57,7 +57,7 @@ test('a body that arrived while somebody else was asked is not missed', async ()
 
 test('a body that is too large is read no further, whether it says so or not', async () => {
   const { url, read } = await reading();
-  expect((await fetch(url, { method: 'POST', body: 'x'.repeat(MOST + 1) })).status).toBe(413);
+  expect((await fetch(url, { method: 'POST', body: 'x'.repeat(MAX_BODY + 1) })).status).toBe(413);
   const endless = new ReadableStream({ pull: (to) => to.enqueue(new Uint8Array(300)) });
   const asked = fetch(url, { method: 'POST', body: endless, duplex: 'half' } as RequestInit);
   // The client may still be writing when the connection is closed.
