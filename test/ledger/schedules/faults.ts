@@ -1,7 +1,7 @@
 // Faults of a schedule: each as often as the scenario allows, on every possible target.
 import type { Option } from './choice.ts';
 import { type Course, excuse, type Fault, rootOf } from './course.ts';
-import { type Gateway, startGateway } from './gateway.ts';
+import { type Gateway, type ReplyPart, startGateway } from './gateway.ts';
 
 const FREEZES = [
   ['freeze', 3000],
