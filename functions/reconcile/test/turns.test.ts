@@ -106,16 +106,16 @@ test.each([1, 2, 3, 5])(
     await harness.resync();
     await harness.resync();
     for (const name of names) await harness.remove(RESOURCES.secrets, `${name}-key`);
-    let most = 0;
+    let max = 0;
     for (let run = 0; run < 60; run += 1) {
       harness.clock.pass(period * MINUTE);
       const { actions } = await harness.resync();
-      most = Math.max(most, actions.PutSecret ?? 0);
+      max = Math.max(max, actions.PutSecret ?? 0);
     }
     const missing = await Promise.all(names.map((name) => harness.value(`${name}-key`)));
     expect(missing.filter((value) => value === undefined)).toHaveLength(0);
     // About one each time.
-    expect(most).toBeLessThan(10);
+    expect(max).toBeLessThan(10);
   },
 );
 
