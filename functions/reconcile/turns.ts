@@ -1,6 +1,7 @@
 // Turns: which rows of a list come next, where a run may look at some of them only.
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import type { Hash } from '#core/ports/platform.ts';
+import type { OwnObject } from './world.ts';
 
 /** More than a resync moves, so that whoever has very many lists forgets none of the others. */
 const MAX_CURSORS = 20_000;
@@ -97,6 +98,12 @@ const listOf = (list: string, namespace: string): string => `${list}\n${namespac
 function sortBy<T>(rows: ReadonlyArray<T>, numberOf: (row: T) => number): ReadonlyArray<T> {
   const ranked = rows.map((row) => [row, numberOf(row)] as const);
   return ranked.sort(([, one], [, other]) => one - other).map(([row]) => row);
+}
+
+export function countByNamespace(objects: Iterable<Pick<OwnObject, 'metadata'>>): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { metadata } of objects) counts.set(metadata.namespace, (counts.get(metadata.namespace) ?? 0) + 1);
+  return counts;
 }
 
 /** Shares of a limit by owner: nobody has more than it wants, and what some leave is for the others. */

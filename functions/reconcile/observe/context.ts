@@ -4,7 +4,7 @@ import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
-import { createTurns } from '../turns.ts';
+import { countByNamespace, createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, World } from '../world.ts';
 import { loadObjects, type Referrers } from './objects.ts';
@@ -32,5 +32,6 @@ export async function createObserveContext(deps: ReconcileDeps, memory: Memory, 
   const all = await loadObjects(deps.cluster, scope, limits.objectBytes);
   const moves = all.complete === 'all' && !isDry;
   const turns = createTurns(memory.cursors, { hash: deps.hash, now, moves });
-  return { deps, memory, now, isDry, all, limits, turns, knative: await knative };
+  const instanceCounts = countByNamespace(all.instances.values());
+  return { deps, memory, now, isDry, all, limits, turns, instanceCounts, knative: await knative };
 }

@@ -1,7 +1,7 @@
 // Shares of a run by namespace: how many changed keys each may have, and how many Secrets of unchanged ones are read.
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { Limits } from '../limits.ts';
-import { shareOut, type Turns } from '../turns.ts';
+import { countByNamespace, shareOut, type Turns } from '../turns.ts';
 
 /** Looks at an instance in which all Secrets of unchanged keys are read, or more where a resync may read few. */
 const LOOKS = 60;
@@ -19,8 +19,7 @@ export function createKeyShares(
   { changedKeys, secrets }: Pick<Limits, 'changedKeys' | 'secrets'>,
   turns: Turns,
 ): KeyShares {
-  const counts = new Map<string, number>();
-  for (const { metadata } of keys) counts.set(metadata.namespace, (counts.get(metadata.namespace) ?? 0) + 1);
+  const counts = countByNamespace(keys);
   // Half is kept for the namespaces, those with few keys first: keys that change all the time leave room for others.
   const half = Math.floor(changedKeys / 2);
   const { rows, had } = turns.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));

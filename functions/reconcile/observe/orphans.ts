@@ -125,10 +125,9 @@ function createLookUp(cluster: Cluster) {
 }
 
 /** Objects that the database of one instance may have looked for: an equal share of those that its namespace may. */
-function suspectsOf({ all, limits }: ObserveContext, { object }: ObservedInstance): number {
-  const namespaces = Map.groupBy(all.instances.values(), ({ metadata }) => metadata.namespace);
-  const own = namespaces.get(object.metadata.namespace)?.length ?? 1;
-  return Math.ceil(limits.suspects / Math.max(1, namespaces.size) / own);
+function suspectsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
+  const own = instanceCounts.get(object.metadata.namespace) ?? 1;
+  return Math.ceil(limits.suspects / Math.max(1, instanceCounts.size) / own);
 }
 
 /** Instances of this cluster that the database still counts as open, though they are gone. */
