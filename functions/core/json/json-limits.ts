@@ -69,19 +69,23 @@ export interface JsonSize {
   readonly parts: number;
   /** Members of the whole, repeated ones too. */
   readonly members: number;
+  /** Between elements, or members. */
+  readonly commas: number;
 }
 
 /** Counts outside of texts. The bytes need not be JSON. */
 export function sizeOfJson(bytes: Uint8Array): JsonSize {
-  const size = { values: 0, parts: 0, members: 0 };
+  const size = { values: 0, parts: 0, members: 0, commas: 0 };
   let inText = false;
   let depth = 0;
   for (let at = 0; at < bytes.length; at += 1) {
     const byte = bytes[at];
     if (byte === QUOTE) inText = !inText;
     else if (inText) at += byte === BACKSLASH ? 1 : 0;
-    else if (byte === COMMA) size.values += 1;
-    else if (byte === COLON) {
+    else if (byte === COMMA) {
+      size.values += 1;
+      size.commas += 1;
+    } else if (byte === COLON) {
       size.parts += 1;
       if (depth === 1) size.members += 1;
     } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {

@@ -40,6 +40,10 @@ const PORTIONS = { mine: 1, more: 4, all: Number.POSITIVE_INFINITY };
 const LARGE = MIB;
 /** Measured: an object, a list or a member takes the time of so many bytes of text. */
 const PART = 64;
+/** The next element of a list, at the least a number, takes a tenth of that. */
+const COMMA = 6;
+/** The largest growth of a part in the other dialect: a tool of two letters gets a type, and parameters. */
+const TRANSLATED_PART = 80;
 /** Work up to this is short, like that of any request. */
 const SHORT = 16 * 1024;
 const MAX_LARGE = 2 * MAX_BODY;
@@ -86,8 +90,13 @@ export function roomOf(bytes: number): number {
 }
 
 /** The work of reading a body, as bytes of a plain text. */
-export function workOf({ length }: Uint8Array, { parts }: JsonSize): number {
-  return Math.max(length, PART * parts);
+export function workOf({ length }: Uint8Array, { parts, commas }: JsonSize): number {
+  return Math.max(length, PART * parts + COMMA * commas);
+}
+
+/** The room that the translation of a body takes, about. */
+export function roomToTranslate({ length }: Uint8Array, { parts }: JsonSize): number {
+  return length + TRANSLATED_PART * parts;
 }
 
 /** The part of a key, or of a namespace, in the room. */

@@ -35,6 +35,10 @@ describe('a body', () => {
     ['a limit of zero, which is none to some', bodyOf(',"max_tokens":0')],
     ['a limit that is a text', bodyOf(',"max_completion_tokens":"100"')],
     ['stream options that are a list', bodyOf(',"stream_options":[]')],
+    ['messages that are texts', '{"model":"gpt","messages":["hi"]}'],
+    ['messages that are lists', '{"model":"gpt","messages":[[]]}'],
+    ['tools that are numbers', bodyOf(',"tools":[1,1]')],
+    ['calls that are numbers', '{"model":"gpt","messages":[{"role":"assistant","tool_calls":[1,1]}]}'],
   ])('of %s is refused with 400 before anybody is called or pays', async (_, body) => {
     const { chat, ledger, fake } = stage();
     const response = await chat(body);
@@ -301,7 +305,7 @@ test('the count of a stream cannot be switched off by another spelling', async (
 describe('hostile bodies', () => {
   const deep = (open: string, close: string, depth: number) => open.repeat(depth) + close.repeat(depth);
   test.each([
-    ['a hundred thousand brackets', `{"model":"gpt","messages":${deep('[', ']', 100_000)}}`],
+    ['a hundred thousand brackets', `{"model":"gpt","messages":[{"content":${deep('[', ']', 100_000)}}]}`],
     ['a hundred thousand objects', `{"model":"gpt","messages":[${deep('{"content":[', ']}', 100_000)}]}`],
     [
       'members of Object itself',
@@ -309,7 +313,7 @@ describe('hostile bodies', () => {
     ],
     [
       'messages that are no messages',
-      '{"model":"gpt","messages":[null,1,"x",[],{"content":[null,1,{"type":7},{"type":"image_url","image_url":null}]}]}',
+      '{"model":"gpt","messages":[{},{"content":[null,1,{"type":7},{"type":"image_url","image_url":null}]}]}',
     ],
     ['as many members as may be', `{"model":"gpt","messages":[]${',"a":1'.repeat(998)}}`],
     ['quotes and braces inside strings', '{"x":"\\\\\\"},{\\"model\\":\\"b\\"","messages":[],"model":"gpt"}'],

@@ -11,14 +11,14 @@ const encoder = new TextEncoder();
 const holding = (many: string) => encoder.encode(`{"model":"gpt","messages":[{"role":"user","content":"hi"}]${many}}`);
 const tools = (count: number) => holding(`,"tools":[${'{},'.repeat(count)}{}]`);
 
-function open() {
-  const { app, fake, ledger, deps } = stage();
+function open(more: object = {}) {
+  const { app, fake, ledger, deps } = stage({ keys: { [KEY]: keyRecord({ limit: '1000' }) }, deps: more });
   const post = async (body: Uint8Array) => {
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
     const response = await app.request('/chat/completions', { method: 'POST', headers, body });
     return response.ok ? [200] : await codeOf(response);
   };
-  return { post, fake, ledger, deps };
+  return { app, post, fake, ledger, deps };
 }
 
 describe('a body', () => {
@@ -45,6 +45,7 @@ describe('a body', () => {
     ['a text of 20 KB', holding(`,"user":"${'x'.repeat(20_000)}"`), 1],
     ['many parts', tools(5_000), 1],
     ['a thousand parts in 3 KB', tools(1_000), 1],
+    ['a list of three thousand numbers', holding(`,"x":[${'1,'.repeat(3_000)}1]`), 1],
     ['neither', holding(`,"user":"${'x'.repeat(8_000)}","tools":[${'{},'.repeat(100)}{}]`), 0],
   ])('of %s waits for the turn of its key', async (_, body, turns) => {
     const { deps } = open();
@@ -87,6 +88,34 @@ test('bodies of one key that are translated, each at the same time, leave room t
   void post(other, 250_000);
   await settleDown();
   expect(fake.requests.length).toBe(called + 1);
+});
+
+describe('a body for a provider with the other dialect', () => {
+  const blocks = (count: number) =>
+    encoder.encode(
+      `{"model":"gpt","max_tokens":5,"messages":[{"role":"user","content":[${'{"type":"a_result"},'.repeat(count)}{}]}]}`,
+    );
+
+  test.each([
+    ['that is long waits for a turn once more before it is translated', 1_000, 2],
+    ['that is short waits for none', 10, 0],
+  ])('%s', async (_, count, turns) => {
+    const { deps } = open();
+    let asked = 0;
+    const turn = async () => {
+      asked += 1;
+    };
+    await createGateway(deps)(toExchange(blocks(count), { path: '/messages', turn }));
+    expect(asked).toBe(turns);
+  });
+
+  test('is not translated where there is no room for what it becomes', async () => {
+    const { app } = open({ memory: { limit: 64 * 2 ** 20, own: 0 } });
+    const statusOf = async (count: number) =>
+      (await app.request('/messages', { method: 'POST', headers: { 'x-api-key': KEY }, body: blocks(count) })).status;
+    expect(await statusOf(1_000)).toBe(400);
+    expect(await statusOf(100_000)).toBe(503);
+  });
 });
 
 /** A client that sends this body. */

@@ -159,6 +159,8 @@ describe('a refusal', () => {
     ['a limit below zero', { max_tokens: -5 }],
     ['a limit beyond counting', { max_tokens: 1e300 }],
     ['a stream that is a text', { stream: 'true' }],
+    ['messages that are texts', { messages: ['hi'] }],
+    ['tools that are numbers', { tools: [1, 1] }],
     ['another model to fall back to', { fallbacks: ['dear'] }],
     ['compaction', { context_management: { edits: [{ type: 'compact_20260112' }] } }],
     ['compaction outside of a list', { context_management: { edits: { type: 'compact_20260112' } } }],

@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_REQUEST } from '#core/ledger/settlement.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { Deadline } from '../request/deadline.ts';
-import type { Share } from '../request/memory-budget.ts';
+import { roomToTranslate, type Share } from '../request/memory-budget.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
 import type { PaidCall } from '../spend/meter.ts';
@@ -45,6 +45,7 @@ export interface StreamExchange extends AnsweredCall, StreamReply {
 /** The pause before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
 const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, again: 'never', fault: 'none' };
+const ENDED: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'never', fault: 'none' };
 const UNLIMITED = ok(undefined);
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
@@ -149,10 +150,8 @@ export function createCallUpstream(
     const { reservation, failedCharge } = attempts;
     const { request, routing } = reservation.grant;
     const { endpoint } = target;
-    const call = endpoint.codec.toCall(request, target);
-    request.sent.rest();
-    // The dialect of the entry cannot express this request.
-    if (!call.ok) return err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
+    const call = await callOf(attempt);
+    if (!call.ok) return call;
     const copied = copiedIn(call.value, request.sent);
     if (!share.take(copied, 'more')) return err(NO_ROOM);
     const before = share.bytes;
@@ -207,6 +206,21 @@ export function createCallUpstream(
     const { caller, routing } = attempts.reservation.grant;
     if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, by: caller.key });
   }
+}
+
+/** The call. What is translated has room before it is made, and waits for its turn where that takes long. */
+async function callOf({ attempts, target, deadline, share }: Attempt): Promise<Result<Call, AttemptFailure>> {
+  const { request } = attempts.reservation.grant;
+  const { codec } = target.endpoint;
+  const { bytes } = request.sent;
+  const room = codec.isTranslated ? roomToTranslate(bytes, await share.sizeOf(bytes)) : 0;
+  if (deadline.ended !== undefined) return err(ENDED);
+  if (!share.take(room, 'more')) return err(NO_ROOM);
+  const call = codec.toCall(request, target);
+  request.sent.rest();
+  share.give(room);
+  // The dialect of the entry cannot express this request.
+  return call.ok ? call : err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
 }
 
 /** Bytes of a call that are not the request's own: a translated body, and the copy that is made for a signature. */

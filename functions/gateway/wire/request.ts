@@ -2,7 +2,7 @@
 // others.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { countIn, member, parseJson } from '#core/json/json.ts';
+import { countIn, listOf, member, parseJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { type EncodedText, type Member, membersOf, type ObjectText } from './json/json-splice.ts';
@@ -159,6 +159,12 @@ export function isCount(value: unknown): value is number {
 /** A limit below the budget of thinking is refused by the provider. */
 export function minOutputOf(thinking: unknown): number {
   return member(thinking, 'type') === 'enabled' ? (countIn(thinking, 'budget_tokens') ?? 0) + 1 : 1;
+}
+
+/** A list of these members with an element that is no object, which no API has: few letters would become long ones. */
+export function notObjectsIn(members: Members, ...names: ReadonlyArray<string>): Result<never, Failure> | undefined {
+  const wrong = names.find((name) => !listOf(members[name]).every(isMap));
+  return wrong === undefined ? undefined : invalid(`"${wrong}" must be an array of objects.`, wrong);
 }
 
 export function isAbsent(value: unknown): value is null | undefined {

@@ -8,7 +8,7 @@ import { hasSound } from '../prompt/higher-rates.ts';
 import type { Measure } from '../prompt/prompt.ts';
 import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
 import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { invalid, isAbsent, isCount, type ModelRequest, minOutputOf, readBody } from '../request.ts';
+import { invalid, isAbsent, isCount, type ModelRequest, minOutputOf, notObjectsIn, readBody } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, openai } from './openai.ts';
 import { measure } from './parts.ts';
@@ -38,6 +38,8 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const { object } = sent;
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
+  const notObjects = notObjectsIn(members, 'messages', 'tools') ?? callsIn(messages);
+  if (notObjects !== undefined) return notObjects;
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!isAbsent(options) && !isMap(options)) return invalid('"stream_options" must be an object.', 'stream_options');
   if (!isAbsent(n) && !(isCount(n) && n <= MAX_ANSWERS)) {
@@ -66,6 +68,15 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     store: false,
     stored: storedIn(input),
   });
+}
+
+/** The refusal of a message whose calls are no objects. */
+function callsIn(messages: ReadonlyArray<unknown>): Result<never, Failure> | undefined {
+  for (const message of messages) {
+    const wrong = isMap(message) ? notObjectsIn(message, 'tool_calls') : undefined;
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
 }
 
 /** Most prompts refer to nothing. */

@@ -8,7 +8,7 @@ import { anthropicErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { NOTHING_STORED } from '../prompt/stored-state.ts';
 import { type Members, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { type ForwardedHead, invalid, isAbsent, type ModelRequest, minOutputOf } from '../request.ts';
+import { type ForwardedHead, invalid, isAbsent, type ModelRequest, minOutputOf, notObjectsIn } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
@@ -45,8 +45,11 @@ function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'que
   });
 }
 
-function wrongIn({ messages, anthropic_beta: features }: Members): Result<never, Failure> | undefined {
+function wrongIn(members: Members): Result<never, Failure> | undefined {
+  const { messages, anthropic_beta: features } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
+  const wrong = notObjectsIn(members, 'messages', 'tools');
+  if (wrong !== undefined) return wrong;
   const areTexts = isAbsent(features) || (Array.isArray(features) && features.every((one) => typeof one === 'string'));
   return areTexts ? undefined : invalid('"anthropic_beta" must be an array of texts.', 'anthropic_beta');
 }
