@@ -84,7 +84,7 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
     if (size.values > MAX_VALUES) return err(TOO_MANY_VALUES);
     if (size.members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
     if (!share.work(workOf(body, size))) return err(OVERLOADED);
-    return client.hasLeft() ? err(BROKEN) : ok(body);
+    return client.hasLeft() ? err({ code: 'client_left' }) : ok(body);
   }
 
   /** Stops the reading of a body that arrives too slowly. */

@@ -65,12 +65,23 @@ describe.each(WAYS)('through %s', (_, room) => {
 
     test('before anybody was called is charged nothing', async () => {
       const client = new AbortController();
-      client.abort();
       const world = stage();
+      const { reserve } = world.ledger;
+      const leaving: typeof reserve = (request) => {
+        client.abort();
+        return reserve(request);
+      };
+      Object.assign(world.ledger, { reserve: leaving });
       expect((await world.chat(CHAT, { signal: client.signal })).status).toBe(499);
       expect([world.fake.requests.length, world.ledger.released.length, world.ledger.settled.length]).toEqual([
         0, 1, 0,
       ]);
+    });
+
+    test('before its body was read reserves nothing', async () => {
+      const world = stage();
+      expect((await world.chat(CHAT, { signal: AbortSignal.abort() })).status).toBe(499);
+      expect([world.fake.requests.length, world.ledger.asked.length]).toEqual([0, 0]);
     });
 
     test('after the last word waits for the count, and pays what the provider counted', async () => {
