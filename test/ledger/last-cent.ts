@@ -1,4 +1,5 @@
-// A gateway process that competes for the last cent: it takes all its reservations concurrently and prints the outcomes.
+// A gateway process that competes for the last cent: it takes all its reservations concurrently and prints the
+// outcomes.
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
 import { openAccounts } from '#adapters/backends/open-counter-store.ts';

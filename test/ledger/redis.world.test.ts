@@ -91,7 +91,8 @@ describeUnless(missing, 'processes on one Redis', () => {
   );
 
   test.each([
-    // The key has a cent left, the team a dollar: each reservation is a thousandth of the cent, so 1,000 of 2,000 fit exactly.
+    // The key has a cent left, the team a dollar: each reservation is a thousandth of the cent, so 1,000 of 2,000 fit
+    // exactly.
     [2, 1000, CENT / 1000n, 1000],
     [1, 1000, CENT / 500n, 500],
     [2, 100, CENT / 100n, 100],

@@ -1,5 +1,5 @@
-// A gateway process that reservations, streams and settles as fast as it can until it is killed, and prints what its clients
-// saw.
+// A gateway process that reservations, streams and settles as fast as it can until it is killed, and prints what its
+// clients saw.
 import { writeSync } from 'node:fs';
 import { createJournal } from '#adapters/journal/journal.ts';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';

@@ -1,5 +1,5 @@
-// The account of a process: live reservations, ended requests on their way to PostgreSQL, and the numbers of its calls (LEDGER
-// 3, 8).
+// The account of a process: live reservations, ended requests on their way to PostgreSQL, and the numbers of its calls
+// (LEDGER 3, 8).
 
 import type { Clock } from '../ports/clock.ts';
 import type { RateChange } from '../ports/counter-store.ts';

@@ -23,8 +23,8 @@ export interface CounterState {
   /** The limit of the last policy that was used; undefined: the scope has no limit. */
   limit: Nano | undefined;
   /**
-   * The limit under which the store last granted escrow: all escrow of the account was within this limit. Undefined: the
-   * account has registered escrow since then, which no limit has checked.
+   * The limit under which the store last granted escrow: all escrow of the account was within this limit. Undefined:
+   * the account has registered escrow since then, which no limit has checked.
    */
   grantedUnder: Nano | undefined;
   /** Escrow of this account, as of the last reply. */
@@ -41,8 +41,8 @@ export interface CounterState {
   /** The charge that the store must be able to make for these requests if process and disk are lost. */
   readonly unguaranteed: Omit<Quantity<Nano>, 'reported'>;
   /**
-   * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call (if
-   * there is one).
+   * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call
+   * (if there is one).
    */
   readonly risk: { current: Nano; reported: Nano; inFlight: Nano | undefined };
   /** Escrow of all processes, as of the last reply. */

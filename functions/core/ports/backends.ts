@@ -1,4 +1,4 @@
-// Backends: the database and the store of an instance, whose addresses reconcile reads from Secrets.
+// Backends: the database and the counter store of an instance, whose addresses the reconciler reads from Secrets.
 import type { LedgerReader } from './ledger-rows.ts';
 import type { Registry } from './registry.ts';
 
@@ -11,7 +11,7 @@ export interface DatabaseConnection {
   readonly dbname: string;
   /** TLS in libpq's words. Absent: `prefer`, and no TLS to a loopback address. */
   readonly sslmode?: SslMode;
-  /** PEM texts of the authorities that are trusted, or `system`: those that the platform trusts. */
+  /** PEM texts of the trusted authorities, or `system`: the authorities that the platform trusts. */
   readonly sslrootcert?: string;
 }
 
@@ -52,15 +52,15 @@ export interface InstanceIdentity {
 
 export interface Backends {
   /**
-   * The same for one piece of work, about so many members of instances: what it is answered takes its share of the
-   * process's memory until `end`, and nothing that it asked continues after that: its calls reject, as do later ones.
-   * Work whose servers answer with more than there is memory for fails alone (DatabaseUnreachable). `why`: the rest of
-   * a sentence about the server.
+   * Returns backends for one piece of work. `members`: the number of members of instances that the work is about.
+   * Replies take the share of the work in the memory of the process until `end`. After `end`, all calls of the work
+   * reject. If replies need more memory than the share, only this work fails (DatabaseUnreachable). `why`: the end of a
+   * sentence about the server.
    */
   begin(members: number): { readonly backends: Backends; end(why?: string): void };
   /** The database of this connection; a process reuses the same one. The first call connects. */
   database(connection: DatabaseConnection): Registry & LedgerReader;
-  /** Whether the store really answers and can be trusted with counters. Gives up within 2 s. */
+  /** Checks whether the store replies and keeps counters safely. Takes at most 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**
    * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of
@@ -71,12 +71,12 @@ export interface Backends {
   clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }
 
-/** The database refused or did not answer. `message` says which and what to check, never a password. */
+/** The database refused or did not reply. `message` has the address and what to check, never a password. */
 export class DatabaseUnreachable extends Error {
   override readonly name: string = 'DatabaseUnreachable';
 }
 
-/** The database answers and has no schema yet: reconcile makes the schema; the gateway has to wait for it. */
+/** The database replies but has no schema yet: the reconciler creates it, and the gateway waits for it. */
 export class SchemaMissing extends DatabaseUnreachable {
   override readonly name = 'SchemaMissing';
 }

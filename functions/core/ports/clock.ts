@@ -5,7 +5,7 @@ export interface Clock {
   now(): Millis;
 }
 
-/** UUIDv7 strings: ordered by time, which partitions the entries (LEDGER 2). */
+/** UUIDv7 strings: their time decides the partition of a ledger row (LEDGER 2). */
 export interface Ids {
   next(): string;
 }

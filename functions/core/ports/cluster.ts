@@ -1,4 +1,4 @@
-// The cluster: the calls of admission and reconcile to a Kubernetes API server.
+// The cluster: the calls of the admission webhook and the reconciler to a Kubernetes API server.
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 
 /** Any Kubernetes object as JSON. Kind-specific shapes come from crds/. */

@@ -88,7 +88,7 @@ export interface AccountCall {
    * done. A first call that arrives later opens no account (`closed`).
    */
   readonly deadline: Millis;
-  /** The batch that `spend` belongs to, and the last one that PostgreSQL has. */
+  /** The batch that `spend` belongs to, and the last batch that PostgreSQL has. */
   readonly batch: number;
   readonly bookedBatch: number;
   readonly changes: ReadonlyArray<CounterChange>;
@@ -142,8 +142,8 @@ interface StoreReply {
   /** The store's clock, the only one of leases, deadlines and windows. */
   readonly now: Millis;
   /**
-   * The number of calls, freezes and audits that this store has done in its epoch: a store that shows fewer than before
-   * has gone back in time.
+   * The number of calls, freezes and audits that this store has done in its epoch: a store that shows fewer calls than
+   * before has gone back in time.
    */
   readonly calls: number;
 }
@@ -249,10 +249,10 @@ export interface CounterStore {
     counters: ReadonlyArray<ScopeWindow>,
   ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly reserved: Nano } | undefined>>;
   /**
-   * Freezes an account before it is closed: an account of another process only if its lease has ended; one's own
-   * (`isOwn`) immediately. Its escrow stays until `forget`, or until the next account of the process names it in
-   * `previousAccounts`. All its counters must be loaded, except before an epoch is open (`isRebuild`), while no process
-   * reads sums.
+   * Freezes an account before it is closed: an account of another process only if its lease has ended; the own account
+   * of the process (`isOwn`) immediately. Its escrow stays until `forget`, or until the next account of the process
+   * names it in `previousAccounts`. All its counters must be loaded, except before an epoch is open (`isRebuild`),
+   * while no process reads sums.
    */
   freeze(
     epoch: number,

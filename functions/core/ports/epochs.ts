@@ -8,7 +8,7 @@ export interface EpochState {
   readonly isOpen: boolean;
   /** The time since the raise. */
   readonly age: Millis;
-  /** Live processes that have not joined. */
+  /** The number of live processes that have not joined. */
   readonly missing: number;
   /**
    * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
@@ -17,10 +17,12 @@ export interface EpochState {
   readonly calls: number;
 }
 
-/** One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away, within 2 s. */
+/**
+ * One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away, within 2 s.
+ */
 export interface Epochs {
   /**
-   * The heartbeat of a process whose reservations are in the store in the epoch `joined` (0: not yet). Returns the
+   * The heartbeat of a process whose reservations are in the store in the epoch `joinedEpoch` (0: not yet). Returns the
    * current state.
    */
   beat(process: string, joinedEpoch: number): Promise<EpochState>;
@@ -29,7 +31,7 @@ export interface Epochs {
   /**
    * Raises the epoch above both numbers, if it still is `from`; of many concurrent raises one succeeds. No request is
    * admitted until `open`.
-   * `above`: the store's own epoch, in case PostgreSQL was the one that was restored.
+   * `above`: the store's own epoch, which is higher if PostgreSQL was restored.
    */
   raise(from: number, above: number): Promise<void>;
   open(epoch: number): Promise<void>;

@@ -23,7 +23,7 @@ export type JournalRecord =
 
 /** Records are durable against the death of the process when `append` resolves, against power loss within a second. */
 export interface Journal {
-  /** Appends a record. Rejects when it cannot be written (a full disk): nothing is promised of it. */
+  /** Appends a record. Rejects if it cannot be written (a full disk): then it may or may not be on disk. */
   append(record: JournalRecord): Promise<void>;
   /**
    * The unfinished records of an earlier process on the same folder, oldest first; read once at start. A record may
@@ -33,8 +33,8 @@ export interface Journal {
   /** Drops the records of ids that are in PostgreSQL or released. */
   done(ids: ReadonlyArray<string>): void;
   /**
-   * Deletes all records and takes no more. A journal that lacks records is worse than none: it would take back what was
-   * charged for them.
+   * Deletes all records and takes no more. A journal that lacks records is worse than no journal: it would take back
+   * the charges for them.
    */
   discard(): void;
   close(): Promise<void>;

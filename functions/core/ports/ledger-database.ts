@@ -8,8 +8,8 @@ export interface Batch {
   readonly epoch: number;
   /**
    * The account of the batch. Batches are numbered from 1, and a number stands for the same rows for ever; `number` is
-   * that of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked by
-   * their ids alone; only while the epoch is not open.
+   * the number of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked
+   * by their ids alone; only while the epoch is not open.
    */
   readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
   /**

@@ -22,8 +22,8 @@ export interface ReservationParams {
   /** An estimate of the tokens that the request will use, for limits of tokens per minute; absent: none. */
   readonly tokens?: number;
   /**
-   * Rate limits of the candidate model entries, the best first, `undefined` for one without: the first that has room
-   * is taken. Absent: none of them is limited, and the reservation never moves to one that is.
+   * Rate limits of the candidate model entries, the best first, `undefined` for an entry without limits: the first
+   * entry with room is taken. Absent: no entry is limited, and the reservation never moves to a limited entry.
    */
   readonly entries?: ReadonlyArray<RateLimit | undefined>;
   /** How long the request has already waited for the database (to look up its key). Absent: not at all. */
@@ -97,8 +97,9 @@ export interface Ledger {
    */
   settle(reservation: Reservation, settlement: Settlement): Promise<void>;
   /**
-   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: the release is
-   * repeated until the store has it. `called`: a provider was called in vain, so the request counts in rates.
+   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: the
+   * release is repeated until the store has it. `called`: a provider was called without success, so the request counts
+   * in rates.
    */
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**

@@ -1,4 +1,4 @@
-// Amounts, instants and windows: integer nano-dollars, never a float (DESIGN 3, LEDGER 4).
+// Amounts, times and windows: integer nano-dollars, never a float (DESIGN 3, LEDGER 4).
 
 /** Nano-dollars: 1 dollar = 1,000,000,000n. */
 export type Nano = bigint;

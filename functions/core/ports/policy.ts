@@ -1,5 +1,5 @@
-// Policies: the rights of a key, and the budgets that pay for it. Written by reconcile, read by the gateway by hash
-// (DESIGN 7).
+// Policies: the rights of a VirtualKey, and the budgets of its scopes. Written by the reconciler, read by the gateway
+// by hash (DESIGN 7).
 import type { Millis, Nano, Window } from './money.ts';
 
 /** A claim row in PostgreSQL, never a Kubernetes uid (LEDGER 2). */
@@ -63,8 +63,8 @@ export interface KeyPolicy extends ScopePolicy {
   readonly object: { readonly namespace: string; readonly name: string };
   readonly charges: ReadonlyArray<ScopeId>;
   /**
-   * The reason why nobody pays for the key, so that it is blocked, as in its conditions (`TeamNotFound`). Absent: not
-   * blocked, or by hand.
+   * The reason why a charged scope of the VirtualKey is missing, as in its conditions (`TeamNotFound`): the VirtualKey
+   * is blocked. Absent: not blocked, or blocked by a person.
    */
   readonly missingOwner?: string | undefined;
   /** Further budgets of this key, which requests spend from too. Absent: none. */
@@ -111,9 +111,9 @@ export interface KeyRecord {
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Records of live key values by the hex SHA-256 of their texts, in one query, or in more where they are large. Unknown,
-   * deleted and rotated-away ones have none. `onPortion` hears those that each query but the last answers, the smallest
-   * first: others may be as large as tenants can make them.
+   * Records of live key values by the hex SHA-256 of their texts, in one query, or in more where they are large.
+   * Unknown, deleted and rotated-away ones have none. `onPortion` hears those that each query but the last answers, the
+   * smallest first: others may be as large as tenants can make them.
    */
   find(
     hashes: ReadonlyArray<string>,

@@ -18,8 +18,8 @@ export interface RateLimit {
 
 /**
  * The kinds of rates. `limit`: the member of a spec that limits the kind. `window`: use counts in windows of the clock
- * of this length, which is whole minutes; absent: requests in flight count. `one`: one of its units, in messages.
- * `account.lua` has the windows of this table by `npm run generate`.
+ * of this length, which is whole minutes; absent: requests in flight count. `singular`: the name of one unit, in
+ * messages. `account.lua` has the windows of this table by `npm run generate`.
  */
 export const RATE_KINDS = {
   requests: { limit: 'rpmLimit', window: MINUTE, singular: 'request per minute' },
@@ -63,7 +63,7 @@ export interface RateLeft {
 
 export type RatesLeft = { readonly [Kind in WindowedRate]?: RateLeft };
 
-/** Rates as of the answer, this request included. */
+/** Rates as of the reply, this request included. */
 export interface RateReply {
   /** The alternative that was taken. */
   readonly entry?: number;
@@ -73,9 +73,9 @@ export interface RateReply {
   readonly left: ReadonlyArray<RatesLeft>;
 }
 
-/** A refusal: the limit with the longest wait. */
+/** A refusal by the limit with the longest wait. */
 export interface RateRefusal {
-  /** The index in `limits`, or behind them in `entries` (then all of these are full, and this is free first). */
+  /** The index in `limits`, or after them in `entries` (then all entries are full, and this entry has room first). */
   readonly limit: number;
   readonly rate: RateKind;
   /** The wait until it has room, or until a request in flight ends. */

@@ -1,4 +1,4 @@
-// The registry: claims of aliases, live key values, policies. In PostgreSQL, written by reconcile only.
+// The registry: claims of aliases, live key values, policies. In PostgreSQL, written by the reconciler only.
 import type { Millis } from './money.ts';
 import type { ClaimKind, KeyPolicy, PolicyChange, PolicyDigest, ScopeId, ScopePolicy, ScopeWindow } from './policy.ts';
 
@@ -10,8 +10,8 @@ export interface Holder {
 }
 
 /**
- * A key value that works: only its hash is ever stored. `notAfter` ends a rotated-away value's overlap. `rotation`, of a
- * value without an end: the text of the rotation annotation when it was made, so that this rotation is done.
+ * A key value that works; only its hash is stored. `notAfter`: the end of the overlap of a replaced value. `rotation`,
+ * of a value without an end: the text of the rotation annotation when it was made, so that this rotation is done.
  */
 export interface LiveValue {
   readonly hash: string;
@@ -21,8 +21,8 @@ export interface LiveValue {
 }
 
 /**
- * One claimed alias of an instance: a scope with a ledger. `policy` is the digest of the policy that the gateway acts on,
- * absent until first written: each tenant decides how large its policies are, and all claims are kept in memory.
+ * One claimed alias of an instance: a scope with a ledger. `policy` is the digest of the policy that the gateway acts
+ * on, absent until first written: each tenant decides how large its policies are, and all claims are kept in memory.
  */
 export interface Claim {
   readonly scopeId: ScopeId;
@@ -78,9 +78,9 @@ export interface ScopeWrite extends PolicyWrite {
 /** A value to make live. A value that is live already does not change; one that lived before keeps its age. */
 export interface ValueWrite {
   readonly hash: string;
-  /** The text of the rotation annotation. Absent: that of the value before it stays. */
+  /** The text of the rotation annotation. Absent: the text of the previous value. */
   readonly rotation?: string | undefined;
-  /** Nothing is written where this value lives in the claim: another run has published it meanwhile. */
+  /** Nothing is written if this value is live in the claim: another run has published it meanwhile. */
   readonly unlessLive?: string | undefined;
 }
 
@@ -90,7 +90,7 @@ export interface ValueWrite {
  * | `written` | the alias is the holder's; the policy holds, unless a later one was there; the value lives |
  * | `taken` | another object has the alias, or the holder has it in another scope than the policy names |
  * | `value taken` | the same as `written`, but another live scope has the value |
- * | `overtaken` | the value `unless` lives: nothing was written |
+ * | `overtaken` | the value `unlessLive` is live: nothing was written |
  */
 export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'overtaken';
 
@@ -103,15 +103,17 @@ export interface InstanceRow {
 }
 
 /**
- * `same`: the ledger is its own; `absent`: unknown in this database; `adopted`: the instance `by` continues the ledger
- * already.
+ * `same`: the ledger is its own; `absent`: unknown in this database; `adopted`: the instance `successor` continues the
+ * ledger already.
  */
 export type Adoption =
   | { readonly ok: true }
   | { readonly ok: false; readonly why: 'same' | 'absent' | 'open' }
   | { readonly ok: false; readonly why: 'adopted'; readonly successor: string };
 
-/** `lost`: the instance's cluster is gone, so it cannot be closed any more and counts as closed from now on. */
+/**
+ * `isMissing`: the cluster of the instance no longer exists, so the instance cannot be closed, and counts as closed.
+ */
 export interface PreviousLedger {
   readonly uid: string;
   readonly isMissing: boolean;

@@ -63,9 +63,9 @@ export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 /**
  * `unsent`: stopped, or out of time, before there was a connection. `refused`: no connection could be made, or the
  * other side speaks another protocol. `unsigned`: no signature or token could be made. In these three the provider
- * never took the request. `no room`: the gateway has no room for the reply. `timeout` and `broken`: it may have, and is silent or has closed the connection. Where a
- * platform does not tell whether it connected (fetch on Workers), a failed call is `broken`, unless it was stopped
- * before it began.
+ * never took the request. `no room`: the gateway has no room for the reply. `timeout` and `broken`: it may have, and is
+ * silent or has closed the connection. Where a platform does not tell whether it connected (fetch on Workers), a failed
+ * call is `broken`, unless it was stopped before it began.
  */
 export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned' | 'no room';
 

@@ -58,16 +58,16 @@ export function createJournal({
   /** Bytes of all segments. */
   let size = 0;
   const inTime = <T>(work: Promise<T>) => withTimeout(timer, ANSWERS_WITHIN, `the disk of ${folder}`, work);
-  const earlier = listSegments(folder);
+  const earlierSegments = listSegments(folder);
   // The first append or the recovery reports it.
-  earlier.catch(() => undefined);
+  earlierSegments.catch(() => undefined);
   let waiting: PageAppends | undefined;
   let draining: Promise<void> | undefined;
   let active: OpenSegment | undefined;
   let compacting: Promise<void> | undefined;
   let nextNumber: number | undefined;
-  let recovered = false;
-  let closed = false;
+  let isReplayed = false;
+  let isClosed = false;
   /** Finished bytes beyond which a compaction is tried. */
   let threshold = slack;
   const files = createOpenSegments({ folder, log, metrics, timer, keep: ownership.keep });
@@ -77,21 +77,21 @@ export function createJournal({
     segments.set(number, bytes);
   };
 
-  const assertOurs = (): void => {
-    const why = ownership.ended();
+  const assertOwned = (): void => {
+    const why = ownership.endReason();
     if (why !== undefined) throw new Error(why);
   };
 
   const activeSegment = async (): Promise<OpenSegment> => {
-    assertOurs();
+    assertOwned();
     if (active !== undefined) return active;
-    nextNumber ??= ((await inTime(earlier)).at(-1) ?? 0) + 1;
+    nextNumber ??= ((await inTime(earlierSegments)).at(-1) ?? 0) + 1;
     const opening = open(segmentPath(folder, nextNumber));
     const file = await inTime(opening).catch((error) => {
       opening.then((late) => late.close()).catch(() => undefined);
       throw error;
     });
-    active = { number: nextNumber, file, unsynced: false, torn: false };
+    active = { number: nextNumber, file, isUnsynced: false, hasTornTail: false };
     files.add(active);
     resize(nextNumber, 0);
     nextNumber += 1;
@@ -109,7 +109,7 @@ export function createJournal({
         writePage(opened, batch);
         batch.written.resolve();
       } catch (cause) {
-        if (active !== undefined) active.torn = true;
+        if (active !== undefined) active.hasTornTail = true;
         batch.written.reject(new Error(`writing the journal in ${folder}`, { cause }));
       }
       page.clear();
@@ -122,14 +122,14 @@ export function createJournal({
    * A synchronous write: the page cache takes it within microseconds, and a thread pool would cost several times that.
    */
   const writePage = (to: OpenSegment, { ids, lines: written }: PageAppends): void => {
-    assertOurs();
+    assertOwned();
     // The length of a torn write is unknown until the file is asked.
-    if (to.torn) resize(to.number, fstatSync(to.file.fd).size + 1);
+    if (to.hasTornTail) resize(to.number, fstatSync(to.file.fd).size + 1);
     let end = segments.get(to.number) ?? 0;
-    const bytes = page.bytes(to.torn);
-    to.unsynced = true;
+    const bytes = page.bytes(to.hasTornTail);
+    to.isUnsynced = true;
     for (let at = 0; at < bytes.length; ) at += write(to.file.fd, bytes, at);
-    to.torn = false;
+    to.hasTornTail = false;
     written.forEach((line, place) => {
       line.segment = to.number;
       line.at = end;
@@ -144,9 +144,10 @@ export function createJournal({
    * segment.
    */
   const compactWhenDue = (): void => {
-    const dead = size - lines.bytes();
-    const due = (dead > threshold && dead > lines.bytes()) || segments.size > MAX_SEGMENTS;
-    if (!due || !recovered || closed || compacting !== undefined || active === undefined || !ownership.isOurs()) return;
+    const finishedBytes = size - lines.bytes();
+    const due = (finishedBytes > threshold && finishedBytes > lines.bytes()) || segments.size > MAX_SEGMENTS;
+    if (!due || !isReplayed || isClosed || compacting !== undefined || active === undefined || !ownership.isOurs())
+      return;
     const last = active;
     active = undefined;
     nextNumber = last.number + 2;
@@ -156,7 +157,7 @@ export function createJournal({
           threshold = slack;
         },
         (error) => {
-          threshold = dead + slack;
+          threshold = finishedBytes + slack;
           metrics?.add('gateway_operator_ledger_failures_total', { step: 'compaction' });
           log?.warn('the journal could not be compacted', { folder, error: reasonAndCausesOf(error) });
         },
@@ -186,7 +187,7 @@ export function createJournal({
 
   return {
     append(record) {
-      const why = closed ? `the journal in ${folder} is closed` : ownership.ended();
+      const why = isClosed ? `the journal in ${folder} is closed` : ownership.endReason();
       if (why !== undefined) return Promise.reject(new Error(why));
       const bytes = page.add(record);
       waiting ??= { ids: [], lines: [], written: Promise.withResolvers<void>() };
@@ -198,7 +199,7 @@ export function createJournal({
 
     async replay() {
       const records: JournalRecord[] = [];
-      for (const number of await earlier) {
+      for (const number of await earlierSegments) {
         const content = await readSegment(folder, number);
         resize(number, content.bytes);
         if (content.damaged > 0) log?.error(DAMAGED, { file: segmentPath(folder, number), lines: content.damaged });
@@ -207,7 +208,7 @@ export function createJournal({
           records.push(record);
         }
       }
-      recovered = true;
+      isReplayed = true;
       return records;
     },
 
@@ -216,7 +217,7 @@ export function createJournal({
     },
 
     discard() {
-      if (closed) return;
+      if (isClosed) return;
       try {
         ownership.discard();
       } catch (error) {
@@ -227,13 +228,13 @@ export function createJournal({
 
     /** Closes all files and releases the folder, whatever fails; then rejects with the errors. */
     async close() {
-      if (closed) return;
-      closed = true;
+      if (isClosed) return;
+      isClosed = true;
       files.stop();
       const steps = new AsyncDisposableStack();
       steps.defer(ownership.release);
       steps.defer(async () => {
-        if (recovered && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
+        if (isReplayed && lines.isEmpty() && ownership.isOurs()) await removeSegments(folder, [...segments.keys()]);
       });
       steps.defer(() => inTime(files.close()));
       steps.defer(() => inTime(Promise.all([draining, compacting]).then(files.sync)));

@@ -11,7 +11,7 @@ export class FolderInUse extends Error {
 
 export interface Lock {
   /** The process that has taken the folder over, as after a pause of this one; undefined: none. */
-  thief(): string | undefined;
+  newOwner(): string | undefined;
   /** Shows other machines that the owner is alive. */
   touch(): void;
   release(): void;
@@ -46,7 +46,7 @@ export function lockFolder(folder: string): Lock {
     if (!takeOver(path, me)) throw inUse(folder, readOwner(path));
   }
   return {
-    thief() {
+    newOwner() {
       const owner = readOwner(path);
       return owner === undefined || owner.nonce === me.nonce ? undefined : nameOf(owner);
     },

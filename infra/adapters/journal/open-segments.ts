@@ -18,9 +18,9 @@ export interface OpenSegment {
   readonly number: number;
   readonly file: SegmentFile;
   /** Whether a power loss would lose data of the segment. */
-  unsynced: boolean;
+  isUnsynced: boolean;
   /** A write failed half way: the next write starts with a line feed. */
-  torn: boolean;
+  hasTornTail: boolean;
 }
 
 interface Dependencies {
@@ -35,52 +35,52 @@ interface Dependencies {
 const SYNC_EVERY = 1000;
 
 export function createOpenSegments({ folder, log, metrics, timer, keep }: Dependencies) {
-  const opened = new Set<OpenSegment>();
-  const retired = new Set<OpenSegment>();
+  const openSegments = new Set<OpenSegment>();
+  const retiredSegments = new Set<OpenSegment>();
   let running: Promise<void> | undefined;
   /** The reason why segments cannot be synced; logged once, not every second. */
-  let trouble: string | undefined;
+  let lastFailure: string | undefined;
   let cancel = (): void => undefined;
 
   const sync = async (segment: OpenSegment): Promise<void> => {
-    if (segment.unsynced) {
-      segment.unsynced = false;
+    if (segment.isUnsynced) {
+      segment.isUnsynced = false;
       try {
         await segment.file.datasync();
       } catch (error) {
-        segment.unsynced = true;
+        segment.isUnsynced = true;
         throw error;
       }
     }
-    if (retired.delete(segment)) await close(segment);
+    if (retiredSegments.delete(segment)) await close(segment);
   };
   const close = async (segment: OpenSegment): Promise<void> => {
-    opened.delete(segment);
+    openSegments.delete(segment);
     await segment.file.close();
   };
-  const isDue = (): boolean => [...opened].some((segment) => segment.unsynced || retired.has(segment));
-  const syncAll = async (): Promise<void> => throwAll(await Promise.allSettled([...opened].map(sync)));
+  const isDue = (): boolean => [...openSegments].some((segment) => segment.isUnsynced || retiredSegments.has(segment));
+  const syncAll = async (): Promise<void> => throwAll(await Promise.allSettled([...openSegments].map(sync)));
 
   const pass = async (): Promise<void> => {
     try {
       keep();
-      if (running !== undefined) throw new Error('the sync before this one has not ended');
+      if (running !== undefined) throw new Error('the previous sync has not ended');
       if (isDue()) {
         running = syncAll().finally(() => {
           running = undefined;
         });
         await running;
       }
-      if (trouble !== undefined) log?.info('the journal is synced again', { folder });
-      trouble = undefined;
+      if (lastFailure !== undefined) log?.info('the journal is synced again', { folder });
+      lastFailure = undefined;
     } catch (error) {
       metrics?.add('gateway_operator_ledger_failures_total', { step: 'sync' });
       const why = reasonAndCausesOf(error);
-      if (why !== trouble) log?.error(UNSYNCED, { folder, why });
-      trouble = why;
+      if (why !== lastFailure) log?.error(UNSYNCED, { folder, why });
+      lastFailure = why;
     }
   };
-  // The next pass is certain whatever becomes of this one.
+  // The next pass is certain, whatever happens in this pass.
   const every = (): void => {
     cancel = timer(SYNC_EVERY, every);
     void pass();
@@ -88,19 +88,19 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
   cancel = timer(SYNC_EVERY, every);
 
   return {
-    add: (segment: OpenSegment): void => void opened.add(segment),
+    add: (segment: OpenSegment): void => void openSegments.add(segment),
     /**
      * Retires a segment, to which nothing more is written: the next pass closes it. `isCopied`: its data are on disk
      * elsewhere.
      */
     retire(segment: OpenSegment, isCopied: boolean): void {
-      if (isCopied) segment.unsynced = false;
-      retired.add(segment);
+      if (isCopied) segment.isUnsynced = false;
+      retiredSegments.add(segment);
     },
     stop: (): void => cancel(),
     sync: syncAll,
     /** Closes all files, synced or not. */
-    close: async (): Promise<void> => throwAll(await Promise.allSettled([...opened].map(close))),
+    close: async (): Promise<void> => throwAll(await Promise.allSettled([...openSegments].map(close))),
   };
 }
 

@@ -9,25 +9,25 @@ import { isSegment } from './segments.ts';
 /** Throws `FolderInUse` while another process has the folder. */
 export function takeFolder(folder: string, log: Log | undefined) {
   const lock = lockFolder(folder);
-  let ended: string | undefined;
+  let endReason: string | undefined;
   let isDiscarded = false;
-  let thief: string | undefined;
+  let newOwner: string | undefined;
   const removeAll = (): void => {
     for (const name of readdirSync(folder)) if (isSegment(name)) rmSync(join(folder, name), { force: true });
   };
   /** Whether the folder is still ours. All files of a folder that was taken over belong to the other process. */
   const isOurs = (): boolean => {
-    if (thief !== undefined) return false;
-    thief = lock.thief();
-    if (thief === undefined) return true;
-    ended = `${thief} has taken over the journal in ${folder}`;
-    log?.error(TAKEN, { folder, by: thief });
+    if (newOwner !== undefined) return false;
+    newOwner = lock.newOwner();
+    if (newOwner === undefined) return true;
+    endReason = `${newOwner} has taken over the journal in ${folder}`;
+    log?.error(TAKEN_OVER, { folder, by: newOwner });
     return false;
   };
   return {
     isOurs,
     /** The reason why nothing is written any more; undefined: there is none. */
-    ended: (): string | undefined => ended,
+    endReason: (): string | undefined => endReason,
     /** Called every second: shows other machines that the owner is alive. */
     keep(): void {
       if (!isOurs()) return;
@@ -38,7 +38,7 @@ export function takeFolder(folder: string, log: Log | undefined) {
     /** Discards the journal. Throws if the disk does not allow it. */
     discard(): void {
       if (!isOurs()) return;
-      ended = `the journal in ${folder} was discarded`;
+      endReason = `the journal in ${folder} was discarded`;
       isDiscarded = true;
       removeAll();
     },
@@ -46,5 +46,5 @@ export function takeFolder(folder: string, log: Log | undefined) {
   };
 }
 
-const TAKEN =
+const TAKEN_OVER =
   'another process has taken over the journal: this process no longer writes to it, and its replies wait for PostgreSQL; stop one of them, or give it another folder';

@@ -104,7 +104,7 @@ function toText(record: JournalRecord): LineText {
     case 'expired': {
       const { id, kind, cost, scopeWindows, tokens, model, identifier, estimated, settledAt } = record.row;
       const entry = { id, kind, tokens, model, identifier, estimated, settledAt, cost: `${cost}` };
-      return { json: JSON.stringify({ type: record.type, row: entry }), over: 2, rest: restOf(scopeWindows).ofEntry };
+      return { json: JSON.stringify({ type: record.type, row: entry }), over: 2, rest: restOf(scopeWindows).ofRow };
     }
     case 'release':
     case 'account':
@@ -116,17 +116,17 @@ const NOTHING = { over: 0, rest: new Uint8Array(0) };
 
 interface Rest {
   readonly ofReservation: Uint8Array;
-  readonly ofEntry: Uint8Array;
+  readonly ofRow: Uint8Array;
 }
 
 /** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (counters.ts). */
 const rests = new WeakMap<object, Rest>();
 
 function restOf(charges: LedgerRow['scopeWindows']): Rest {
-  const known = rests.get(charges);
-  if (known !== undefined) return known;
+  const cached = rests.get(charges);
+  if (cached !== undefined) return cached;
   const text = `,"scopeWindows":${JSON.stringify(charges)}`;
-  const rest = { ofReservation: Buffer.from(`${text}}`), ofEntry: Buffer.from(`${text}}}`) };
+  const rest = { ofReservation: Buffer.from(`${text}}`), ofRow: Buffer.from(`${text}}}`) };
   rests.set(charges, rest);
   return rest;
 }

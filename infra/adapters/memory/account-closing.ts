@@ -37,32 +37,34 @@ const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scop
 
 /** Sets the spend of counters to PostgreSQL's sums plus the unbooked spend of accounts. */
 export function audit(store: StoreState, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
-  const audited = sums.flatMap((sum) => {
+  const audits = sums.flatMap((sum) => {
     const counter = counterOf(store, sum);
     const accounts = [...store.accounts.values()].filter(({ id }) => counter.figures.has(id));
-    return counter.spent === undefined ? [] : [{ counter, was: counter.spent, accounts, sum }];
+    return counter.spent === undefined ? [] : [{ counter, previous: counter.spent, accounts, sum }];
   });
-  const changedAccounts = audited.flatMap(({ counter, accounts }) =>
-    accounts.flatMap((account) => (isMoved(counter, account, rows.get(account.id)) ? [account.id] : [])),
+  const changedAccounts = audits.flatMap(({ counter, accounts }) =>
+    accounts.flatMap((account) => (hasChanged(counter, account, rows.get(account.id)) ? [account.id] : [])),
   );
   if (changedAccounts.length > 0) return { differences: [], changedAccounts: [...new Set(changedAccounts)] };
-  const differences = audited.flatMap(({ counter, was, accounts, sum }) => {
+  const differences = audits.flatMap(({ counter, previous, accounts, sum }) => {
     const spent = accounts.reduce(
       (sum, account) => sum + unbookedIn(counter, account, rows.get(account.id)),
       sum.spent,
     );
     counter.spent = spent;
-    return spent === was ? [] : [{ ...toScopeWindow(counter), by: spent - was }];
+    return spent === previous ? [] : [{ ...toScopeWindow(counter), by: spent - previous }];
   });
   return { differences, changedAccounts };
 }
 
-/** Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account. */
-function isMoved(counter: Counter, account: Account, row: AccountRow | undefined): boolean {
-  const { unbooked, risk, lastBookedBatch: left } = figuresIn(counter, account);
+/**
+ * Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account.
+ */
+function hasChanged(counter: Counter, account: Account, row: AccountRow | undefined): boolean {
+  const { unbooked, risk, lastBookedBatch: bookedBatch } = figuresIn(counter, account);
   const hasSpend = unbooked.length > 0 || risk !== 0n;
-  if (row === undefined) return hasSpend || left > 0;
-  return !row.isClosed && (left > row.bookedBatch || (account.isFinished && hasSpend));
+  if (row === undefined) return hasSpend || bookedBatch > 0;
+  return !row.isClosed && (bookedBatch > row.bookedBatch || (account.isFinished && hasSpend));
 }
 
 /** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */

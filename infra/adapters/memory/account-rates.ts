@@ -86,8 +86,10 @@ export function createAccountRates() {
 
     /** Takes the room that `check` found, and returns the entry. */
     take({ limits, entries, tokens }: RateRequest, account: string, now: Millis): number | undefined {
-      const chosen = entries.findIndex((entry) => entry === undefined || refusalOf(entry, tokens, now) === undefined);
-      for (const limit of [...limits, entries[chosen]]) {
+      const entryIndex = entries.findIndex(
+        (entry) => entry === undefined || refusalOf(entry, tokens, now) === undefined,
+      );
+      for (const limit of [...limits, entries[entryIndex]]) {
         if (limit === undefined) continue;
         const { windows, inFlight } = useOf(limit.id, now);
         for (const kind of WINDOWED_RATES) {
@@ -96,7 +98,7 @@ export function createAccountRates() {
         }
         if (limit.parallel !== undefined) inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
       }
-      return chosen < 0 ? undefined : chosen;
+      return entryIndex < 0 ? undefined : entryIndex;
     },
 
     left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'entry'> => ({

@@ -134,7 +134,10 @@ export function load(store: StoreState, sum: ScopeSpend, now: Millis): void {
 /** Whether the account is live. A frozen account is live until its lease ends, because it still has its escrow. */
 export const isLive = ({ isFinished, until }: Account, now: Millis): boolean => !isFinished && until > now;
 
-/** Forgets an account: its escrow is returned, and its risk becomes spend if `isCharged`. Its id is remembered for a while. */
+/**
+ * Forgets an account: its escrow is returned, and its risk becomes spend if `isCharged`. Its id is remembered for a
+ * while.
+ */
 export function forget(store: StoreState, account: Account, isCharged: boolean, now: Millis): void {
   for (const { counter, figures } of usedBy(store, account)) {
     figures.escrow = 0n;

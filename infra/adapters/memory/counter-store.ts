@@ -138,7 +138,7 @@ const unfinished = ({ accounts }: state.StoreState, before: Millis): state.Accou
 function perform(store: state.StoreState, account: state.Account, call: AccountCall, now: Millis): void {
   store.calls += 1;
   Object.assign(account, { number: call.number, until: now + call.lease });
-  account.outcome = whyNothing(store, call, now) ?? { outcome: 'done', replies: [] };
+  account.outcome = obstacleOf(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
   account.booked = Math.max(account.booked, call.bookedBatch);
   const changed = state.changedCounters(store, account, call);
@@ -156,7 +156,7 @@ function perform(store: state.StoreState, account: state.Account, call: AccountC
 }
 
 /** The reason why nothing of a call is done; undefined: it is done. */
-function whyNothing(
+function obstacleOf(
   store: state.StoreState,
   { changes, requests }: AccountCall,
   now: Millis,

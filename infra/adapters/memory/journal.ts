@@ -1,7 +1,10 @@
 // A journal without a disk, for tests and for platforms on which nothing outlives a process.
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
 
-/** The counterpart of the real journal's folder: the next journal on the same folder finds the records of the previous one. */
+/**
+ * The counterpart of the real journal's folder: the next journal on the same folder finds the records of the previous
+ * one.
+ */
 export interface MemoryFolder {
   records: JournalRecord[];
 }

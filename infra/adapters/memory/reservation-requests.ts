@@ -18,12 +18,12 @@ const WANTED_FOR: Millis = 1000;
 const IDLE_SHARE = 16n;
 
 export function answerRequest({ store, account, changed, now }: Step, request: ReservationRequest): ReservationReply {
-  const own = request.counters.flatMap((index) => changed[index] ?? []);
+  const changedCounters = request.counters.flatMap((index) => changed[index] ?? []);
   const ratesNow = (entry?: number) =>
     request.rates && { ...(entry === undefined ? {} : { entry }), ...store.rates.left(request.rates, now) };
   const minAmount = request.minAmount < request.amount ? request.minAmount : request.amount;
   let amount = request.amount;
-  for (const [counter, place] of own.entries()) {
+  for (const [counter, place] of changedCounters.entries()) {
     const left = spendLeaves(place) ?? amount + 1n;
     // A limit that spend has reached also refuses requests that cost nothing.
     if (left <= 0n || left < minAmount)
@@ -33,10 +33,10 @@ export function answerRequest({ store, account, changed, now }: Step, request: R
   const refusal = request.rates && store.rates.check(request.rates, now);
   if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, left: [] } };
   const isShort = (place: ChangedCounter): boolean => amount > 0n && (escrowLeaves(place) ?? amount) < amount;
-  for (const { counter } of own.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
-  const busy = own.findIndex(isShort);
+  for (const { counter } of changedCounters.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
+  const busy = changedCounters.findIndex(isShort);
   if (busy >= 0) return { outcome: 'busy', counter: busy, rates: ratesNow() };
-  for (const { change, figures } of own) {
+  for (const { change, figures } of changedCounters) {
     if (change.limit !== undefined) figures.escrow += amount;
     figures.risk += amount;
   }

@@ -1,8 +1,8 @@
 // Concurrent calls that share batches: the calls that come while a batch is in progress are the next batch.
 
 /**
- * `work` returns a result, or the promise of a result, for each item in order. If `work` rejects, all calls of the batch
- * reject.
+ * `work` returns a result, or the promise of a result, for each item in order. If `work` rejects, all calls of the
+ * batch reject.
  */
 export function createBatches<T, R>(
   size: number,

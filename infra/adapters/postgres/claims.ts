@@ -24,7 +24,8 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       const last = rows.at(-1);
       if (last === undefined || (rows.length < limit && last.bytes < PAGE_BYTES)) return claims;
       [kind, alias] = [last.kind, last.alias];
-      // The next page may read twice as many rows. The rows beyond its maximum size are cut off, which costs only the server.
+      // The next page may read twice as many rows. The rows beyond its maximum size are cut off, which costs only the
+      // server.
       limit = Math.min(MAX_PAGE, 2 * rows.length);
     }
     throw new DatabaseUnreachable(`its database has more than ${MAX_PAGES} pages of claims of one instance`);

@@ -46,7 +46,8 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
   } catch (error) {
     // The message may have megabytes, and would get into conditions and logs.
     if (error instanceof Error) error.message = cutText(error.message);
-    // An error without a SQLSTATE is of the client library, which could not read the reply: the server is no PostgreSQL.
+    // An error without a SQLSTATE is of the client library, which could not read the reply: the server is no
+    // PostgreSQL.
     if (error instanceof pg.DatabaseError && error.code !== undefined) throw error;
     throw new ConnectionBroke(reasonOf(error), { cause: error });
   }

@@ -20,8 +20,8 @@ export type DatabaseWithin = ReturnType<Database['withShare']>;
 
 /**
  * Everything is in the schema `gateway_operator` of the database (PostgreSQL 14 or later), which `migrate` makes. The
- * first call connects. Calls throw DatabaseUnreachable: immediately if the database refuses them, after 1.8 s of silence
- * if a request waits (`find`, `sums`), else after 5 s. The next call tries again. TLS: see `openPool`.
+ * first call connects. Calls throw DatabaseUnreachable: immediately if the database refuses them, after 1.8 s of
+ * silence if a request waits (`find`, `sums`), else after 5 s. The next call tries again. TLS: see `openPool`.
  */
 export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {
   const session = createSession(connection, deps);

@@ -8,8 +8,8 @@ const ALIVE = `interval '5 seconds'`;
 const REMEMBERED = `interval '12 hours'`;
 
 /**
- * Batches share this lock, and a raise takes it exclusively: it waits for batches in progress, and later batches see the
- * new epoch.
+ * Batches share this lock, and a raise takes it exclusively: it waits for batches in progress, and later batches see
+ * the new epoch.
  */
 export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
 

@@ -11,8 +11,8 @@ import { hourOf } from './recount.ts';
 import type { Query } from './session.ts';
 
 /**
- * The maximum rows of a statement. After an outage a batch may have 100,000 rows: each statement must end within its time
- * limit, and the event loop continues between two statements.
+ * The maximum rows of a statement. After an outage a batch may have 100,000 rows: each statement must end within its
+ * time limit, and the event loop continues between two statements.
  */
 const PORTION = 2500;
 
@@ -24,8 +24,8 @@ interface InsertResult {
 
 /**
  * Writes the rows that are not there yet and adds them to the sums. Returns the rejected ids. Batches cannot deadlock,
- * because all of them write in one order: rows by id, then sums by scope, all of `sum` before `hour_sum`, and the row of
- * the epoch last.
+ * because all of them write in one order: rows by id, then sums by scope, all of `sum` before `hour_sum`, and the row
+ * of the epoch last.
  */
 export async function insertBatch(
   booking: Booking,
@@ -79,8 +79,8 @@ with inserted as (
 select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys" from inserted`;
 
 /**
- * New rows are added up by scope, window and second; charges, sums and hours are made from these totals. A row whose time
- * was recounted into another window counts in both windows.
+ * New rows are added up by scope, window and second; charges, sums and hours are made from these totals. A row whose
+ * time was recounted into another window counts in both windows.
  */
 export const ADD = `
 with added as materialized (
@@ -182,8 +182,8 @@ interface Addition extends Window {
 }
 
 /**
- * PostgreSQL's array text: exact for numbers of any size, and made in a third of the client library's time. Not for free
- * text: a comma would add an element, and PostgreSQL refuses the statement, because the other columns get nulls.
+ * PostgreSQL's array text: exact for numbers of any size, and made in a third of the client library's time. Not for
+ * free text: a comma would add an element, and PostgreSQL refuses the statement, because the other columns get nulls.
  */
 function literal<T>(rows: ReadonlyArray<T>, column: (row: T) => string | number | bigint | boolean): string {
   return `{${rows.map(column).join(',')}}`;

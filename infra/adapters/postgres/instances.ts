@@ -134,9 +134,9 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
 }
 
 /**
- * Moves claims that were live until the old instance was closed to the new instance, and makes them live again. Of these
- * claims only retained VirtualKeys work immediately; all others are blocked until the policy of their object is written.
- * Returns the moved scopes.
+ * Moves claims that were live until the old instance was closed to the new instance, and makes them live again. Of
+ * these claims only retained VirtualKeys work immediately; all others are blocked until the policy of their object is
+ * written. Returns the moved scopes.
  */
 async function movePortion(query: Query, uid: string): Promise<ReadonlyArray<ScopeId>> {
   const rows = await query<{ scope_id: ScopeId }>(MOVE, [uid]);

@@ -118,7 +118,10 @@ async function close(
   return row.isClosed ? { outcome: 'closed', row, ledgerRows: rows } : { outcome: 'behind' };
 }
 
-/** Closes the account and returns its last batch; nothing if another process or the ledger row of its request has closed it. */
+/**
+ * Closes the account and returns its last batch; nothing if another process or the ledger row of its request has closed
+ * it.
+ */
 const CLOSE = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
 select $1, $2::uuid, 0, 0, clock_timestamp() where not exists (select from gateway_operator.entry where id = $2::uuid)

@@ -9,7 +9,9 @@ const LOCK = 7_203_418_866;
 /** Months since January 1970, UTC. */
 type Month = number;
 
-/** The last month with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time. */
+/**
+ * The last month with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time.
+ */
 const LAST_MONTH: Month = 230 * 12 - 1;
 
 /** The lowest UUID of this millisecond: no id of this time or later is below it. */
@@ -52,11 +54,13 @@ export function createMonths(session: Session) {
 
   return {
     /**
-     * Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Does nothing
-     * for months that this process knows.
+     * Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Does
+     * nothing for months that this process knows.
      */
     ensureMonths: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
-    /** Forgets the known months, since other processes drop months: the next `ensureMonths` looks for all of them again. */
+    /**
+     * Forgets the known months, since other processes drop months: the next `ensureMonths` looks for all of them again.
+     */
     reset: () => knownMonths.clear(),
     /** Makes this month and the next two, by the database's clock. */
     ensureUpcoming: () =>
@@ -66,7 +70,8 @@ export function createMonths(session: Session) {
         await make(query, [month, month + 1, month + 2]);
       }),
     /**
-     * Whether the id's month was dropped, as of the last read. It is not made again, because its former rows are unknown.
+     * Whether the id's month was dropped, as of the last read. It is not made again, because its former rows are
+     * unknown.
      */
     isDropped: (id: string) => {
       const time = timeOf(id);

@@ -48,8 +48,8 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
         return await connect(currentPool());
       } catch (error) {
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
-        // Many concurrent calls get this error, and the first makes the new pool. The old pool has no connections to end,
-        // only calls that will get the same error.
+        // Many concurrent calls get this error, and the first makes the new pool. The old pool has no connections to
+        // end, only calls that will get the same error.
         if (!isPlain) {
           isPlain = true;
           pool = undefined;
@@ -81,8 +81,8 @@ function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
 }
 
 /**
- * With `sslrootcert`, `require` verifies the certificate, as in libpq. The certificates of the authorities are read once
- * for all connections of the pool.
+ * With `sslrootcert`, `require` verifies the certificate, as in libpq. The certificates of the authorities are read
+ * once for all connections of the pool.
  */
 function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
   if (mode === 'disable') return false;

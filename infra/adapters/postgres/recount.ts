@@ -24,12 +24,12 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 
 /**
  * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
- * remembers the window: rows of that time that are booked later and name another window are added to it too.
- * Whole hours come from `hour_sum`, the two edges from charges by the second: constant time for any number of rows.
- * If the charges of the first edge were dropped with their month, its whole hour counts: too much rather than too little.
- * The time in an id is of the process that made the reservation: a row may be on either side of an edge that is closer
- * than the difference of two clocks. Only the last window is remembered: a gateway that uses the old policy (for at most
- * 5 s) after that window has ended counts only in the old window.
+ * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
+ * hours come from `hour_sum`, the two edges from charges by the second: constant time for any number of rows. If the
+ * charges of the first edge were dropped with their month, its whole hour counts: too much rather than too little. The
+ * time in an id is of the process that made the reservation: a row may be on either side of an edge that is closer than
+ * the difference of two clocks. Only the last window is remembered: a gateway that uses the old policy (for at most 5
+ * s) after that window has ended counts only in the old window.
  */
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);
@@ -41,8 +41,8 @@ export async function recount(query: Query, instanceUid: string, recounts: Reado
 }
 
 /**
- * The first and last whole hour, and the ids at which the first edge ends and the last edge begins. `isRounded`: the hour
- * of `start` counts as whole.
+ * The first and last whole hour, and the ids at which the first edge ends and the last edge begins. `isRounded`: the
+ * hour of `start` counts as whole.
  */
 export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArray<unknown> {
   const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);

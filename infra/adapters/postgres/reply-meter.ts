@@ -40,14 +40,16 @@ export function createReplyMeter(fail: (error: Error) => void) {
   };
   return {
     /**
-     * Begins a statement, whose reply may have `maxBytes`. `onWeight` gets the memory of the reply, and throws if it is too
-     * much.
+     * Begins a statement, whose reply may have `maxBytes`. `onWeight` gets the memory of the reply, and throws if it is
+     * too much.
      */
     begin(maxBytes: number, onWeight?: (weight: Weight) => void): void {
       [max, bytes, rows, json, wideCharacters, listener] = [maxBytes, 0, 0, 0, 0, onWeight];
       frame.ask();
     },
-    /** Ends a statement; returns its weight. Until the next statement the server may send a notice, but nothing large. */
+    /**
+     * Ends a statement; returns its weight. Until the next statement the server may send a notice, but nothing large.
+     */
     end(): Weight {
       const whole = weight();
       [max, bytes, rows, json, wideCharacters, listener] = [MAX_HANDSHAKE, 0, 0, 0, 0, undefined];
@@ -82,8 +84,8 @@ export function createReplyMeter(fail: (error: Error) => void) {
 }
 
 /**
- * The stream that the client library gets. If the library throws an error about the data, which nothing would catch, the
- * connection ends too.
+ * The stream that the client library gets. If the library throws an error about the data, which nothing would catch,
+ * the connection ends too.
  */
 export function meterStream(stream: Duplex, meter: ReplyMeter): EventEmitter {
   const output = new EventEmitter();

@@ -3,8 +3,8 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /**
- * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After it,
- * each change of `TABLES` raises the version.
+ * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
+ * it, each change of `TABLES` raises the version.
  */
 export const SCHEMA_VERSION = 1;
 
@@ -67,8 +67,8 @@ export async function hasTable(query: Query, name: string): Promise<boolean> {
 }
 
 /**
- * Windows are milliseconds since the Unix epoch, money is nano-dollars (`bigint` in a row, `numeric` in a sum). LEDGER 2
- * to 8 define the terms.
+ * Windows are milliseconds since the Unix epoch, money is nano-dollars (`bigint` in a row, `numeric` in a sum). LEDGER
+ * 2 to 8 define the terms.
  */
 const TABLES = `
 create table gateway_operator.migration (

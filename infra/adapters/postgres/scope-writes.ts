@@ -10,8 +10,8 @@ import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
 /**
- * The maximum writes per transaction: few enough for the time limit of statements that wait for a row, and for bookings,
- * which wait for the recounts of a portion.
+ * The maximum writes per transaction: few enough for the time limit of statements that wait for a row, and for
+ * bookings, which wait for the recounts of a portion.
  */
 const PORTION = 500;
 
@@ -115,7 +115,9 @@ async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): P
   if (rows.length > 0) await write();
 }
 
-/** Characters of policies after which a statement ends: whoever may write a VirtualKey decides how large its policy is. */
+/**
+ * Characters of policies after which a statement ends: whoever may write a VirtualKey decides how large its policy is.
+ */
 const MAX_TEXT = 4 * 1024 * 1024;
 
 /** Unchanged rows are not written. A policy without a kind is a change of what is there. */
@@ -134,8 +136,8 @@ from wanted w where w.scope_id = c.scope_id
 
 /**
  * Returns the scopes whose value another live scope has, as the index decides. The scope itself may have the value: a
- * live value does not change, and a retired value becomes live again and keeps its age. The claims are locked, so that no
- * claim retires meanwhile and leaves a live value.
+ * live value does not change, and a retired value becomes live again and keeps its age. The claims are locked, so that
+ * no claim retires meanwhile and leaves a live value.
  */
 async function addValues(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlySet<ScopeId>> {
   if (writes.length === 0) return new Set();

@@ -34,8 +34,8 @@ export type Query = <R extends pg.QueryResultRow>(
 export interface Session {
   /**
    * Runs statements on one connection. If the database is silent for `limit`, the wait for a connection included,
-   * DatabaseUnreachable is thrown and the connection dropped. `work` must be repeatable: it runs again if its connection
-   * was dead. `work` never uses the session itself, since it could wait for the connection that it has.
+   * DatabaseUnreachable is thrown and the connection dropped. `work` must be repeatable: it runs again if its
+   * connection was dead. `work` never uses the session itself, since it could wait for the connection that it has.
    */
   run<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   /** Like `run`, with one statement. */

@@ -22,9 +22,9 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
     #guard = createReplyGuard(maxReply);
     // The library hands its options over, untyped.
     constructor(options: unknown) {
-      const given = options as RedisOptions;
-      super(given.disconnectTimeout ?? 0);
-      this.#options = given;
+      const redisOptions = options as RedisOptions;
+      super(redisOptions.disconnectTimeout ?? 0);
+      this.#options = redisOptions;
     }
 
     override async connect(): Promise<Socket | TLSSocket> {
@@ -35,7 +35,7 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
         this.firstError = error;
       });
       this.#guard = createReplyGuard(maxReply);
-      this.stream = guarded(stream, this.#guard);
+      this.stream = guardStream(stream, this.#guard);
       return stream;
     }
 
@@ -59,11 +59,11 @@ type Method = (...of: unknown[]) => boolean;
  * Guards a stream: each write of the library is one command, and refused data ends the connection before the library
  * gets it.
  */
-function guarded<S extends Socket>(stream: S, guard: ReturnType<typeof createReplyGuard>): S {
+function guardStream<S extends Socket>(stream: S, guard: ReturnType<typeof createReplyGuard>): S {
   const [emit, write] = [stream.emit.bind(stream) as Method, stream.write.bind(stream) as Method];
   const pieces = new Pieces();
   stream.write = (...data: unknown[]) => {
-    guard.asked();
+    guard.commandSent();
     return write(...data);
   };
   stream.emit = (event: string | symbol, ...of: unknown[]) => {

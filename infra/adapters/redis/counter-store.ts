@@ -7,8 +7,8 @@ import script from './account.json' with { type: 'json' };
 import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
 
 /**
- * Runs the script atomically on the server of `key`. Returns its reply. Throws if the server is unreachable or its reply
- * is lost.
+ * Runs the script atomically on the server of `key`. Returns its reply. Throws if the server is unreachable or its
+ * reply is lost.
  */
 export type Evaluate = (script: string, key: string, args: ReadonlyArray<string>) => Promise<unknown>;
 

@@ -16,9 +16,9 @@ export function probeShared(connection: SharedStoreConnection, instanceUid: stri
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${address.host}:${address.port}`;
   const { Redis, AbstractConnector } = await readLibrary();
-  let refused: string | undefined;
+  let refusal: string | undefined;
   const refuse = (why: string) => {
-    refused = why;
+    refusal = why;
   };
   const Connector = createConnector(AbstractConnector, { maxReply: MAX_REPLY, refuse });
   const redis = new Redis({ ...optionsOf(address), Connector, commandTimeout: PROBE_TIMEOUT, retryStrategy: null });
@@ -37,7 +37,7 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
   try {
     return await inProbeTime(probe());
   } catch (error) {
-    const serverError = refused ?? (last instanceof AnswerRefused ? last.message : undefined);
+    const serverError = refusal ?? (last instanceof AnswerRefused ? last.message : undefined);
     const message =
       serverError === undefined ? `${store}: ${toAdvice(reasonOf(last ?? error))}` : `${store} ${serverError}`;
     return { ok: false, reason: 'StoreUnreachable', message };

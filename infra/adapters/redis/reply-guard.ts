@@ -1,26 +1,26 @@
-// The replies that a Redis may send, checked before the client library reads them: to what was asked, of a bounded
-// size, in the shapes that we ask for.
+// The replies of a Redis, checked before the client library reads them: each answers a command, has a bounded size and
+// an expected shape.
 import { AnswerRefused } from '../backends/reply-memory.ts';
 
 const MIB = 1024 * 1024;
-/** A reply to a process that asks the stores of many owners. */
+/** The maximum reply to a process that uses the stores of many owners. */
 export const MAX_REPLY = MIB;
-/** A reply to a gateway, whose store is its own: an account of very many counters is the largest. */
+/** The maximum reply to a gateway, which has its own store: the reply about an account with very many counters. */
 export const MAX_OWN_REPLY = 64 * MIB;
 /**
- * All replies before a connection is ready: how the server is, which the library asks again while the server is
- * loading.
+ * The maximum of all replies before a connection is ready: the state of the server, which the library reads repeatedly
+ * while the server loads its data.
  */
 const MAX_HANDSHAKE = 64 * 1024;
-/** A status or an error. */
+/** The maximum length of a status or an error. */
 const MAX_LINE = 16 * 1024;
-/** Elements of a list. The library makes room for as many as are announced. */
+/** The maximum elements of a list: the library allocates memory for the announced number. */
 const MAX_ELEMENTS = 64;
 
 const [CR, LF, PLUS, MINUS, COLON, DOLLAR, STAR] = [0x0d, 0x0a, 0x2b, 0x2d, 0x3a, 0x24, 0x2a];
 const CHECK = ': check that the Secret names the right server';
 const tooMuch = ({ max }: ReplyState) => new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
-const notRedis = () => new AnswerRefused(`answers with what is no reply of a Redis${CHECK}`);
+const notRedis = () => new AnswerRefused(`sends data that is no reply of a Redis${CHECK}`);
 
 /** The state of a connection: which part of which reply comes next. */
 interface ReplyState {
@@ -38,11 +38,11 @@ interface ReplyState {
   max: number;
   isReady: boolean;
   /** Commands without a reply. */
-  awaited: number;
+  pendingCommands: number;
 }
 
 /**
- * `asked`: a command was sent. `ready`: the server may be asked for other things than how it is. `read` throws
+ * `commandSent`: a command was sent. `ready`: the server may be asked for other things than how it is. `read` throws
  * AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists.
  */
 export function createReplyGuard(maxReply: number) {
@@ -52,14 +52,14 @@ export function createReplyGuard(maxReply: number) {
     line: '',
     isEnding: false,
     elements: 0,
-    awaited: 0,
+    pendingCommands: 0,
     bytes: 0,
     max: MAX_HANDSHAKE,
     isReady: false,
   };
   return {
-    asked: (): void => {
-      state.awaited += 1;
+    commandSent: (): void => {
+      state.pendingCommands += 1;
     },
     ready: (): void => {
       Object.assign(state, { bytes: 0, max: maxReply, isReady: true });
@@ -96,7 +96,7 @@ const isNumber = (kind: number): boolean => kind === DOLLAR || kind === STAR;
 
 function begin(state: ReplyState, kind: number): void {
   const isFirst = state.elements === 0;
-  if (isFirst && state.awaited === 0) throw new AnswerRefused(`answers what nobody asked${CHECK}`);
+  if (isFirst && state.pendingCommands === 0) throw new AnswerRefused(`sends a reply without a command${CHECK}`);
   if (![PLUS, MINUS, COLON, DOLLAR].includes(kind) && !(kind === STAR && isFirst)) throw notRedis();
   Object.assign(state, { kind, line: '', isEnding: false });
 }
@@ -117,5 +117,5 @@ function endElement(state: ReplyState): void {
   state.elements = Math.max(0, state.elements - 1);
   if (state.elements > 0) return;
   if (state.isReady) state.bytes = 0;
-  state.awaited -= 1;
+  state.pendingCommands -= 1;
 }

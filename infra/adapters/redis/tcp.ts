@@ -13,7 +13,7 @@ export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
 
 export interface StoreDependencies {
   readonly log: Log;
-  /** The work that asks; when it ends, so does the connection. Absent: the store is the process's own. */
+  /** The work that uses the connection, which ends with the work. Absent: the store belongs to the process. */
   readonly share?: MemoryShare | undefined;
 }
 
@@ -33,8 +33,8 @@ const RECONNECT_AFTER = 250;
 
 /**
  * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and
- * never sent twice: the caller repeats it (ports/counter-store.ts). The library is imported only here: a memory store does not
- * pay for it.
+ * never sent twice: the caller repeats it (ports/counter-store.ts). The library is imported only here: a memory store
+ * does not pay for it.
  */
 export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {
   const opening = connect(address, deps);
@@ -72,8 +72,8 @@ async function connect(address: RedisAddress, { log, share }: StoreDependencies)
     Connector: createConnector(library.AbstractConnector, { maxReply, refuse }),
     commandTimeout: ANSWER_TIMEOUT,
     socketTimeout: ANSWER_TIMEOUT,
-    // Work of a share is asked once in a while, and tries again then: a server that hangs up would be dialled all the
-    // time.
+    // Work with a share calls only now and then, and connects again with its next call: else a server that closes its
+    // connections would get new ones all the time.
     retryStrategy: share === undefined ? () => RECONNECT_AFTER : null,
     // A primary became a replica: the name may resolve to the new primary.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),

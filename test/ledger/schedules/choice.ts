@@ -4,7 +4,7 @@ export interface Option {
   readonly label: string;
   /** The kind of the step. It is picked first, so that one of few faults is as likely as one of many calls. */
   readonly kind: string;
-  happen(): void;
+  run(): void;
 }
 
 export interface Chooser {

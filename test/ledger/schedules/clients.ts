@@ -1,6 +1,6 @@
 // Steps of clients: each sends one request, and ends its reservation once.
 import type { Option } from './choice.ts';
-import { type Course, costOf, knownOf, type Request } from './course.ts';
+import { type Course, costOf, type Request, streamedCostOf } from './course.ts';
 import { verifyAdmission } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -9,13 +9,13 @@ const SILENT = 2000;
 
 export function clientSteps(course: Course): Option[] {
   return course.requests.flatMap((request): Option[] => {
-    const step = (label: string, happen: () => void): Option[] => [
+    const step = (label: string, run: () => void): Option[] => [
       {
         label: `${request.name} ${label}`,
         kind: 'client',
-        happen() {
-          course.lastDeed = course.shared.stage.now();
-          happen();
+        run() {
+          course.lastStepAt = course.shared.stage.now();
+          run();
         },
       },
     ];
@@ -84,7 +84,7 @@ function enlarge(course: Course, request: Request, by: bigint): void {
 /** What it has produced is asked for from now on. */
 function stream(request: Request): void {
   const { reservation, gateway } = request;
-  const known = knownOf(request);
+  const known = streamedCostOf(request);
   if (reservation !== undefined && known !== undefined) gateway?.ledger.trackStream(reservation, () => known);
 }
 
@@ -102,7 +102,7 @@ function end({ shared: { stage } }: Course, request: Request): void {
   const settlement = { cost: costOf(request), tokens, model: name, identifier: 'entry', estimated: false };
   void ledger.settle(reservation, settlement).then(() => {
     request.stage = 'settled';
-    request.isUncovered = stage.now() - request.settledAt >= SILENT;
+    request.isUnguaranteed = stage.now() - request.settledAt >= SILENT;
   });
   if (request.end === 'both') void ledger.release(reservation);
 }

@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import type { Gateway, SharedParts } from './gateway.ts';
 
-export interface Wish {
+export interface PlannedRequest {
   /** The process that gets the request; another one if it is dead. */
   readonly by: number;
   /** The client comes so long after the gateways have started; absent: immediately. */
@@ -17,7 +17,7 @@ export interface Wish {
   /** `both`: settled, then released as well. `never`: left in flight until its process dies. */
   readonly end: 'settle' | 'release' | 'both' | 'never';
   /** The streamed cost, where progress reports it. */
-  readonly known?: bigint;
+  readonly streamedCost?: bigint;
   /**
    * The charge of a first attempt that broke: the reservation grows by it, and the request costs so much more, unless
    * that is refused.
@@ -51,7 +51,7 @@ export type Fault =
 
 export interface Scenario {
   readonly limits: ReadonlyArray<bigint>;
-  readonly wishes: ReadonlyArray<Wish>;
+  readonly wishes: ReadonlyArray<PlannedRequest>;
   readonly gateways: number;
   /** When the window of the first scope ends, after the gateways have started; absent: not in this schedule. */
   readonly edge?: Millis | undefined;
@@ -59,7 +59,7 @@ export interface Scenario {
   readonly faults: Partial<Record<Fault, number>>;
 }
 
-export interface Request extends Wish {
+export interface Request extends PlannedRequest {
   readonly name: string;
   stage: 'new' | 'asked' | 'reserved' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
@@ -72,7 +72,7 @@ export interface Request extends Wish {
   /** It is being settled since then. */
   settledAt: Millis;
   /** Its reply ended although the store was silent: it may be lost with process and disk. */
-  isUncovered: boolean;
+  isUnguaranteed: boolean;
 }
 
 export interface Course {
@@ -83,7 +83,7 @@ export interface Course {
   readonly requests: ReadonlyArray<Request>;
   /** All processes, dead ones included. */
   readonly gateways: Gateway[];
-  readonly struck: Map<Fault, number>;
+  readonly faultCounts: Map<Fault, number>;
   /** Whether an old snapshot is in use and not detected. */
   isStale: boolean;
   /**
@@ -97,7 +97,7 @@ export interface Course {
   /** Violations that showed before the end. */
   readonly wrong: string[];
   /** The time of the last step of a client. */
-  lastDeed: Millis;
+  lastStepAt: Millis;
   /** Ends every hold that is left. */
   isLast: boolean;
 }
@@ -113,10 +113,10 @@ export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
   return grown + (first < amount && cost > first ? first : cost);
 };
 /** The streamed cost; undefined: no progress reports it. */
-export const knownOf = ({ known, grown = 0n }: Request): bigint | undefined =>
-  known === undefined ? undefined : known + grown;
+export const streamedCostOf = ({ streamedCost, grown = 0n }: Request): bigint | undefined =>
+  streamedCost === undefined ? undefined : streamedCost + grown;
 /** Whether a client has the reservation. */
-export const isHeld = ({ stage }: Request): boolean => stage === 'reserved' || stage === 'growing';
+export const hasReservation = ({ stage }: Request): boolean => stage === 'reserved' || stage === 'growing';
 
 /** Whether its reservation is on the disk of its process. */
 export const isWritten = ({ gateway, reservation }: Request): boolean =>
@@ -124,11 +124,11 @@ export const isWritten = ({ gateway, reservation }: Request): boolean =>
 
 /** Requests of this disk that may hold or owe something are excused: their processes were away. */
 export function excuse(course: Course, root: string): void {
-  const entries = course.shared.database.ledgerRows();
+  const rows = course.shared.database.ledgerRows();
   for (const request of course.requests) {
     const { gateway, stage, name } = request;
     if (gateway === undefined || rootOf(gateway) !== root || /^(new|refused|unavailable|released)$/.test(stage))
       continue;
-    if (!entries.some(({ model }) => model === name)) course.excused.add(request);
+    if (!rows.some(({ model }) => model === name)) course.excused.add(request);
   }
 }

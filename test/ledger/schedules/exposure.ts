@@ -1,13 +1,13 @@
 // What a counter really owes at an instant, at least: the law of admission is that no limit is exceeded by it (LEDGER
 // 1).
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { type Course, costOf, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
+import { type Course, costOf, hasReservation, isWritten, type Request, sizeOf, streamedCostOf } from './course.ts';
 
 /**
  * A request is admitted: each of its counters must have room for everything that is held and spent, unless it was asked
- * of an old snapshot.
- * `since`: all that were admitted since it asked, for it learns of its reservation late; those may still have known a higher
- * limit, and so may its own process, where it learns of its reservation or growth only when that is on disk.
+ * of an old snapshot. `since`: all that were admitted since it asked, for it learns of its reservation late; those may
+ * still have known a higher limit, and so may its own process, where it learns of its reservation or growth only when
+ * that is on disk.
  */
 export function verifyAdmission(course: Course, request: Request, since: ReadonlyArray<Pick<Request, 'limits'>>): void {
   if (course.excused.has(request)) return;
@@ -32,16 +32,17 @@ const isIn = ({ reservation }: Request, { scopeId, window }: ScopeWindow): boole
   reservation?.scopeWindows.some((charge) => charge.scopeId === scopeId && charge.window.start === window.start) ===
   true;
 
-function owedOf({ vanished, struck }: Course, request: Request): bigint {
+function owedOf({ vanished, faultCounts }: Course, request: Request): bigint {
   const { stage, gateway, end } = request;
-  const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
+  const [size, cost, known] = [sizeOf(request), costOf(request), streamedCostOf(request)];
   if (gateway !== undefined && vanished.has(gateway)) {
-    const isSafe = stage === 'settled' && !request.isUncovered && !struck.has('wipe') && !struck.has('restore');
+    const isSafe =
+      stage === 'settled' && !request.isUnguaranteed && !faultCounts.has('wipe') && !faultCounts.has('restore');
     return isSafe ? minOf(known ?? cost, cost) : 0n;
   }
   const isDead = gateway?.isDead === true;
   if (isDead && stage !== 'settled' && !isWritten(request)) return 0n;
-  if (isHeld(request)) return isDead ? minOf(known ?? size, size) : size;
+  if (hasReservation(request)) return isDead ? minOf(known ?? size, size) : size;
   if (stage === 'settled') return cost;
   if (stage !== 'ending' || end === 'release') return 0n;
   return isDead ? minOf(known ?? size, cost) : cost;

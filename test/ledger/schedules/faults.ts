@@ -16,18 +16,18 @@ const REPLY_PARTS: ReadonlyArray<ReplyPart> = ['liveAccounts', 'counters', 'repl
 /** Clocks are set by so much. */
 const SETS = [-3_600_000, -3000, 25_000, 3_600_000];
 
-type Strike = (fault: Fault, label: string, happen: () => void) => Option[];
+type Strike = (fault: Fault, label: string, run: () => void) => Option[];
 
 export function faultsIn(course: Course): Option[] {
-  const { scenario, struck, gateways } = course;
-  const strike: Strike = (fault, label, happen) => {
-    const count = struck.get(fault) ?? 0;
+  const { scenario, faultCounts, gateways } = course;
+  const strike: Strike = (fault, label, run) => {
+    const count = faultCounts.get(fault) ?? 0;
     if (count >= (scenario.faults[fault] ?? 0)) return [];
     const counted = (): void => {
-      struck.set(fault, count + 1);
-      happen();
+      faultCounts.set(fault, count + 1);
+      run();
     };
-    return [{ kind: fault, label, happen: counted }];
+    return [{ kind: fault, label, run: counted }];
   };
   const living = gateways.filter(({ isDead }) => !isDead);
   return [
@@ -39,14 +39,14 @@ export function faultsIn(course: Course): Option[] {
 }
 
 function onTheWay({ shared: { stage } }: Course, strike: Strike): Option[] {
-  const first = stage.calls().find(({ whom }) => whom !== 'disk');
+  const first = stage.calls().find(({ target }) => target !== 'disk');
   const lost = strike('lose', `lost: ${first?.label}`, () => {
     if (first === undefined) return;
     stage.take(first);
     first.drop();
   });
-  const hangs = (['store', 'database'] as const).flatMap((whom) =>
-    strike('hang', `THE ${whom.toUpperCase()} HANGS`, () => stage.hang(whom, stage.now() + HANG)),
+  const hangs = (['store', 'database'] as const).flatMap((target) =>
+    strike('hang', `THE ${target.toUpperCase()} HANGS`, () => stage.hang(target, stage.now() + HANG)),
   );
   return [...(first === undefined ? [] : lost), ...hangs];
 }

@@ -36,7 +36,7 @@ export interface SharedParts {
   /** The process of each account. */
   readonly owners: Map<string, Process>;
   /** Counter metrics of all processes, by name. */
-  readonly counted: Map<string, number>;
+  readonly metricCounts: Map<string, number>;
 }
 
 const START_AGAIN = 300;
@@ -61,20 +61,20 @@ export function startGateway(shared: SharedParts, name: string, folder: MemoryFo
     timer,
     log: createMemoryLog(),
     monotonic: { now: stage.now },
-    metrics: countIn(shared.counted),
+    metrics: countIn(shared.metricCounts),
     ids: { next: nextId },
     process: name,
     counterStore: withTimeouts(
       timer,
       'the store',
-      failing(
+      failingReplies(
         process,
-        through(stage, process, { whom: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+        through(stage, process, { target: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
       ),
     ),
-    epochs: withTimeouts(timer, 'PostgreSQL', through(stage, process, { whom: 'database', part: database.epochs })),
+    epochs: withTimeouts(timer, 'PostgreSQL', through(stage, process, { target: 'database', part: database.epochs })),
     database: withTimeouts(timer, 'PostgreSQL', {
-      ...through(stage, process, { whom: 'database', part: database.database, labelOf: labelOfDatabase }),
+      ...through(stage, process, { target: 'database', part: database.database, labelOf: labelOfDatabase }),
       scopesOfOtherInstances: async () => new Set<string>(),
     }),
     journal: diskOf(stage, process, folder),
@@ -85,7 +85,7 @@ export function startGateway(shared: SharedParts, name: string, folder: MemoryFo
 }
 
 /** Answers that cannot be applied as a whole, where the process fails at them. */
-const failing = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): CounterStore => ({
+const failingReplies = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): CounterStore => ({
   ...accounts,
   async call(call) {
     const reply = await accounts.call(call);
@@ -106,17 +106,17 @@ const failing = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): CounterS
 });
 
 interface StagedPart<T> {
-  readonly whom: Target;
+  readonly target: Target;
   readonly part: T;
   readonly labelOf?: (name: string, args: ReadonlyArray<unknown>) => string;
 }
 
 /** Every function of the part as a call on the stage. */
-function through<T extends object>(stage: Stage, by: Process, { whom, part, labelOf }: StagedPart<T>): T {
+function through<T extends object>(stage: Stage, by: Process, { target, part, labelOf }: StagedPart<T>): T {
   const staged = Object.entries(part).map(([name, method]: [string, unknown]) => {
     if (typeof method !== 'function') return [name, method];
     const call = (...args: unknown[]) =>
-      stage.through(by, whom, labelOf?.(name, args) ?? name, async () => method.apply(part, args));
+      stage.through(by, target, labelOf?.(name, args) ?? name, async () => method.apply(part, args));
     return [name, call];
   });
   return Object.fromEntries(staged);
@@ -131,13 +131,13 @@ const labelOf =
     if (name !== 'call') return typeof second === 'string' ? `${name} ${tail(second)}` : name;
     const call = first as AccountCall;
     owners.set(call.account, by);
-    const lines = call.changes.map(({ scopeId, window, limit, spend, risk, returned, registered, ahead }) => {
+    const changes = call.changes.map(({ scopeId, window, limit, spend, risk, returned, registered, ahead }) => {
       const figures = Object.entries({ spend, risk, returned, registered, ahead }).filter(([, each]) => each !== 0n);
       return ` ${scopeId} ${window.end - Date.UTC(2026, 0, 10)} of ${limit}${figures.map(([what, each]) => ` ${what} ${each}`).join('')};`;
     });
-    const asks = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);
+    const requests = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);
     const ends = call.previousAccounts.map((id) => ` ends ${tail(id)}`);
-    const what = [...lines, ...asks, ...ends].join('');
+    const what = [...changes, ...requests, ...ends].join('');
     return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.isLast ? ', last' : ''}):${what}`;
   };
 
@@ -151,8 +151,8 @@ function labelOfDatabase(
   return `book ${of}: ${rows.map(({ kind, model, cost }) => `${kind} ${model} ${cost}`)}`;
 }
 
-const countIn = (counted: Map<string, number>): Metrics => ({
-  add: (name, _labels, by = 1) => void counted.set(name, (counted.get(name) ?? 0) + by),
+const countIn = (metricCounts: Map<string, number>): Metrics => ({
+  add: (name, _labels, by = 1) => void metricCounts.set(name, (metricCounts.get(name) ?? 0) + by),
   set: () => undefined,
   observe: () => undefined,
 });
@@ -165,7 +165,7 @@ function diskOf(stage: Stage, by: Process & Pick<Gateway, 'isFull'>, folder: Mem
   const journal = createMemoryJournal(folder);
   const refusing = { append: async (record: JournalRecord) => (by.isFull ? refuse() : journal.append(record)) };
   return {
-    ...through(stage, by, { whom: 'disk', part: refusing }),
+    ...through(stage, by, { target: 'disk', part: refusing }),
     replay: () => journal.replay(),
     done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : journal.done(ids)),
     discard: journal.discard,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import type { Scenario, Wish } from './course.ts';
+import type { PlannedRequest, Scenario } from './course.ts';
 import { WITH_STREAMS } from './scenarios.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -75,10 +75,10 @@ export interface Mutant {
 }
 
 /** Each wants the whole limit. */
-const LAST = Array.from({ length: 6 }, (_, by): Wish => {
+const LAST = Array.from({ length: 6 }, (_, by): PlannedRequest => {
   return { by: by >> 1, scopes: [0], amount: 5n, cost: 0n, end: by % 2 ? 'settle' : 'release', after: 10 * by };
 });
-const LARGE: Wish = { by: 1, scopes: [2], amount: 97n, cost: 97n, end: 'settle', after: 1500 };
+const LARGE: PlannedRequest = { by: 1, scopes: [2], amount: 97n, cost: 97n, end: 'settle', after: 1500 };
 /** The second process takes nearly all that is left, while the first one may still believe in its escrow. */
 const LARGE_LATER: Partial<Scenario> = {
   gateways: 2,
@@ -90,10 +90,13 @@ const LARGE_LATER: Partial<Scenario> = {
   ],
 };
 /** Requests that end at any instant, where there is escrow ahead. */
-const ALIKE = Array.from({ length: 6 }, (_, by): Wish => ({ by, scopes: [2], amount: 3n, cost: 4n, end: 'settle' }));
+const ALIKE = Array.from(
+  { length: 6 },
+  (_, by): PlannedRequest => ({ by, scopes: [2], amount: 3n, cost: 4n, end: 'settle' }),
+);
 
 /** Requests of two processes that together nearly fill a limit, and grow. */
-const GROWING = Array.from({ length: 4 }, (_, by): Wish => {
+const GROWING = Array.from({ length: 4 }, (_, by): PlannedRequest => {
   return { by, scopes: [0], amount: 2n, cost: 2n, end: 'settle', grow: 2n, after: 20 * by };
 });
 

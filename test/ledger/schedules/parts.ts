@@ -30,7 +30,7 @@ interface Step {
  * The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onMarked`: an account was
  * closed by its lease.
  */
-export function createForgetfulStore(now: () => Millis, onMarked: (account: string) => void): ForgetfulStore {
+export function createForgetfulStore(now: () => Millis, onFrozen: (account: string) => void): ForgetfulStore {
   let ahead = 0;
   let replayed: Millis | undefined;
   // A clock that is set back stands still: the script keeps the latest time.
@@ -51,9 +51,9 @@ export function createForgetfulStore(now: () => Millis, onMarked: (account: stri
     call: (call) => run(true, (store) => store.call(call)),
     load: (epoch, sums) => run(true, (store) => store.load(epoch, sums)),
     async freeze(epoch, account, how) {
-      const marking = await run(true, (store) => store.freeze(epoch, account, how));
-      if (!how.isOwn && marking.outcome === 'frozen') onMarked(account);
-      return marking;
+      const reply = await run(true, (store) => store.freeze(epoch, account, how));
+      if (!how.isOwn && reply.outcome === 'frozen') onFrozen(account);
+      return reply;
     },
     forget: (epoch, account, isCharged) => run(true, (store) => store.forget(epoch, account, isCharged)),
     audit: (epoch, sums, rows, deadline) => run(true, (store) => store.audit(epoch, sums, rows, deadline)),
@@ -94,23 +94,23 @@ export interface SharedDatabase {
   /** Whether the epoch is open. */
   isOpen(): boolean;
   /** The epoch that each process has joined. */
-  readonly joined: ReadonlyMap<string, number>;
+  readonly joinedEpochs: ReadonlyMap<string, number>;
 }
 
 /** `onOpen`: an epoch is open. */
 export function createSharedDatabase(now: () => Millis, onOpen: (epoch: number) => void): SharedDatabase {
   const ledgerRows = createMemoryLedgerRows();
   const epochs = createMemoryEpochs({ clock: { now } });
-  const joined = new Map<string, number>();
+  const joinedEpochs = new Map<string, number>();
   return {
-    joined,
+    joinedEpochs,
     ledgerRows: ledgerRows.all,
     isOpen: () => epochs.current().isOpen,
     database: createMemoryLedgerDatabase({ epochs, ledgerRows }),
     epochs: {
       ...epochs,
       beat(process, epoch) {
-        joined.set(process, epoch);
+        joinedEpochs.set(process, epoch);
         return epochs.beat(process, epoch);
       },
       async open(epoch) {

@@ -37,17 +37,17 @@ export async function play(scenario: Scenario, chooser: Chooser): Promise<PlayRe
   // Clients wait until the gateways are open.
   await runUsual(stage, () => withoutClients(stage), START_UP);
   course.startedAt = stage.now();
-  course.lastDeed = stage.now();
+  course.lastStepAt = stage.now();
   const story: string[] = [];
-  for (let choices = 0; choices < MAX_CHOICES && stage.now() < course.lastDeed + AFTERMATH; choices += 1) {
+  for (let choices = 0; choices < MAX_CHOICES && stage.now() < course.lastStepAt + AFTERMATH; choices += 1) {
     const chosen = chooser.choose([...usual(course), ...faultsIn(course)]);
     if (chosen === undefined) break;
     story.push(chooser.tape.at(-1) === 0 ? chosen.label : `* ${chosen.label}`);
-    chosen.happen();
+    chosen.run();
     await stage.settle();
   }
   // After that, only usual steps happen.
-  await calm(LASTING.some((fault) => course.struck.has(fault)) ? 60_000 : 5000);
+  await calm(LASTING.some((fault) => course.faultCounts.has(fault)) ? 60_000 : 5000);
   course.isLast = true;
   await calm(5000);
   return { wrong: await verify(course, calm), story };
@@ -60,7 +60,7 @@ function begin(scenario: Scenario): Course {
     course.isStale = false;
     const roots = new Map(course.gateways.map((gateway) => [rootOf(gateway), gateway]));
     for (const [root, { name, isDead }] of roots)
-      if (isDead || (database.joined.get(name) ?? 0) < epoch) excuse(course, root);
+      if (isDead || (database.joinedEpochs.get(name) ?? 0) < epoch) excuse(course, root);
   });
   const store = createForgetfulStore(stage.now, (account) => {
     const owner = course.gateways.find((gateway: Process) => gateway === owners.get(account));
@@ -68,7 +68,7 @@ function begin(scenario: Scenario): Course {
   });
   let made = 0;
   const nextId = (): string => idAt(stage.now(), made++);
-  const shared = { stage, store, database, nextId, owners, counted: new Map() };
+  const shared = { stage, store, database, nextId, owners, metricCounts: new Map() };
   const gateways: Gateway[] = Array.from({ length: scenario.gateways }, (_, at) =>
     startGateway(shared, `gateway ${at}`, { records: [] }),
   );
@@ -80,13 +80,13 @@ function begin(scenario: Scenario): Course {
     shared,
     requests,
     gateways,
-    struck: new Map(),
+    faultCounts: new Map(),
     isStale: false,
     isLast: false,
     wrong: [],
     excused: new Set(),
     vanished: new Set(),
-    lastDeed: stage.now(),
+    lastStepAt: stage.now(),
     startedAt: stage.now(),
     scopes: scenario.limits.map((limit, at) => scopeOf(`scope-${at}`, limit, at === 0 ? scenario.edge : undefined)),
   };
@@ -98,7 +98,7 @@ const AS_YET = {
   reservation: undefined,
   grown: undefined,
   settledAt: 0,
-  isUncovered: false,
+  isUnguaranteed: false,
   limits: new Map<string, bigint>(),
 };
 
@@ -109,13 +109,13 @@ function withoutClients(stage: Stage, clients: () => Option[] = () => []): Optio
     .map((call) => ({
       kind: 'call',
       label: call.label,
-      happen() {
+      run() {
         stage.take(call);
         call.arrive();
       },
     }));
   const due = stage.due();
-  const time = due === undefined ? [] : [{ kind: 'time', label: `${due.at - START} ms`, happen: due.fire }];
+  const time = due === undefined ? [] : [{ kind: 'time', label: `${due.at - START} ms`, run: due.fire }];
   return [...arrivals, ...clients(), ...time];
 }
 
@@ -128,7 +128,7 @@ async function runUsual(stage: Stage, options: () => Option[], millis: Millis): 
   for (let events = 0; events < MAX_EVENTS; events += 1) {
     const [next] = options();
     if (next === undefined || (next.kind === 'time' && (stage.due()?.at ?? 0) > until)) return;
-    next.happen();
+    next.run();
     await stage.settle();
   }
   throw new Error('the schedule never comes to rest');

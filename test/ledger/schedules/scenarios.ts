@@ -1,7 +1,7 @@
-// Scenarios: the requests and faults of a schedule. One small scenario for every single deviation, and endless larger random
-// ones.
+// Scenarios: the requests and faults of a schedule. One small scenario for every single deviation, and endless larger
+// random ones.
 import { random } from '../../support/random.ts';
-import type { Fault, Scenario, Wish } from './course.ts';
+import type { Fault, PlannedRequest, Scenario } from './course.ts';
 
 /**
  * Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow
@@ -12,7 +12,7 @@ export const SMALL: Omit<Scenario, 'faults'> = {
   gateways: 2,
   wishes: [
     { by: 0, scopes: [0, 2], amount: 3n, cost: 2n, end: 'both', grow: 1n },
-    { by: 1, scopes: [0, 1], amount: 2n, cost: 2n, end: 'settle', known: 1n },
+    { by: 1, scopes: [0, 1], amount: 2n, cost: 2n, end: 'settle', streamedCost: 1n },
     { by: 1, scopes: [1], amount: 3n, cost: 3n, end: 'release' },
     { by: 0, scopes: [2], amount: 2n, cost: 1n, end: 'settle', grow: 2n },
   ],
@@ -24,7 +24,7 @@ export const WITH_STREAMS: typeof SMALL = {
   wishes: [
     ...SMALL.wishes,
     { by: 0, scopes: [2], amount: 9n, cost: 9n, end: 'never', grow: 3n },
-    { by: 1, scopes: [2], amount: 9n, cost: 9n, end: 'never', known: 7n },
+    { by: 1, scopes: [2], amount: 9n, cost: 9n, end: 'never', streamedCost: 7n },
   ],
 };
 
@@ -32,7 +32,14 @@ const FAULTS: readonly [Fault, ...Fault[]] = [
   ...(['lose', 'wipe', 'restore', 'die', 'vanish', 'stop'] as const),
   ...(['freeze', 'sleep', 'hang', 'clock', 'lower', 'audit'] as const),
 ];
-const ENDS: readonly [Wish['end'], ...Wish['end'][]] = ['settle', 'settle', 'settle', 'both', 'release', 'never'];
+const ENDS: readonly [PlannedRequest['end'], ...PlannedRequest['end'][]] = [
+  'settle',
+  'settle',
+  'settle',
+  'both',
+  'release',
+  'never',
+];
 const SCOPES: readonly [number[], ...number[][]] = [[0], [1], [2], [2], [0, 1], [0, 1, 2], [2, 0]];
 
 /** A random scenario, the same for the same seed. */
@@ -44,7 +51,7 @@ export function scenarioOf(seed: number): Scenario {
   // The last scope is wide, others now and then: there escrow is got ahead of requests.
   const limitOf = (max: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(max));
   const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
-  const wishes = Array.from({ length: 3 + below(6) }, (): Wish => {
+  const wishes = Array.from({ length: 3 + below(6) }, (): PlannedRequest => {
     // Some requests want nearly all of it, some nothing.
     const isLarge = next() < 0.08;
     const small = BigInt(next() < 0.05 ? 0 : 1 + below(5));
@@ -56,7 +63,7 @@ export function scenarioOf(seed: number): Scenario {
       amount,
       end: pick(ENDS, below),
       cost: next() < 0.1 ? amount + 1n : cost,
-      ...(next() < 0.3 ? { known: BigInt(below(Number(cost) + 1)) } : {}),
+      ...(next() < 0.3 ? { streamedCost: BigInt(below(Number(cost) + 1)) } : {}),
       ...(next() < 0.1 ? { minAmount: 1n } : {}),
       ...(next() < 0.2 ? { after: below(4000) } : {}),
       ...(grows() < 0.5 ? { grow: BigInt(1 + Math.floor(grows() * 4)) } : {}),

@@ -14,9 +14,9 @@ export interface Process {
 /** A call to a part, or an answer. */
 export interface Call {
   readonly by: Process;
-  readonly whom: Target;
+  readonly target: Target;
   readonly label: string;
-  readonly isBack: boolean;
+  readonly isReply: boolean;
   arrive(): void;
   /** Loses it: the caller's connection breaks. */
   drop(): void;
@@ -30,7 +30,7 @@ interface Due {
 
 export interface Stage {
   now(): Millis;
-  through<T>(by: Process, whom: Target, label: string, work: () => Promise<T>): Promise<T>;
+  through<T>(by: Process, target: Target, label: string, work: () => Promise<T>): Promise<T>;
   /** The process of a timer; undefined: it fires whichever process is dead. */
   timerOf(by: Process | undefined): Timer;
   /** Calls and answers that can arrive, oldest first. */
@@ -40,9 +40,9 @@ export interface Stage {
   due(): { readonly at: Millis; fire(): void } | undefined;
   kill(process: Process): void;
   /** Breaks all connections to the part. */
-  cut(whom: Target): void;
+  cut(target: Target): void;
   /** Makes the part hang until then; it runs its calls late. */
-  hang(whom: Target, until: Millis): void;
+  hang(target: Target, until: Millis): void;
   /** Resolves when every promise that can proceed has done so. */
   settle(): Promise<void>;
 }
@@ -55,8 +55,8 @@ export function createStage(start: Millis): Stage {
   const timers = new Set<Due>();
   const silent = new Map<Target, Millis>();
 
-  const canArrive = ({ by, whom, isBack }: Call): boolean =>
-    isBack ? !by.isDead && !by.isFrozen : now >= (silent.get(whom) ?? 0);
+  const canArrive = ({ by, target, isReply }: Call): boolean =>
+    isReply ? !by.isDead && !by.isFrozen : now >= (silent.get(target) ?? 0);
 
   const first = (): Due | undefined => {
     let found: Due | undefined;
@@ -69,13 +69,13 @@ export function createStage(start: Millis): Stage {
 
   return {
     now: () => now,
-    through(by, whom, label, work) {
+    through(by, target, label, work) {
       if (by.isDead) return never;
       return new Promise((resolve, reject) => {
         const back = (arrive: () => void): void => {
           if (by.isDead) return;
           const drop = (): void => reject(new Error('the answer was lost'));
-          calls.push({ by, whom, label: `${label}: ${by.name} hears`, isBack: true, arrive, drop });
+          calls.push({ by, target, label: `${label}: ${by.name} hears`, isReply: true, arrive, drop });
         };
         const arrive = (): void => {
           work().then(
@@ -84,7 +84,7 @@ export function createStage(start: Millis): Stage {
           );
         };
         const drop = (): void => back(() => reject(new Error('connection refused')));
-        calls.push({ by, whom, label: `${label} by ${by.name}`, isBack: false, arrive, drop });
+        calls.push({ by, target, label: `${label} by ${by.name}`, isReply: false, arrive, drop });
       });
     },
     timerOf: (by) => (millis, callback) => {
@@ -108,18 +108,18 @@ export function createStage(start: Millis): Stage {
     kill(process) {
       process.isDead = true;
       // Calls that it has sent may still run.
-      calls = calls.filter(({ by, isBack, whom }) => by !== process || (!isBack && whom !== 'disk'));
+      calls = calls.filter(({ by, isReply, target }) => by !== process || (!isReply && target !== 'disk'));
     },
-    cut(whom) {
-      const broken = calls.filter((call) => call.whom === whom);
-      calls = calls.filter((call) => call.whom !== whom);
-      for (const { drop, by, isBack, arrive: _, ...rest } of broken) {
-        if (!isBack) drop();
-        else calls.push({ ...rest, by, isBack, drop, arrive: drop });
+    cut(target) {
+      const broken = calls.filter((call) => call.target === target);
+      calls = calls.filter((call) => call.target !== target);
+      for (const { drop, by, isReply, arrive: _, ...rest } of broken) {
+        if (!isReply) drop();
+        else calls.push({ ...rest, by, isReply, drop, arrive: drop });
       }
     },
-    hang(whom, until) {
-      silent.set(whom, until);
+    hang(target, until) {
+      silent.set(target, until);
     },
     settle: () => new Promise((resolve) => setImmediate(resolve)),
   };

@@ -6,7 +6,16 @@ import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
-import { type Course, costOf, type Fault, isHeld, isWritten, knownOf, type Request, sizeOf } from './course.ts';
+import {
+  type Course,
+  costOf,
+  type Fault,
+  hasReservation,
+  isWritten,
+  type Request,
+  sizeOf,
+  streamedCostOf,
+} from './course.ts';
 import { allowanceOf, minOf } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -17,7 +26,7 @@ import type { Gateway } from './gateway.ts';
 const REPAIRED: ReadonlyArray<Fault> = ['restore', 'stop'];
 
 /** Faults after which the store may have no account of a process that stops. */
-const UNTOLD: ReadonlyArray<Fault> = ['hang', 'wipe', 'restore'];
+const UNREPORTED: ReadonlyArray<Fault> = ['hang', 'wipe', 'restore'];
 
 /** Violations as sentences; empty: all is right. `calm` lets time pass without faults. */
 export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
@@ -27,7 +36,7 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
   );
   // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by
   // the audit of all counters.
-  if (course.struck.has('stop') && UNTOLD.some((fault) => course.struck.has(fault))) {
+  if (course.faultCounts.has('stop') && UNREPORTED.some((fault) => course.faultCounts.has(fault))) {
     void livingOf(course)
       ?.ledger.maintain()
       .catch(() => undefined);
@@ -45,35 +54,35 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
   ];
 }
 
-const entriesOf = ({ shared }: Course, { name }: Request): ReadonlyArray<LedgerRow> =>
+const rowsOf = ({ shared }: Course, { name }: Request): ReadonlyArray<LedgerRow> =>
   shared.database.ledgerRows().filter(({ model }) => model === name);
 const sum = (costs: ReadonlyArray<{ readonly cost: bigint }>): bigint =>
   costs.reduce((all, { cost }) => all + cost, 0n);
 const isGone = ({ vanished }: Course, { gateway }: Request): boolean => gateway !== undefined && vanished.has(gateway);
 
 /** The costs that its own entry may have; undefined: there may be none. */
-function bookedAs(request: Request): ReadonlyArray<bigint | undefined> {
+function allowedCosts(request: Request): ReadonlyArray<bigint | undefined> {
   const { stage, gateway, end, grow = 0n } = request;
-  const [cost, size, known] = [costOf(request), sizeOf(request), knownOf(request)];
+  const [cost, size, known] = [costOf(request), sizeOf(request), streamedCostOf(request)];
   // Its client does not know yet whether it has grown.
   const sizes = stage === 'growing' ? [size, size + grow] : [size];
   const unsettled = known === undefined ? sizes : [known, ...sizes];
   if (stage === 'settled') return [cost];
   const isDead = gateway?.isDead === true;
   // The reservation is not waited for on disk: a reply that never completed owes nothing.
-  if (isHeld(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
+  if (hasReservation(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
   if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
   // The client never learned of the reservation, which was in the journal.
   return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
 }
 
 function verifyRequest(course: Course, request: Request): string[] {
-  const entries = entriesOf(course, request);
+  const rows = rowsOf(course, request);
   const isRight =
-    entries.length === 0
-      ? isGone(course, request) || bookedAs(request).includes(undefined)
-      : entries.length === 1 && entries[0]?.kind === 'settled' && bookedAs(request).includes(entries[0].cost);
-  const found = entries.map(({ kind, cost }) => `${kind} ${cost}`);
+    rows.length === 0
+      ? isGone(course, request) || allowedCosts(request).includes(undefined)
+      : rows.length === 1 && rows[0]?.kind === 'settled' && allowedCosts(request).includes(rows[0].cost);
+  const found = rows.map(({ kind, cost }) => `${kind} ${cost}`);
   return isRight ? [] : [`${request.name} was ${request.stage} and booked as [${found}]`];
 }
 
@@ -93,7 +102,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
   const wrong = left.map(
     ({ process, scopeId, spent }) => `${process.name} was charged ${spent} in ${scopeId} for good`,
   );
-  const isForgetful = course.struck.has('wipe') || course.struck.has('restore');
+  const isForgetful = course.faultCounts.has('wipe') || course.faultCounts.has('restore');
   const counters = new Map<string, ScopeWindow>();
   for (const charge of [...charges, ...course.requests.flatMap(({ reservation }) => reservation?.scopeWindows ?? [])])
     counters.set(counterKey(charge), { scopeId: charge.scopeId, window: charge.window });
@@ -101,18 +110,18 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
     const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
     let [min, max] = [0n, 0n];
     for (const request of course.requests) {
-      const { reservation, scopes, stage, grow = 0n, grown, isUncovered } = request;
+      const { reservation, scopes, stage, grow = 0n, grown, isUnguaranteed } = request;
       const isIn = reservation
         ? reservation.scopeWindows.some((of) => counterKey(of) === key)
         : scopes.some((of) => scopeId === `scope-${of}`);
-      if (!isIn || !isGone(course, request) || entriesOf(course, request).length > 0) continue;
-      const [size, cost, known] = [sizeOf(request), costOf(request), knownOf(request)];
+      if (!isIn || !isGone(course, request) || rowsOf(course, request).length > 0) continue;
+      const [size, cost, known] = [sizeOf(request), costOf(request), streamedCostOf(request)];
       // Growth that its client was refused may have been granted in the store.
       const asked = stage === 'growing' || grown === 0n ? grow : 0n;
       max += stage === 'new' ? 0n : (size > cost ? size : cost) + asked;
-      if (isForgetful || isUncovered) continue;
+      if (isForgetful || isUnguaranteed) continue;
       if (stage === 'settled') min += minOf(known ?? cost, cost);
-      if (isHeld(request) && course.struck.has('full')) min += known ?? size;
+      if (hasReservation(request) && course.faultCounts.has('full')) min += known ?? size;
     }
     if (charged < min || charged > max)
       wrong.push(`${scopeId}: ${charged} were charged for the gone, which is not between ${min} and ${max}`);
@@ -122,10 +131,8 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
 
 async function verifyCounters(course: Course): Promise<string[]> {
   const { shared, scopes, scenario } = course;
-  const entries = shared.database.ledgerRows();
-  const counters = new Map(
-    entries.flatMap(({ scopeWindows }) => scopeWindows.map((of) => [counterKey(of), of] as const)),
-  );
+  const rows = shared.database.ledgerRows();
+  const counters = new Map(rows.flatMap(({ scopeWindows }) => scopeWindows.map((of) => [counterKey(of), of] as const)));
   for (const scope of scopes) counters.set(counterKey(counterOf(course, scope)), counterOf(course, scope));
   const all = [...counters.values()];
   const sums = await shared.database.database.sums(all);
@@ -133,7 +140,7 @@ async function verifyCounters(course: Course): Promise<string[]> {
   return all.flatMap((of, at) => {
     const wrong: string[] = [];
     const paid = sum(
-      entries.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
+      rows.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
     );
     const { spent = paid, reserved = 0n } = shown[at] ?? {};
     if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: entries are ${paid}, their sum is ${sums[at]?.spent}`);
@@ -176,17 +183,17 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
     const [spend] = await shared.database.database.sums([counterOf(course, scope)]);
     const left = BigInt(scope.budget?.limit ?? 0) - (spend?.spent ?? 0n);
     if (left <= 0n) continue;
-    const tried: string[] = [];
+    const results: string[] = [];
     for (const amount of [left + 1n, left]) {
       const request = { scopes: [scope], amount, minAmount: amount, model: 'last', identifier: 'entry' };
       void gateway.ledger.reserve(request).then((result) => {
-        tried.push(result.ok ? 'reserved' : result.failure.reason);
+        results.push(result.ok ? 'reserved' : result.failure.reason);
         if (result.ok) void gateway.ledger.release(result.value);
       });
       await calm(2500);
     }
-    if (tried.join() !== 'exceeded,reserved')
-      wrong.push(`${scope.scopeId}: of ${left} that are left, one more was ${tried}`);
+    if (results.join() !== 'exceeded,reserved')
+      wrong.push(`${scope.scopeId}: of ${left} that are left, one more was ${results}`);
   }
   return wrong;
 }
@@ -197,8 +204,8 @@ const livingOf = ({ gateways }: Course): Gateway | undefined => gateways.find(({
  * An audit of all counters, and those of the whole schedule: where nothing excuses it, they found nothing to repair.
  */
 async function verifyAudit(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
-  const { counted } = course.shared;
-  const found = (): number => counted.get('gateway_operator_ledger_audit_differences_total') ?? 0;
+  const { metricCounts } = course.shared;
+  const found = (): number => metricCounts.get('gateway_operator_ledger_audit_differences_total') ?? 0;
   const before = found();
   let failure = 'the last audit did not end';
   void livingOf(course)
@@ -208,7 +215,7 @@ async function verifyAudit(course: Course, calm: (millis: Millis) => Promise<voi
       (error) => (failure = `the last audit failed: ${error}`),
     );
   await calm(3000);
-  const isExcused = REPAIRED.some((fault) => course.struck.has(fault));
+  const isExcused = REPAIRED.some((fault) => course.faultCounts.has(fault));
   return [
     ...(failure === '' ? [] : [failure]),
     ...(found() > before ? ['the last audit had to repair a counter'] : []),

@@ -85,13 +85,13 @@ function charge(naive: Naive, flight: Flight, cost: Nano): void {
 function expectedAnswer(
   { naive, limit }: Stage,
   scopes: ReadonlyArray<number>,
-  asked: Nano,
+  requested: Nano,
   wanted: Nano,
 ): Nano | string {
   const left = scopes.map((scope) => limit - (naive.spent[scope] ?? 0n));
-  const minAmount = wanted < asked ? wanted : asked;
+  const minAmount = wanted < requested ? wanted : requested;
   if (left.some((rest) => rest <= 0n || rest < minAmount)) return 'exceeded';
-  const amount = [asked, ...left].reduce((low, rest) => (rest < low ? rest : low));
+  const amount = [requested, ...left].reduce((low, rest) => (rest < low ? rest : low));
   const heldIn = (scope: number): Nano =>
     sum(naive.flights.filter((each) => each.scopes.includes(scope)).map((flight) => flight.amount));
   const isBusy = scopes.some((scope, at) => heldIn(scope) + amount > (left[at] ?? 0n));
@@ -122,7 +122,9 @@ async function grow({ scenario, ledger, naive, limit }: Stage, flight: Flight, b
   expect(flight.reservation.amount).toBe(flight.amount);
 }
 
-/** The memory store dies with its process: a stream is charged at its known cost, every other reservation at its size. */
+/**
+ * The memory store dies with its process: a stream is charged at its known cost, every other reservation at its size.
+ */
 async function kill(stage: Stage): Promise<void> {
   const { scenario, naive } = stage;
   stage.process.is.dead = true;

@@ -13,7 +13,7 @@ function createRequests() {
     const { value } = await scenario.ended(ledger.reserve({ ...requestOf(30n, key), id: scenario.ids.next() }));
     return { ledger, reservation: heldOf(value) };
   };
-  return { ...scenario, request: request };
+  return { ...scenario, request };
 }
 
 test('a visit books its entry when its request has ended, once', async () => {
@@ -46,11 +46,11 @@ test('a call that is repeated after others were done is no store that has gone b
   const { epochs, ended, store, time, request } = createRequests();
   const { ledger } = await request();
   store.behaviour = 'loses';
-  const asked = ledger.reserve(requestOf(40n, key));
+  const reservation = ledger.reserve(requestOf(40n, key));
   await time.advance(0);
   store.behaviour = 'up';
   await request();
-  expect((await ended(asked)).value).toMatchObject({ ok: true });
+  expect((await ended(reservation)).value).toMatchObject({ ok: true });
   expect(epochs.part.current()).toMatchObject({ epoch: 1 });
 });
 

@@ -88,8 +88,8 @@ async function end(course: Course, flight: Flight, { kind, used }: Event): Promi
 async function move(course: Course, flight: Flight): Promise<void> {
   const [ofKey, ofEntry] = flight.counts;
   const to = ENTRIES.find(({ id }) => id !== ofEntry?.limit);
-  const { value: moved } = await course.scenario.ended(flight.by.move(flight.reservation, to));
-  if (!moved.ok || to === undefined || ofKey === undefined || ofEntry === undefined) return;
+  const { value: result } = await course.scenario.ended(flight.by.move(flight.reservation, to));
+  if (!result.ok || to === undefined || ofKey === undefined || ofEntry === undefined) return;
   ofEntry.tokens = 0;
   flight.counts = [ofKey, count(course, to.id, Math.min(flight.reserved, LIMIT))];
 }

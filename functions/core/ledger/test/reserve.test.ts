@@ -23,7 +23,7 @@ beforeEach(async () => {
   ledger = await scenario.start(IMMORTAL, scenario.folder);
 });
 
-const asked = (): number => scenario.calls.reduce((all, { requests }) => all + requests.length, 0);
+const requestCount = (): number => scenario.calls.reduce((all, { requests }) => all + requests.length, 0);
 const settleOne = async (cost: bigint, ...scopes: ReadonlyArray<ScopePolicy>): Promise<void> =>
   ledger.settle(heldOf(await ledger.reserve(requestOf(cost, ...scopes))), settlementOf(cost));
 
@@ -77,7 +77,7 @@ describe('the last cent', () => {
     await ledger.settle(first, settlementOf(40n));
     await scenario.time.advance(30);
     expect(order).toEqual([0, 1, 2]);
-    expect(asked()).toBeLessThanOrEqual(4);
+    expect(requestCount()).toBeLessThanOrEqual(4);
     await scenario.ended(Promise.all(waiting));
     expect(order).toEqual([0, 1, 2]);
   });
@@ -91,7 +91,7 @@ describe('the last cent', () => {
     scenario.calls.length = 0;
     await ledger.settle(busy, settlementOf(1n));
     await scenario.time.advance(30);
-    expect(asked()).toBeLessThanOrEqual(1);
+    expect(requestCount()).toBeLessThanOrEqual(1);
     expect((await scenario.ended(waits)).value.ok).toBe(false);
   });
 

@@ -169,9 +169,9 @@ describe('a stream', () => {
   test('is in the journal within a second of what it produced, once per second and only when it changed', async () => {
     const reservation = heldOf(await ledger.reserve(requestOf(60n, key)));
     let known = 1n;
-    let asked = 0;
+    let costReads = 0;
     ledger.trackStream(reservation, () => {
-      asked += 1;
+      costReads += 1;
       return known;
     });
     for (; known < 20n; known += 1n) await scenario.time.advance(100);
@@ -179,7 +179,7 @@ describe('a stream', () => {
     const written = scenario.folder.records.filter(({ type }) => type === 'progress');
     expect(written.length).toBeLessThanOrEqual(3);
     expect(written.at(-1)).toEqual({ type: 'progress', id: reservation.id, cost: 20n });
-    expect(asked).toBeLessThanOrEqual(8);
+    expect(costReads).toBeLessThanOrEqual(8);
   });
 
   test('is at risk in the store with what it produced, never less than before', async () => {
@@ -199,14 +199,14 @@ describe('a stream', () => {
 
   test('is not asked again after it has settled', async () => {
     const reservation = heldOf(await ledger.reserve(requestOf(60n, key)));
-    let asked = 0;
+    let costReads = 0;
     ledger.trackStream(reservation, () => {
-      asked += 1;
+      costReads += 1;
       return 50n;
     });
     await ledger.settle(reservation, settlementOf(30n));
     await scenario.time.advance(3000);
-    expect(asked).toBe(0);
+    expect(costReads).toBe(0);
   });
 });
 

@@ -32,7 +32,7 @@ async function rush(amounts: ReadonlyArray<bigint>, scopes = [key], one = ledger
   return answers;
 }
 
-const asked = (): number => scenario.calls.reduce((all, { requests }) => all + requests.length, 0);
+const requestCount = (): number => scenario.calls.reduce((all, { requests }) => all + requests.length, 0);
 const manyOf = (amount: bigint, count: number): bigint[] => Array.from({ length: count }, () => amount);
 const heldIn = (answers: ReadonlyArray<RequestResult>): number[] =>
   answers.filter((each) => each.outcome === 'reserved').map(({ who }) => who);
@@ -43,7 +43,7 @@ describe('requests that wait for live reservations', () => {
     await scenario.take(other, 100n, key);
     const answers = await rush(manyOf(7n, 1000));
     await scenario.time.advance(900);
-    expect(asked()).toBeLessThanOrEqual(20);
+    expect(requestCount()).toBeLessThanOrEqual(20);
     expect(scenario.calls.length).toBeLessThanOrEqual(40);
     expect(answers).toHaveLength(1000);
     expect(answers.every((each) => each.outcome === 'busy' && each.after <= 910)).toBe(true);
@@ -70,7 +70,7 @@ describe('requests that wait for live reservations', () => {
     await other.release(first);
     await scenario.time.advance(150);
     expect(heldIn(answers)).toEqual(firstOf(14));
-    expect(asked()).toBeLessThanOrEqual(30);
+    expect(requestCount()).toBeLessThanOrEqual(30);
   });
 
   test('money that their own process frees is taken in order without asking for it: only who is left asks the store', async () => {
@@ -78,7 +78,7 @@ describe('requests that wait for live reservations', () => {
     const answers = await rush(manyOf(7n, 20));
     await ledger.release(first);
     expect(heldIn(answers)).toEqual(firstOf(14));
-    expect(asked()).toBeLessThanOrEqual(1);
+    expect(requestCount()).toBeLessThanOrEqual(1);
   });
 
   test('a request that fits just before its deadline gets its money, though this process did not see it freed', async () => {
@@ -125,7 +125,7 @@ describe('requests that wait for live reservations', () => {
     await scenario.time.advance(150);
     expect(answers).toHaveLength(1000);
     expect(answers.every((each) => each.outcome === 'exceeded')).toBe(true);
-    expect(asked()).toBeLessThanOrEqual(70);
+    expect(requestCount()).toBeLessThanOrEqual(70);
   });
 
   test('all are refused soon after spend of another process takes what they waited for', async () => {

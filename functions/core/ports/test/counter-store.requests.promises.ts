@@ -1,4 +1,5 @@
-// Promises of asks: a request's whole reservation from all its counters or nothing, never above a limit (LEDGER 1, 3, 9).
+// Promises of asks: a request's whole reservation from all its counters or nothing, never above a limit (LEDGER 1, 3,
+// 9).
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   type AccountsUnderTest,

@@ -1,4 +1,5 @@
-// The scenario of the promises of the ledger database: an instance in its first epoch, accounts that book and are closed.
+// The scenario of the promises of the ledger database: an instance in its first epoch, accounts that book and are
+// closed.
 
 import type { AccountFigures } from '../counter-store.ts';
 import type { Epochs } from '../epochs.ts';
