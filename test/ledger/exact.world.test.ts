@@ -1,4 +1,4 @@
-// The spend of a key in a real PostgreSQL: the sum of its entries to the last nano-dollar.
+// The spend of a key in a real PostgreSQL: the sum of its ledger rows to the last nano-dollar.
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';

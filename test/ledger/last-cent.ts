@@ -23,7 +23,9 @@ export interface Rush {
 
 const log = { info: () => undefined, warn: console.error, error: console.error };
 
-/** Prints `ready`, waits for a line, sends all requests, and prints how many were held and why the others were not. */
+/**
+ * Prints `ready`, waits for a line, sends all requests, and prints how many were reserved and why the others were not.
+ */
 async function rush({ connection, instanceUid, scopes, requests, amount }: Rush): Promise<void> {
   const clock = { now: () => Date.now() };
   const epochs = createMemoryEpochs({ clock });

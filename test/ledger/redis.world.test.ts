@@ -55,7 +55,7 @@ async function startRusher(order: Rush): Promise<Rusher> {
   return { child, next };
 }
 
-/** Runs processes concurrently; returns how many requests were held, and why the others were not. */
+/** Runs processes concurrently; returns how many requests were reserved, and why the others were not. */
 async function rush(order: Rush, processes: number): Promise<Record<string, number>> {
   const rushers = await Promise.all(Array.from({ length: processes }, () => startRusher(order)));
   for (const { child } of rushers) child.stdin?.write('now\n');

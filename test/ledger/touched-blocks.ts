@@ -47,10 +47,10 @@ const PER_ENTRY = 10;
 const DAY = 86_400_000;
 const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
 
-/** The statements as sent, for a database with `count` entries (many-entries.ts). */
+/** The statements as sent, for a database with `count` ledger rows (many-entries.ts). */
 export function hotStatements(entries: number): ReadonlyArray<Statement> {
   const keys = keysOf(entries);
-  // Spread over all entries, the same in every run.
+  // Spread over all ledger rows, the same in every run.
   const some = (count: number, of: number) =>
     Array.from({ length: count }, (_, place) => 1 + Math.floor(((place + 0.5) * (of - 2)) / count));
   const scopes = (count: number) => some(count, keys).map(keyNumber);
@@ -87,13 +87,13 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
     },
     {
       lookups: PER_ENTRY * 1000,
-      name: 'insert a thousand entries of an account',
+      name: 'insert a thousand ledger rows of an account',
       text: INSERT,
       values: [INSTANCE, ...toColumns(batch(1000))],
     },
     {
       lookups: PER_ENTRY * 1000,
-      name: 'add a thousand entries of an account',
+      name: 'add a thousand ledger rows of an account',
       text: ADD,
       values: [...toAdditions(batch(1000)), INSTANCE, 1, 5],
     },

@@ -79,7 +79,7 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
       await command(harness, 'SAVE');
       const [gateway] = harness.gateways;
       const [key] = harness.keys;
-      // Entries that the snapshot does not have.
+      // Ledger rows that the snapshot does not have.
       const forgotten = gateway === undefined || key === undefined ? [] : [await ask(gateway.url, key, true)];
       await harness.redis.kill();
       return { end: harness.redis.start, seen: forgotten };

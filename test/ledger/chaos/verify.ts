@@ -1,4 +1,4 @@
-// Verification of the money after faults: completed replies against entries, sums and counters, to the nano-dollar.
+// Verification of the money after faults: completed replies against ledger rows, sums and counters, to the nano-dollar.
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseMoney } from '#core/money/money.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -19,8 +19,8 @@ export interface Verification {
 /** More than any request here can hold: a token per byte of its text, and 40 tokens of output. */
 const MAX_RESERVATION = 200n * PRICE.input + 40n * PRICE.output;
 /**
- * Entries of an id that are right: the settlement of a request; or the charge of an account, taken back by its process.
- * A Worker has no disk, and takes nothing back.
+ * Ledger rows of an id that are right: the settlement of a request; or the charge of an account, taken back by its
+ * process. A Worker has no disk, and takes nothing back.
  */
 const KINDS = { process: ['settled', 'correction expired'], Worker: ['settled', 'expired'] };
 
@@ -44,9 +44,9 @@ export async function verify(
     if (paid > whole + doubtful) wrong.push(`${paid - whole - doubtful} nano-dollars too much were charged`);
     if (paid > key.limit + doubtful) wrong.push(`a limit of ${key.limit} was exceeded: ${paid}`);
     if ((charges.get(key.scopeId) ?? 0n) !== paid)
-      wrong.push(`entries are ${paid}, their charges are ${charges.get(key.scopeId)}`);
+      wrong.push(`ledger rows are ${paid}, their charges are ${charges.get(key.scopeId)}`);
     if (spent.get(key.scopeId) !== paid)
-      wrong.push(`entries are ${paid}, their sum or counter is ${spent.get(key.scopeId)}`);
+      wrong.push(`ledger rows are ${paid}, their sum or counter is ${spent.get(key.scopeId)}`);
   }
   wrong.push(...(await oddEntries(harness, KINDS[by])));
   const statuses: Record<string, number> = {};
@@ -73,7 +73,7 @@ const BY_ENTRY = `select scope_id, sum(cost)::text as cost from gateway_operator
   group by scope_id order by scope_id`;
 const BY_CHARGE = `select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id`;
 
-/** The spend of each scope by its entries and by its charges, when nothing is in flight. */
+/** The spend of each scope by its ledger rows and by its charges, when nothing is in flight. */
 async function settled({ postgres, connection }: Harness) {
   const read = async (text: string): Promise<ReadonlyMap<string, bigint>> => {
     const rows = await postgres.query<{ scope_id: string; cost: string }>(connection, text);

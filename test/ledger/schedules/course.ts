@@ -87,8 +87,8 @@ export interface Course {
   /** Whether an old snapshot is in use and not detected. */
   isStale: boolean;
   /**
-   * Requests that may exceed a limit: of processes that were away when the store forgot or their lease ended, and those
-   * asked of an old snapshot.
+   * Requests that may exceed a limit: of processes that were away when the store lost its data or their lease ended,
+   * and those asked of an old snapshot.
    */
   readonly excused: Set<Request>;
   readonly vanished: Set<Gateway>;
@@ -98,7 +98,7 @@ export interface Course {
   readonly wrong: string[];
   /** The time of the last step of a client. */
   lastStepAt: Millis;
-  /** Ends every hold that is left. */
+  /** Ends every remaining reservation. */
   isLast: boolean;
 }
 
@@ -122,7 +122,7 @@ export const hasReservation = ({ stage }: Request): boolean => stage === 'reserv
 export const isWritten = ({ gateway, reservation }: Request): boolean =>
   gateway?.folder.records.some((record) => record.type === 'reserve' && record.id === reservation?.id) === true;
 
-/** Requests of this disk that may hold or owe something are excused: their processes were away. */
+/** Requests of this disk that may have a reservation or a charge are excused: their processes were away. */
 export function excuse(course: Course, root: string): void {
   const rows = course.shared.database.ledgerRows();
   for (const request of course.requests) {

@@ -178,7 +178,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'settlements that are told twice where a counter was absent',
+    name: 'settlements that are reported twice where a counter was absent',
     edits: [
       {
         file: `${CORE}/account-call.ts`,
@@ -189,7 +189,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'settlements that are booked before they are told',
+    name: 'settlements that are booked before they are reported',
     edits: [
       {
         file: `${CORE}/booking.ts`,
@@ -246,7 +246,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'a release that is told as spend',
+    name: 'a release that is reported as spend',
     edits: [
       {
         file: `${CORE}/settlement.ts`,

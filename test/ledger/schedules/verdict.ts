@@ -1,4 +1,4 @@
-// The verdict at rest: requests against what clients saw, counters against their entries, accounts that are left,
+// The verdict at rest: requests against what clients saw, counters against their ledger rows, accounts that are left,
 // headroom by reservations.
 
 import { spendWindow } from '#core/money/window.ts';
@@ -34,7 +34,7 @@ export async function verify(course: Course, calm: (millis: Millis) => Promise<v
   const waiting = requests.filter(
     ({ stage, gateway }) => /^(new|asked|growing|ending)$/.test(stage) && gateway?.isDead === false,
   );
-  // A stop with the store away books what it cannot tell. A store that has no account of that process learns of it by
+  // A stop with the store away books what it cannot report. A store that has no account of that process learns of it by
   // the audit of all counters.
   if (course.faultCounts.has('stop') && UNREPORTED.some((fault) => course.faultCounts.has(fault))) {
     void livingOf(course)
@@ -69,7 +69,7 @@ function allowedCosts(request: Request): ReadonlyArray<bigint | undefined> {
   const unsettled = known === undefined ? sizes : [known, ...sizes];
   if (stage === 'settled') return [cost];
   const isDead = gateway?.isDead === true;
-  // The reservation is not waited for on disk: a reply that never completed owes nothing.
+  // The reservation is not waited for on disk: a reply that never completed is charged nothing.
   if (hasReservation(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
   if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
   // The client never learned of the reservation, which was in the journal.
@@ -124,7 +124,7 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
       if (hasReservation(request) && course.faultCounts.has('full')) min += known ?? size;
     }
     if (charged < min || charged > max)
-      wrong.push(`${scopeId}: ${charged} were charged for the gone, which is not between ${min} and ${max}`);
+      wrong.push(`${scopeId}: ${charged} were charged for dead processes, which is not between ${min} and ${max}`);
   }
   return wrong;
 }
@@ -143,9 +143,9 @@ async function verifyCounters(course: Course): Promise<string[]> {
       rows.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
     );
     const { spent = paid, reserved = 0n } = shown[at] ?? {};
-    if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: entries are ${paid}, their sum is ${sums[at]?.spent}`);
-    if (spent !== paid) wrong.push(`${of.scopeId}: the counter shows ${spent}, entries are ${paid}`);
-    if (reserved !== 0n) wrong.push(`${of.scopeId}: ${reserved} are held for nobody`);
+    if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: ledger rows are ${paid}, their sum is ${sums[at]?.spent}`);
+    if (spent !== paid) wrong.push(`${of.scopeId}: the counter shows ${spent}, ledger rows are ${paid}`);
+    if (reserved !== 0n) wrong.push(`${of.scopeId}: ${reserved} are reserved for nothing`);
     const limit = scenario.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
     const allowed = limit + allowanceOf(course, of);
     if (paid > allowed) wrong.push(`${of.scopeId}: ${paid} were spent of ${limit} (${allowed} at most)`);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 const reports = () => scenario.log.lines.filter(({ message }) => message.includes('was repaired'));
 
 describe('an audit', () => {
-  test('finds nothing where every counter shows its entries and what is not booked yet', async () => {
+  test('finds nothing where every counter shows its ledger rows and what is not booked yet', async () => {
     const [booked, unbooked] = [await scenario.take(one, 30n, key), await scenario.take(one, 20n, key)];
     await one.settle(booked, settlementOf(25n));
     await scenario.time.advance(500);
@@ -59,13 +59,13 @@ describe('an audit', () => {
     );
   });
 
-  test('repairs a counter that differs from its entries, and reports it', async () => {
+  test('repairs a counter that differs from its ledger rows, and reports it', async () => {
     const settled = await scenario.take(one, 30n, key);
     await one.settle(settled, settlementOf(25n));
     await scenario.time.advance(500);
     const [entry] = scenario.ledgerRows.all();
     if (entry === undefined) throw new Error('nothing was booked');
-    // An entry that the store was never told of.
+    // A ledger row that was never reported to the store.
     scenario.ledgerRows.insert([{ ...entry, id: idAt(scenario.time.clock.now()), cost: 20n }]);
     expect(await scenario.spent(one, key)).toBe(25n);
     await scenario.ended(one.maintain());

@@ -22,7 +22,7 @@ const other = scopeOf('other', 1_000_000n);
 interface Course {
   readonly scenario: Scenario;
   readonly steps: ReadonlyArray<string>;
-  /** Errors and refusals that callers were told. */
+  /** Errors and refusals that callers got. */
   readonly reports: ReadonlyArray<string>;
   /** Costs of completed replies, by id. */
   readonly completed: ReadonlyMap<string, bigint>;

@@ -215,7 +215,7 @@ describe('an error while an answer of the store is applied', () => {
     await scenario.take(ledger, 10n, key);
   });
 
-  test('of the whole call is told, and the account is left for another one', async () => {
+  test('of the whole call is reported, and the account is left for another one', async () => {
     const before = await scenario.take(ledger, 10n, key);
     answerOnce((reply) => ({ ...reply, counters: Object.defineProperty([...reply.counters], 0, { get: throwing }) }));
     const { outcome } = await scenario.tryReservation(ledger, requestOf(900n, key));

@@ -89,7 +89,7 @@ test('a clock that is set ends no reservation', async () => {
 });
 
 describe('a store that is wiped', () => {
-  test('is told all that is held by the first call of each account, however often it happens', async () => {
+  test('gets all live reservations with the first call of each account, however often it happens', async () => {
     const key = scopeOf('key', 100n);
     await scenario.take(ledger, 5n, key);
     for (let wiped = 1; wiped <= 3; wiped += 1) {

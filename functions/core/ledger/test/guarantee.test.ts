@@ -65,7 +65,7 @@ describe('a reply ends', () => {
   });
 });
 
-test('one risk covers one reply: the second of two waits until the store is told', async () => {
+test('one risk covers one reply: the second of two waits for the report to the store', async () => {
   const [first, second] = [await scenario.take(ledger, 100n, key), await scenario.take(ledger, 10n, key)];
   scenario.store.part = slow(scenario.store.part, scenario.time, () => 200);
   expect(await settle(first, 100n)).toBe(0);

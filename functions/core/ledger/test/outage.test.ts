@@ -221,7 +221,7 @@ describe('a database that', () => {
     expect(await scenario.spent(ledger, longer)).toBe(40n);
   });
 
-  test('rejects an entry: the rest is booked, the ledger continues, and the log reports it', async () => {
+  test('rejects a ledger row: the rest is booked, the ledger continues, and the log reports it', async () => {
     const { insert } = scenario.ledgerRows;
     Object.assign(scenario.ledgerRows, {
       insert: (entries: Parameters<typeof insert>[0]) => {
@@ -321,7 +321,7 @@ test('requests are refused until the start has succeeded', async () => {
   expect(await scenario.tryReservation(another, requestOf(1n, key))).toMatchObject({ outcome: 'unavailable' });
 });
 
-test('more than a hundred thousand unbooked entries mean that PostgreSQL is away', async () => {
+test('more than a hundred thousand unbooked ledger rows mean that PostgreSQL is away', async () => {
   const free = scopeOf('free');
   await settleOne(1n);
   scenario.database.behaviour = 'refuses';

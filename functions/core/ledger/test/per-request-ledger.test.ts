@@ -16,7 +16,7 @@ function createRequests() {
   return { ...scenario, request };
 }
 
-test('a visit books its entry when its request has ended, once', async () => {
+test('a ledger for one request books its ledger row when its request has ended, once', async () => {
   const { ledgerRows, ended, store, time, request } = createRequests();
   const { ledger, reservation } = await request();
   await ended(ledger.settle(reservation, settlementOf(25n)));

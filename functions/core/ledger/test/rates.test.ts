@@ -219,7 +219,7 @@ describe('rate limits', () => {
     expect(scenario.calls.reduce((all, { requests }) => all + requests.length, 0)).toBeGreaterThanOrEqual(10);
   });
 
-  test('changes of thousands of rates are told in calls of at most 256', async () => {
+  test('changes of thousands of rates are reported in calls of at most 256', async () => {
     const keys = Array.from({ length: 700 }, (_, index) => limited(`key-${index}`, { maxParallelRequests: 1 }));
     const all = await Promise.all(keys.map((key) => take(ask(key))));
     scenario.calls.length = 0;

@@ -183,7 +183,7 @@ describe('a store that was wiped', () => {
     expect(await tryReservation(one, 40n)).toMatchObject({ outcome: 'reserved' });
   });
 
-  test('is told of thousands of counters in calls of at most 256', async () => {
+  test('gets thousands of counters in calls of at most 256', async () => {
     const one = await scenario.start();
     const keys = Array.from({ length: 2000 }, (_, index) => scopeOf(`key-${index}`, 10n));
     const held = await scenario.ended(Promise.all(keys.map((scope) => one.reserve(requestOf(6n, scope)))));
@@ -287,7 +287,7 @@ describe('a process that slept through a rebuild', () => {
   });
 });
 
-test('a store that has forgotten its counters whatever is loaded into it is not asked without end', async () => {
+test('a store that has lost its counters whatever is loaded into it is not asked without end', async () => {
   const one = await scenario.start();
   await scenario.take(one, 60n, key);
   scenario.wipe();

@@ -225,7 +225,7 @@ describe('a start', () => {
     expect(await scenario.spent(ledger, key)).toBe(3600n);
   });
 
-  test('finds that PostgreSQL has an entry of its predecessor, and charges it no second time', async () => {
+  test('finds that PostgreSQL has a ledger row of its predecessor, and charges it no second time', async () => {
     const scenario = createScenario();
     const left = reservation(idOf(1), 10n);
     scenario.folder.records.push(left);

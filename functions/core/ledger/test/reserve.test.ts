@@ -162,7 +162,7 @@ test('a reservation is clamped to what spend leaves, and shows it', async () => 
   expect(reservation.amount).toBe(30n);
 });
 
-test('a scope without a budget never refuses, and its entries name it all the same', async () => {
+test('a scope without a budget never refuses, and its ledger rows name it all the same', async () => {
   const [key, team] = [scopeOf('key', 100n), scopeOf('team')];
   await settleOne(30n, key, team);
   await scenario.ended(ledger.flush());

@@ -46,7 +46,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
     const freezeOwn = ({ account }: Process) =>
       under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
 
-    test('sets loaded counters to their sums, tells the differences, and leaves absent ones absent', async () => {
+    test('sets loaded counters to their sums, reports the differences, and leaves absent ones absent', async () => {
       const [more, less, same, absent] = [
         await loadCounter('more', 100n, 10n),
         await loadCounter('less', 100n, 10n),

@@ -82,7 +82,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.send({ ...part, number: 3 })).toMatchObject({ outcome: 'done' });
       });
 
-      test('is counted with those of all accounts, and with markings and audits', async () => {
+      test('is counted with those of all accounts, and with freezes and audits', async () => {
         const [one, two] = [start(), start()];
         const { calls } = await one.call();
         expect(await two.call()).toMatchObject({ calls: calls + 1 });
@@ -208,7 +208,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       expect(await two.repeat()).toMatchObject({ endedAccounts: [] });
     });
 
-    test('has as many lines and asks as there may be', async () => {
+    test('has as many changes and requests as there may be', async () => {
       const counters = Array.from({ length: MAX_COUNTERS }, (_, at) => counter(`scope ${at}`, 1000n));
       await under.store.load(
         under.epoch,

@@ -35,7 +35,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     };
 
     describe('whose lease has ended', () => {
-      test('is frozen by a mark: its calls are stale, and its escrow stays until it is forgotten', async () => {
+      test('is frozen by `freeze`: its calls are stale, and its escrow stays until it is forgotten', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
@@ -94,7 +94,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([[45n, 0n]]);
       });
 
-      test('lives on with its next call while nobody has marked it', async () => {
+      test('lives on with its next call while no process has frozen it', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key);
         await under.advance(LEASE + 1);
@@ -102,7 +102,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
       });
 
-      test('is told to all until it is finished, marked or not', async () => {
+      test('is reported to all until it is finished, frozen or not', async () => {
         const one = start(LEASE);
         await one.call();
         await under.advance(LEASE + 1);
@@ -114,7 +114,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await two.call()).toMatchObject({ endedAccounts: [], liveAccounts: 1 });
       });
 
-      test('is not marked while a counter that it has something in is absent', async () => {
+      test('is not frozen while a counter that it has something in is absent', async () => {
         const [key, team] = [await loadCounter('key', 100n), counter('team', 100n)];
         const one = await startWithFigures(key);
         await one.report(team, { registered: 9n, risk: 8n });
@@ -131,7 +131,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         ]);
       });
 
-      test('is marked at a rebuild although counters are absent, and a load knows what stays set aside', async () => {
+      test('is frozen at a rebuild although counters are absent, and a load knows what stays set aside', async () => {
         const team = counter('team', 100n);
         const one = start(LEASE);
         await one.report(team, { registered: 9n, risk: 8n });
@@ -160,7 +160,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     });
 
     describe('that lives', () => {
-      test('is not marked by others, and not finished unmarked', async () => {
+      test('is not frozen by others, and not finished while it is not frozen', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, HOUR);
         expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
@@ -170,7 +170,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([[7n, 50n]]);
       });
 
-      test('is marked by its own process, keeps its escrow, and ends with the first call of the next account', async () => {
+      test('is frozen by its own process, keeps its escrow, and ends with the first call of the next account', async () => {
         const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = await startWithFigures(key, HOUR);
         await one.report(team, { registered: 5n, risk: 4n });
@@ -191,7 +191,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(team)).toEqual([[4n, 0n]]);
       });
 
-      test('and is marked by its own process keeps its escrow also when another closes it', async () => {
+      test('and is frozen by its own process keeps its escrow also when another closes it', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, 2 * LEASE);
         await freeze(one.account, byOwn);
@@ -204,7 +204,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([[27n, 0n]]);
       });
 
-      test('ends for its next account before the asks of the same call, marked or not', async () => {
+      test('ends for its next account before the requests of the same call, frozen or not', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, HOUR);
         const changes = [changeOf(key)];

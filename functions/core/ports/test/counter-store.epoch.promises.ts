@@ -32,7 +32,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       expect(await read(key)).toEqual([[5n, 0n]]);
     });
 
-    test('other than the store’s is told, and nothing is done in it', async () => {
+    test('other than the store’s is reported, and nothing is done in it', async () => {
       const [key, absent] = [await loadCounter('key', 100n), counter('absent', 100n)];
       const one = start(LEASE);
       await one.reservation(10n, key);
@@ -80,7 +80,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       expect((await under.store.loaded('', 10)).counters).toHaveLength(2);
     });
 
-    test('is loaded with the escrow of all accounts, those marked too', async () => {
+    test('is loaded with the escrow of all accounts, frozen ones too', async () => {
       const key = counter('key', 100n);
       const [one, two] = [start(), start()];
       await one.report(key, { registered: 30n });

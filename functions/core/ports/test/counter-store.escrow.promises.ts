@@ -52,7 +52,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         expect(await three.report(key, { ahead: 29n })).toMatchObject({ escrow: 29n });
       });
 
-      test('comes after the asks of the same call, and not where one of them was refused', async () => {
+      test('comes after the requests of the same call, and not where one of them was refused', async () => {
         const [key, team] = [await loadCounter('key', 1000n), await loadCounter('team', 1000n)];
         const changes = [changeOf(key, { ahead: 32n }), changeOf(team, { ahead: 32n })];
         const one = start();
@@ -74,7 +74,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     });
 
     describe('that somebody waits for', () => {
-      test('is wanted for a second, which all other accounts are told', async () => {
+      test('is wanted for a second, as the replies to all other accounts show', async () => {
         const key = await loadCounter('key', 1000n);
         const [one, two, three] = [start(), start(), start()];
         await one.report(key, { ahead: 60n });
@@ -175,7 +175,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       });
     });
 
-    test('is at risk as last told, in counters that a call does not name too', async () => {
+    test('is at risk as last reported, in counters that a call does not name too', async () => {
       const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
       const one = start();
       await one.reservation(10n, key, team);
@@ -189,7 +189,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       );
     });
 
-    test('is held again whatever the limit says, where it is registered', async () => {
+    test('is reserved again whatever the limit says, where it is registered', async () => {
       const key = await loadCounter('key', 100n, 90n);
       const one = start();
       expect(await one.report(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({

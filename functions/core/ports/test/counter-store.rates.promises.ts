@@ -32,7 +32,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       expect(await requestOne(one, ratesOf([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'reserved' });
     });
 
-    test('are told with every answer, its own request counted, and only where they are asked for', async () => {
+    test('are reported with every answer, its own request counted, and only where they are asked for', async () => {
       const both = ratesOf(
         [
           { id: 'key', requests: 3, tokens: 100 },

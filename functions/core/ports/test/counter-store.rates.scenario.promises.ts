@@ -19,7 +19,7 @@ export const ratesOf = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequ
   ...more,
 });
 
-/** An ask without counters. */
+/** A request without counters. */
 export const rateRequestOf = (rates: RateRequest): ReservationRequest => requestOf(0n, { counters: [], rates });
 
 export const rateChangeOf = (id: string, part: Partial<RateChange> = {}): RateChange => ({

@@ -1,5 +1,5 @@
-// Promises of asks: a request's whole reservation from all its counters or nothing, never above a limit (LEDGER 1, 3,
-// 9).
+// Promises of requests: a request's whole reservation from all its counters or nothing, never above a limit (LEDGER 1,
+// 3, 9).
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
   type AccountsUnderTest,
@@ -12,14 +12,14 @@ import {
 
 /** `make` as in `describeAccounts`, which runs this too. */
 export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
-  describe('an ask', () => {
+  describe('a request', () => {
     let under: AccountsUnderTest;
     beforeEach(async () => {
       under = await make();
     });
     const { loadCounter, start, read } = accountsScenario(() => under);
 
-    test('holds its whole amount, which is escrow and at risk', async () => {
+    test('reserves its whole amount, which is escrow and at risk', async () => {
       const key = await loadCounter('key', 100n, 30n);
       const [one, two] = [start(), start()];
       const reply = await one.call({ changes: [changeOf(key)], requests: [requestOf(60n)] });
@@ -51,7 +51,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       ]);
     });
 
-    test('names its counters by their places in the ask', async () => {
+    test('names its counters by their places in the request', async () => {
       const [spent, whole] = [await loadCounter('spent', 10n, 10n), await loadCounter('whole', 10n)];
       const changes = [changeOf(spent), changeOf(whole)];
       const requests = [
@@ -99,7 +99,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       expect(await start().reservation(0n, full, spent)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 10n });
     });
 
-    test('without a limit is held without escrow, and at risk all the same', async () => {
+    test('without a limit is reserved without escrow, and at risk all the same', async () => {
       const [key, team] = [await loadCounter('key'), await loadCounter('team', 10n)];
       const one = start();
       expect(await one.reservation(10n, key, team)).toMatchObject({ outcome: 'reserved', amount: 10n });

@@ -58,7 +58,7 @@ export const changeOf = (counter: LimitedCounter, part: Partial<CounterChange> =
   ...part,
 });
 
-/** An ask for exactly this amount from the first line. */
+/** A request for exactly this amount from the first line. */
 export const requestOf = (amount: Nano, part: Partial<ReservationRequest> = {}): ReservationRequest => ({
   counters: [0],
   amount,

@@ -123,7 +123,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       ['inside it, at the time of the closing', NOON, NOON],
       ['at its last millisecond where it is over', WINDOW.end + DAY, WINDOW.end - 1],
       ['at its start where the clock is behind it', WINDOW.start - DAY, WINDOW.start],
-    ])('makes entries of the window that pays: %s', async (_, at, time) => {
+    ])('makes ledger rows of the charged window: %s', async (_, at, time) => {
       const counters = Array.from({ length: 30 }, (__, number) => figuresOf(scopeWindow(number), 5n));
       await close(account, counters, { at });
       const charges = await under.database.charges([account]);
@@ -173,7 +173,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       }
     });
 
-    test('of an account that is one request, on Workers, is done by its entry or charges it', async () => {
+    test('of an account that is one request, on Workers, is done by its ledger row or charges it', async () => {
       for (let round = 0; round < 8; round += 1) {
         const [id, of] = [idAt(NOON), scopeWindow(1000 + round)];
         const rows = [ledgerRowOf({ id, cost: 40n, scopeWindows: [of] })];

@@ -44,7 +44,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         expect(await rowOf(account)).toMatchObject({ bookedBatch: 2, number: 20 });
       });
 
-      test('with entries that are there, some of them, adds the others only', async () => {
+      test('with ledger rows that are there, some of them, adds the others only', async () => {
         const [existingRow, newRow] = [ledgerRowOf({ cost: 1n }), ledgerRowOf({ cost: 20n })];
         await batch(account, 1, [existingRow]);
         const correction = ledgerRowOf({ id: existingRow.id, kind: 'correction', cost: -300n });
@@ -58,7 +58,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         expect(await spentOfOne()).toBe(-279n);
       });
 
-      test('without entries still tells its number', async () => {
+      test('without ledger rows still records its number', async () => {
         expect(await book(account, 3)).toBe('booked');
         expect(await rowOf(account)).toMatchObject({ bookedBatch: 3, number: 30 });
       });
@@ -124,7 +124,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         ['a negative cost that a request settled', { cost: -1n }],
         ['a cost beyond 64 bits', { cost: 2n ** 63n }],
         ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
-      ])('with %s loses that entry only, which counts as spent until a person decides', async (_, bad) => {
+      ])('with %s loses that ledger row only, which counts as spent until a person decides', async (_, bad) => {
         const charges = [scopeWindow(1), scopeWindow(2)];
         const badRow = ledgerRowOf({ ...bad, scopeWindows: charges });
         const rows = [ledgerRowOf(), badRow, ...Array.from({ length: 20 }, () => ledgerRowOf())];
@@ -159,7 +159,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
     });
 
-    describe('entries of a process between two accounts', () => {
+    describe('ledger rows of a process between two accounts', () => {
       const withoutAccount: Partial<Batch> = { account: undefined };
 
       test('are booked by their ids while the epoch is not open', async () => {

@@ -1,4 +1,4 @@
-// Entries that tests book: small ones of November 2026, charged to scopes that have a number.
+// Ledger rows that tests book: small ones of November 2026, charged to scopes that have a number.
 import type { LedgerRow } from '../ledger-rows.ts';
 import type { Millis, Window } from '../money.ts';
 import type { ScopeId, ScopeWindow } from '../policy.ts';

@@ -25,7 +25,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
     });
     const { book, spent } = ledgerRowsScenario(() => under);
 
-    test('an entry is charged to every scope that pays it, each in its own window', async () => {
+    test('a ledger row is charged to every charged scope, each in its own window', async () => {
       const tomorrow = { start: NOON, end: NOON + DAY };
       await book(ledgerRowOf({ cost: 7n, scopeWindows: [scopeWindow(1), scopeWindow(2, tomorrow), scopeWindow(3)] }));
       await book(ledgerRowOf({ cost: 5n, scopeWindows: [scopeWindow(3)] }));
@@ -50,7 +50,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await ledgerRows.scopesOfOtherInstances(INSTANCE, [])).toEqual(new Set());
     });
 
-    test('sums answer in the order of the question, and a window without entries is zero', async () => {
+    test('sums answer in the order of the question, and a window without ledger rows is zero', async () => {
       await book(ledgerRowOf());
       const counters = [scopeWindow(9), scopeWindow(1), scopeWindow(1, { start: 0, end: 1 }), scopeWindow(1)];
       expect(await ledgerRows.sums(counters)).toEqual(
@@ -65,7 +65,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await spent(scopeWindow(1), scopeWindow(1, longer))).toEqual([1n, 2n]);
     });
 
-    test('an entry counts once: in one batch, in the next, and in concurrent batches', async () => {
+    test('a ledger row counts once: in one batch, in the next, and in concurrent batches', async () => {
       const row = ledgerRowOf();
       await book(row, { ...row, cost: 999n }, row);
       await book(row, ledgerRowOf());
@@ -73,7 +73,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await spent(scopeWindow(1))).toEqual([208n]);
     });
 
-    test('the cost of a reservation is the sum of its entries, negative corrections included', async () => {
+    test('the cost of a reservation is the sum of its ledger rows, negative corrections included', async () => {
       const id = idAt(NOON);
       await book(ledgerRowOf({ id, kind: 'expired', cost: 90n }));
       await book(
@@ -94,7 +94,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       );
     });
 
-    test('the entries of many ids are read together, unknown ids left out', async () => {
+    test('the ledger rows of many ids are read together, unknown ids left out', async () => {
       const [one, other] = [ledgerRowOf(), ledgerRowOf({ id: idAt(NOON - 400 * DAY), kind: 'expired' })];
       await book(one, other);
       expect(await ledgerRows.bookedOf([one.id, other.id, idAt(NOON)])).toEqual(
@@ -106,7 +106,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await ledgerRows.bookedOf([])).toEqual(new Map());
     });
 
-    test('an entry without charges is kept all the same', async () => {
+    test('a ledger row without charges is kept all the same', async () => {
       const row = ledgerRowOf({ scopeWindows: [] });
       expect(await book(row)).toEqual({ rejected: [] });
       expect((await ledgerRows.bookedOf([row.id])).get(row.id)).toEqual([{ kind: 'settled', cost: 100n }]);
@@ -131,7 +131,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await spent(scopeWindow(1))).toEqual([cost * 101n]);
     });
 
-    test('entries of any month are booked, the distant past and future too', async () => {
+    test('ledger rows of any month are booked, the distant past and future too', async () => {
       const times = [0, Date.UTC(1999, 11, 31, 23, 59, 59, 999), Date.UTC(2000, 0, 1), NOON, Date.UTC(2101, 1, 1)];
       const rows = times.map((time) => ledgerRowOf({ id: idAt(time) }));
       expect(await book(...rows)).toEqual({ rejected: [] });
@@ -173,7 +173,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await spent(...scopes)).toEqual(expected);
     });
 
-    test('concurrent batches with the same entries in opposite orders do not deadlock', async () => {
+    test('concurrent batches with the same ledger rows in opposite orders do not deadlock', async () => {
       for (let round = 1; round <= 4; round += 1) {
         const rows = Array.from({ length: 1000 }, () => ledgerRowOf({ cost: 1n }));
         await Promise.all(Array.from({ length: 4 }, (_, turn) => book(...(turn % 2 ? rows : rows.toReversed()))));
@@ -181,7 +181,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       }
     });
 
-    test('a sum is the sum of its entries after any batches and repeats', async () => {
+    test('a sum is the sum of its ledger rows after any batches and repeats', async () => {
       const amount = fc.oneof(fc.bigInt(0n, 2n ** 63n - 1n), fc.constantFrom(0n, 1n, 2n ** 53n + 1n, 10n ** 17n + 1n));
       const windows = [WINDOW, { start: NOON, end: NOON + DAY }];
       const of = fc.record({ scope: fc.nat(3), window: fc.constantFrom(...windows) });

@@ -1,4 +1,4 @@
-// Promises of a recount: the sum of another window, computed from the entries inside it (LEDGER 5).
+// Promises of a recount: the sum of another window, computed from the ledger rows inside it (LEDGER 5).
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Millis, Nano, Window } from '../money.ts';
 import type { Recount } from '../registry.ts';
@@ -21,7 +21,7 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
     const rowAt = (time: Millis, cost: Nano, window = WINDOW) =>
       ledgerRowOf({ id: idAt(time), cost, scopeWindows: [{ scopeId, window }, scopeWindow(1)] });
 
-    test('makes the sum of the new window from the entries held inside it: the start is included, the end is not', async () => {
+    test('makes the sum of the new window from the ledger rows reserved inside it: the start is included, the end is not', async () => {
       const day = { start: NOON - 5 * HOUR - 17_000, end: NOON + 3 * HOUR + 11_000 };
       const times = [day.start - 1, day.start, NOON - HOUR, NOON, NOON + 1, day.end - 1, day.end];
       await book(...times.map((time, place) => rowAt(time, 10n ** BigInt(place))));
@@ -48,7 +48,7 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
       }
     });
 
-    test('from 30 to 31 days and back neither refills nor loses a budget, with entries booked in between', async () => {
+    test('from 30 to 31 days and back neither refills nor loses a budget, with ledger rows booked in between', async () => {
       const thirty = { start: NOON - 10 * DAY, end: NOON + 20 * DAY };
       const thirtyOne = { start: NOON - 3 * DAY, end: NOON + 28 * DAY };
       await book(rowAt(NOON - 9 * DAY, 1n, thirty), rowAt(NOON - DAY, 20n, thirty));
@@ -62,7 +62,7 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
       expect(await spent({ scopeId, window: thirty })).toEqual([4321n]);
     });
 
-    test('contains entries of the old window that were held before it and booked after it', async () => {
+    test('contains ledger rows of the old window that were reserved before the recount and booked after it', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
       await book(rowAt(NOON, 1n));
       await recount({ scopeId, window: day });
@@ -72,7 +72,7 @@ export function describeRecounts(make: () => Promise<LedgerRowsUnderTest>): void
       expect(await spent({ scopeId, window: day }, { scopeId, window: WINDOW })).toEqual([21n, 4321n]);
     });
 
-    test('counts the entries of another scope where that is asked', async () => {
+    test('counts the ledger rows of another scope where that is asked', async () => {
       const day = { start: NOON - HOUR, end: NOON + HOUR };
       const newScope = '0190a0b0-0000-8000-8000-00000000000f';
       await book(rowAt(NOON - HOUR - 1, 1n), rowAt(NOON, 20n), rowAt(NOON + HOUR, 300n));

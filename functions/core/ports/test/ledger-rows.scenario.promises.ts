@@ -1,4 +1,4 @@
-// The scenario of the promises of ledgerRows: entries in, sums out, of one open instance.
+// The scenario of the promises of ledgerRows: ledger rows in, sums out, of one open instance.
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';

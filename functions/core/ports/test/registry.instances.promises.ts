@@ -110,7 +110,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
         expect(await registry.claims(HEIR.uid)).toEqual(before);
       });
 
-      test('races another for it: one gets it all, the other is told who', async () => {
+      test('races another for it: one gets it all, the other gets the name of the first', async () => {
         await workingKey('billing', hash('a'));
         await registry.closeInstance(INSTANCE.uid);
         const rivals = [HEIR, { ...HEIR, uid: 'instance-4' }];

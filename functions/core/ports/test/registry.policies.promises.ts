@@ -26,7 +26,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     });
     const { addValue, claim, claims, find, write, workingKey } = registryScenario(() => under);
 
-    test('a key is found by its hash, with the policy of every scope that pays, the key first', async () => {
+    test('a key is found by its hash, with the policy of every charged scope, the key first', async () => {
       const user = await claim('ann@example.org', 'user', { models: ['small'] });
       const team = await claim('research', 'team', { blocked: true });
       const { policy } = await workingKey('billing', hash('a'), { charges: [team.scopeId, user.scopeId] });

@@ -180,7 +180,7 @@ describe('a sync', () => {
     await journal.close();
   });
 
-  test('that hangs is told, and the lock is touched meanwhile', async () => {
+  test('that hangs is reported, and the lock is touched meanwhile', async () => {
     const folder = mkdtempSync(join(root, 'hang-'));
     let release = (): void => undefined;
     const hung = new Promise<void>((resolve) => {
@@ -229,7 +229,7 @@ test('a segment whose compaction failed is synced, like the one that is written'
   expect(disk.opened.size).toBe(0);
 });
 
-test('a close that cannot sync releases the folder, and is told', async () => {
+test('a close that cannot sync releases the folder, and is reported', async () => {
   const folder = mkdtempSync(join(root, 'close-'));
   const disk = createDisk((name) => name === 'datasync');
   const journal = createJournal({ folder, timer: createManualTime().timer, ...disk.options });

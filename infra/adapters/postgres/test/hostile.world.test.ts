@@ -31,7 +31,7 @@ vi.spyOn(webcrypto.subtle, 'deriveBits').mockImplementation(async (algorithm, ke
 beforeEach(() => {
   rounds = 0;
 });
-/** PostgreSQL asks for 4096 rounds unless it is told otherwise. */
+/** PostgreSQL asks for 4096 rounds unless it is configured otherwise. */
 const MAX_ROUNDS = 20_000;
 
 async function openDatabase(server: { readonly port: number; stop(): Promise<void> }) {

@@ -50,7 +50,7 @@ const count = async (table: string) => {
   return Number(row?.count);
 };
 
-test('an entry keeps all that was said about it, to the nano-dollar and the millisecond', async () => {
+test('a ledger row keeps all that was said about it, to the nano-dollar and the millisecond', async () => {
   const entry = ledgerRowOf({
     cost: 2n ** 63n - 1n,
     tokens: { input: 10_000_000_000, output: 2, cachedInput: 3, cacheWrite: 4 },
@@ -125,7 +125,7 @@ test('partitions for this month and the next two are made when the schema is, be
   expect(await partitions('charge')).toEqual(names.map((name) => `charge_${name}`));
 });
 
-test('an entry lies in the month of its id, not of its settling: a month begins with its first millisecond, UTC', async () => {
+test('a ledger row lies in the month of its id, not of its settling: a month begins with its first millisecond, UTC', async () => {
   const [last, first] = [Date.UTC(2031, 1, 1) - 1, Date.UTC(2031, 1, 1)].map((time) =>
     ledgerRowOf({ id: idAt(time), settledAt: first_of_march }),
   );
@@ -202,7 +202,7 @@ test('a refused entry is kept whole with the reason, once, and told as an error'
   });
 });
 
-test('many bad entries in one batch are all rejected, and all good ones booked', async () => {
+test('many bad ledger rows in one batch are all rejected, and all good ones booked', async () => {
   const entries = Array.from({ length: 64 }, (_, place) => ledgerRowOf(place % 7 === 3 ? { cost: -1n } : {}));
   const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
   expect(await bookEntries(database, 'instance-1', entries)).toEqual({ rejected: bad });

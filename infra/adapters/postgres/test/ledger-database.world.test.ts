@@ -131,7 +131,7 @@ describe('several connections', () => {
     expect([steps.toSorted(), await spentOfOne()]).toEqual([['booked', 'open'], 5n]);
   });
 
-  test('a process that falls asleep in a booking loses it after 2 s: its account can be closed', async () => {
+  test('a process that is suspended in a booking loses it after 2 s: its account can be closed', async () => {
     const account = crypto.randomUUID();
     const session = createSession(connection, { log });
     open.push(session);
@@ -176,7 +176,7 @@ describe('several connections', () => {
     expect(total).toBe(3n * 6000n * 2n + 2n * 40n * 1000n);
   });
 
-  test('the same entries in batches of several accounts, in opposite orders, count once and do not deadlock', async () => {
+  test('the same ledger rows in batches of several accounts, in opposite orders, count once and do not deadlock', async () => {
     const other = elsewhere();
     await Promise.all([book(crypto.randomUUID(), 1), other.book(crypto.randomUUID(), 1)]);
     for (let round = 1n; round <= 4n; round += 1n) {
@@ -214,7 +214,7 @@ describe('several connections', () => {
     expect(totals).toEqual({ sums: '400', hours: '400', rows: '5', charges: '400' });
   });
 
-  test('closed accounts are forgotten with the entries of their month, live ones never', async () => {
+  test('closed accounts are forgotten with the ledger rows of their month, live ones never', async () => {
     const [old, recent, live] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
     for (const account of [old, recent]) await close(account, undefined);
     await batch(live, 1, [ledgerRowOf({ id: idAt(Date.now() - 200 * DAY) })]);

@@ -77,7 +77,7 @@ async function expectOutage(database: Database): Promise<void> {
   ]);
 }
 
-test('an address where nobody listens is told within a second, by every call', async () => {
+test('an address where nobody listens is reported within a second, by every call', async () => {
   const listener = await listen(() => undefined);
   await listener.close();
   const database = databaseAt({ ...server.connection, port: listener.port });
@@ -86,7 +86,7 @@ test('an address where nobody listens is told within a second, by every call', a
   expect(error.message).toContain(`127.0.0.1:${listener.port}`);
 });
 
-test('an address that takes the connection and never speaks is told within 2 s to the gateway, within 5 s to reconcile', async () => {
+test('an address that takes the connection and never speaks is reported within 2 s to the gateway, within 5 s to reconcile', async () => {
   const listener = await listen(() => undefined);
   await expectOutage(databaseAt({ ...server.connection, port: listener.port }));
   await listener.close();
@@ -133,7 +133,7 @@ describe.each<[string, (connection: TestPostgres['connection']) => TestPostgres[
   ['an unknown user', (right) => ({ ...right, username: 'nobody-here' }), /refused the user "nobody-here"/],
   ['a database that is not there', (right) => ({ ...right, dbname: 'absent' }), /has no database "absent": create it/],
 ])('%s', (_, wrong, words) => {
-  test('is told within a second, in words that say what to check', async () => {
+  test('is reported within a second, in words that say what to check', async () => {
     const error = await outageOf(() => databaseAt(wrong(server.connection)).migrate(), 5_000);
     expect(error.message).toMatch(words);
   });

@@ -8,7 +8,7 @@ import { createSession } from '../session.ts';
 /** Milliseconds after which a statement that waits is given up. */
 const LIMIT = 5000;
 
-test('processes that book at the same time do not wait for each other where the months of their entries exist', async () => {
+test('processes that book at the same time do not wait for each other where the months of their ledger rows exist', async () => {
   const server = await sharedPostgres();
   const connection = await server.migratedDatabase();
   const [one, two] = [connection, connection].map((of) => createSession(of, { log: createMemoryLog() }));

@@ -1,4 +1,4 @@
-// Plans and touched blocks of the hot statements, with ten thousand entries and with a million.
+// Plans and touched blocks of the hot statements, with ten thousand ledger rows and with a million.
 import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-entries.ts';
@@ -33,7 +33,7 @@ const of = (touched: ReadonlyMap<string, BlockCount>, name: string): BlockCount 
 };
 
 test.each(hotStatements(MANY).map(({ name, lookups }) => [name, lookups] as const))(
-  'a hundred times as many keys and entries cost no more than a level of an index: %s',
+  'a hundred times as many keys and ledger rows cost no more than a level of an index: %s',
   (name, lookups) => {
     const [before, after] = [of(few, name), of(many, name)];
     expect(after.blocks).toBeLessThanOrEqual(before.blocks + lookups);
@@ -50,11 +50,11 @@ test.each([
   ['enter a batch of an account', 15],
   ['rows of 20 accounts', 250],
   ['recount 30 days of the busy team', 800],
-])('with a million entries, %s: less than %i blocks of 8 KiB', (name, maxBlocks) => {
+])('with a million ledger rows, %s: less than %i blocks of 8 KiB', (name, maxBlocks) => {
   expect(of(many, name).blocks).toBeLessThan(maxBlocks);
 });
 
-test('which entries an id has is looked up in its own month only', async () => {
+test('which ledger rows an id has is looked up in its own month only', async () => {
   const [question] = hotStatements(MANY).filter(({ name }) => name.startsWith('which of 20 ids'));
   if (question === undefined) throw new Error('it is not asked any more');
   const ids = [idOf(MANY / 2, MANY), idOf(MANY / 2 + 1, MANY)];
@@ -63,7 +63,7 @@ test('which entries an id has is looked up in its own month only', async () => {
   expect(months).toEqual(['entry_2026_08']);
 });
 
-test('a recount of 30 days of a scope with half a million entries is right', async () => {
+test('a recount of 30 days of a scope with half a million ledger rows is right', async () => {
   const window = { start: WINDOW.end - 45 * 86_400_000 - 1000, end: WINDOW.end - 15 * 86_400_000 - 1000 };
   const session = createSession(connection, { log: createMemoryLog() });
   await session.transaction(10_000, (query) => recount(query, 'instance-1', [{ scopeId: BUSY, window }]));

@@ -24,7 +24,7 @@ afterAll(() => database?.close());
 const run = (text: string) => server.query(connection, text);
 const live = () => run('select 1 from gateway_operator.claim where retired_at is null').then(({ length }) => length);
 
-test('a database whose trigger undoes what was done is told from one that does it; later the same instance is closed', async () => {
+test('a database whose trigger undoes what was done is distinguished from a database that keeps it; later the same instance is closed', async () => {
   await run(`create function undo() returns trigger language plpgsql as 'begin return null; end'`);
   await run('create trigger never before update on gateway_operator.claim for each row execute function undo()');
   await expect(database.closeInstance('i')).rejects.toThrow('drop the trigger or rule');

@@ -31,7 +31,7 @@ function databaseAt(at: Connection): Database {
   return database;
 }
 
-test('an empty database gets the schema, and is told so; the second time nothing is left to do', async () => {
+test('an empty database gets the schema, as the versions show; the second time nothing is left to do', async () => {
   const database = databaseAt(connection);
   expect(await database.migrate()).toEqual({ from: 0, to: SCHEMA_VERSION });
   expect(await database.migrate()).toEqual({ from: SCHEMA_VERSION, to: SCHEMA_VERSION });
@@ -96,7 +96,7 @@ describe('a role', () => {
     return { ...connection, username: name, password: 'secret-of-role' };
   };
 
-  test('that may not create a schema is told what to grant, without its password', async () => {
+  test('that may not create a schema: the error says what to grant, without the password', async () => {
     const limited = await role(() => 'select 1');
     const error = await databaseAt(limited)
       .migrate()

@@ -125,7 +125,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     expect(new Set(reply.counters.map(({ spent, reserved }) => `${spent} ${reserved}`))).toEqual(new Set(['2 3']));
   });
 
-  test('an account with ten thousand counters is marked, audited and finished in single steps', async () => {
+  test('an account with ten thousand counters is frozen, audited and finished in single steps', async () => {
     const now = under.now();
     const window = { start: now - 1000, end: now + 3_600_000 };
     const counters = Array.from({ length: 10_000 }, (_, at) => ({ scopeId: `scope ${at}`, window, limit: 1000n }));
@@ -197,7 +197,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     expect(await under.store.begin(7)).toBe(7);
   });
 
-  test('a server that has forgotten the script is sent it again', async () => {
+  test('a server that has lost the script is sent it again', async () => {
     await admin.script('FLUSH');
     expect(await start().call()).toMatchObject({ outcome: 'done' });
   });
