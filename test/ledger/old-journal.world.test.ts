@@ -1,4 +1,4 @@
-// A journal that is older than the ledger rows that PostgreSQL keeps (RETAIN_MONTHS).
+// A journal that is older than the ledger rows that PostgreSQL keeps (RETAIN_MONTHS, decision 7).
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
