@@ -30,7 +30,9 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   const list = `actions of ${instance}`;
   // Of very many, those that were too late come first the next time.
   const isMany = batches.length > WIDTH;
-  const sorted = isMany ? context.turns.order(list, batches, rowOf) : batches;
+  // Keys work by what their instance, Users and Teams are, so these come first.
+  const inTurn = isMany ? context.turns.order(list, batches, rowOf) : batches;
+  const sorted = inTurn.toSorted((one, other) => rankOf(one) - rankOf(other));
   const results = await mapConcurrent(
     sorted,
     async (batch) => {
@@ -45,6 +47,9 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   );
   return results.flat();
 }
+
+const RANKS: Partial<Record<Action['kind'], number>> = { GatewayInstance: 0, User: 1, Team: 1 };
+const rankOf = ([first]: ReadonlyArray<Action>): number => (first === undefined ? 2 : (RANKS[first.kind] ?? 2));
 
 /** All actions of a batch are about one object. */
 const rowOf = ([first]: ReadonlyArray<Action>) => ({

@@ -16,6 +16,7 @@ import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
 import { type Collection, collect, emptyCollection } from './observe/objects.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
+import type { PartTime } from './observe/share.ts';
 import {
   aliasOf,
   idOf,
@@ -34,7 +35,11 @@ export const MAX_ROUNDS = 8;
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const MAX_LOOK: Millis = 60_000;
 
-export async function observe(context: ObserveContext, part: Part): Promise<Observation> {
+export async function observe(
+  context: ObserveContext,
+  part: Part,
+  time: Pick<PartTime, 'observed'>,
+): Promise<Observation> {
   const { deps, all, knative } = context;
   const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
   const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
@@ -60,6 +65,7 @@ export async function observe(context: ObserveContext, part: Part): Promise<Obse
   };
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...part.instances.values()]);
+  time.observed();
   await readKeys(context, world, selectKeys(context, world, part));
   return observed;
 }

@@ -33,7 +33,7 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
     const { all } = context;
     onLoaded(all);
     const { ends: parts, left } = await eachPart(context, (part) =>
-      withShare(context, part, async (own, time) => converge(own, await observe(own, part), time))
+      withShare(context, part, async (own, time) => converge(own, await observe(own, part, time), time))
         .then(toEnd)
         .catch((error) => toFailedEnd(context, part, error)),
     );
@@ -46,7 +46,6 @@ export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Pr
 
 /** Plans and acts until nothing is left to do, or the time is over. */
 async function converge(context: ObserveContext, observed: Observation, time: PartTime): Promise<ConvergedPart> {
-  time.observed();
   const results: Result[] = [];
   const { world } = observed;
   const acting = { ...context, ...observed, time, minted: new Map() };
@@ -83,8 +82,8 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const first = keeps ? await planCertificate(deps, keeps) : [];
   const context = await createObserveContext(deps, memory, scope, true);
   const { ends: rows } = await eachPart(context, (part) =>
-    withShare(context, part, async (own) => {
-      const { world } = await observe(own, part);
+    withShare(context, part, async (own, time) => {
+      const { world } = await observe(own, part, time);
       // A workload is stated whole in every run: the API server says whether that would change anything.
       const { actions } = plan(world, context.now, deps.hash);
       const same = await findUnchanged(actions, { deps, world });

@@ -6,11 +6,11 @@ import type { Collection } from './objects.ts';
 /** Milliseconds after which a part begins no more steps, and no more reports; the next run begins with the rest. */
 const [MAX_STEPS, MAX_REPORTS]: [Millis, Millis] = [50_000, 90_000];
 /** Milliseconds in which its servers have to answer what there is, and everything that steps ask. */
-const [MAX_OBSERVE, MAX_SHARE]: [Millis, Millis] = [40_000, 60_000];
+const [MAX_OBSERVE, MAX_SHARE]: [Millis, Millis] = [40_000, MAX_REPORTS];
 
 /** The time of a part: its owner decides how long its database takes to answer, and how much there is to do. */
 export interface PartTime {
-  /** Everything is observed: steps may ask its servers, too. */
+  /** Its servers have answered what there is: reads of the API server, and steps, may take longer. */
   observed(): void;
   /** No more steps may begin. */
   isLate(): boolean;

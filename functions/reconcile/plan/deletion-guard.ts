@@ -51,7 +51,10 @@ function isRemoval(action: Action, world: World): action is Removal {
   return object === undefined || !isDeleted(object);
 }
 
-/** All namespaces of an instance, with what would be removed there. */
+/**
+ * All namespaces of an instance, with what would be removed there; also those that have nothing of it yet, because their
+ * objects have just come to name it.
+ */
 function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanContext): ReadonlyArray<Group> {
   const [{ action, instance } = { action: 'RetireScope', instance: '' }] = removals;
   const view = world.instances.get(instance);
@@ -60,10 +63,12 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
     ? [...(view?.claims.values() ?? [])].map(({ holder }) => holder.namespace)
     : keysOf(instance).map(({ metadata }) => metadata.namespace);
   const own = Map.groupBy(removals, ({ namespace }) => namespace);
-  return [...Map.groupBy(there, (namespace) => namespace)].map(([namespace, { length }]) => {
+  const present = Map.groupBy(there, (namespace) => namespace);
+  return [...new Set([...present.keys(), ...own.keys()])].map((namespace) => {
     const removed = own.get(namespace) ?? [];
     const unsearched = isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0;
-    return { namespace, removals: removed, count: removed.length + unsearched, of: length };
+    const count = removed.length + unsearched;
+    return { namespace, removals: removed, count, of: Math.max(count, present.get(namespace)?.length ?? 0) };
   });
 }
 
@@ -73,13 +78,15 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
  */
 function findTooMany(groups: ReadonlyArray<Group>, share: number, context: PlanContext): ReadonlyArray<Group> {
   const isTooMany = ({ count, of }: Pick<Group, 'count' | 'of'>) => count > Math.max(ALWAYS, (of * share) / 100);
-  const { true: alone = [], false: others = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
+  const { true: large = [], false: others = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
+  // What was not searched yet removes nothing now.
+  const alone = large.filter(({ removals }) => removals.length > 0);
   const unasked = others.map((group) => {
     const removals = group.removals.filter((removal) => !isRevoked(removal, context));
     return { ...group, removals, count: group.count - group.removals.length + removals.length };
   });
   const together = { count: sum(unasked, 'count'), of: sum(unasked, 'of') };
-  return isTooMany(together) ? [...alone, ...unasked.filter(({ count }) => count > 0)] : alone;
+  return isTooMany(together) ? [...alone, ...unasked.filter(({ removals }) => removals.length > 0)] : alone;
 }
 
 function isRevoked(removal: Removal, { world }: PlanContext): boolean {

@@ -111,6 +111,17 @@ test('a removal that was let go ahead and dies half-way continues with the next 
   }
 });
 
+test('keys of users that come to an instance where their namespace has none are guarded as well', async () => {
+  const names = Array.from({ length: 12 }, (_, index) => `u${index}`);
+  await harness.apply(makeInstance({}, 'second'), ...names.map((name) => makeUser({}, name)));
+  await harness.resync();
+  const connectionRef = { instanceRef: { name: 'second', namespace: 'default' } };
+  for (const name of names) await harness.edit(users, name, { spec: { connectionRef, autoCreateKey: false } });
+  expect((await harness.resync()).guarded).toContainEqual(
+    expect.objectContaining({ action: 'DeleteKey', instance: 'default/second', count: 12, of: 12 }),
+  );
+});
+
 test('keys that users would lose at the same time are guarded too: a share of an instance', async () => {
   const names = Array.from({ length: 24 }, (_, index) => `u${index}`);
   await harness.apply(...names.map((name) => makeUser({}, name)));
