@@ -36,7 +36,12 @@ export interface Provider {
   readonly streamOptions: boolean;
   /** Usage has the cost in dollars, which is charged where it is more than ours. */
   readonly reportsCost?: true;
-  /** `external_web_access: false` of a tool `web_search` keeps its searches from the network. Others ignore it. */
+  /** A count in the middle of a stream is of all `n` answers. Other servers may count the answer that the event continues. */
+  readonly countsAllAnswers?: true;
+  /**
+   * `external_web_access: false` of a tool `web_search` keeps its searches from the network, or the server bills no
+   * searches. Others ignore the member.
+   */
   readonly searchesOffline?: true;
   /** The provider refuses requests with `user`, so that translations leave it out. */
   readonly refusesUser?: true;
@@ -98,11 +103,14 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['cerebras', at('https://api.cerebras.ai/v1', { ...CHAT_ONLY, prices: 'cerebras' })],
   ['deepinfra', at('https://api.deepinfra.com/v1/openai', MAX_TOKENS)],
   ['nvidia_nim', at('https://integrate.api.nvidia.com/v1', MAX_TOKENS)],
-  ['gemini', at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google' })],
+  [
+    'gemini',
+    at('https://generativelanguage.googleapis.com/v1beta/openai', { prices: 'google', countsAllAnswers: true }),
+  ],
   ['cohere', at('https://api.cohere.ai/compatibility/v1', { ...MAX_TOKENS, prices: 'cohere' })],
   ['voyage', at('https://api.voyageai.com/v1', { apis: ['embeddings'], prices: 'voyageai' })],
-  ['ollama', at('http://127.0.0.1:11434/v1', { ...WITH_RESPONSES, ...MAX_TOKENS })],
-  ['vllm', { ...OPENAI, ...WITH_RESPONSES }],
+  ['ollama', at('http://127.0.0.1:11434/v1', { ...WITH_RESPONSES, ...MAX_TOKENS, searchesOffline: true })],
+  ['vllm', { ...OPENAI, ...WITH_RESPONSES, searchesOffline: true }],
   // Bedrock's OpenAI-compatible endpoint; Claude by InvokeModel.
   ['bedrock', at(`${BEDROCK}/openai/v1`, { ...CHAT_ONLY, ...BY_AWS })],
   ['bedrock_anthropic', { ...ANTHROPIC, ...BY_AWS, base: BEDROCK, auth: 'authorization', cloud: 'bedrock' }],
@@ -110,7 +118,7 @@ const PROVIDERS: ReadonlyMap<string, Provider> = new Map<string, Provider>([
   ['bedrock_mantle', at(`${MANTLE}/v1`, { apis: ['chat', 'messages', 'responses'], ...BY_MANTLE })],
   ['bedrock_mantle_anthropic', { ...ANTHROPIC, ...BY_MANTLE, base: `${MANTLE}/anthropic` }],
   // Vertex AI's OpenAI-compatible endpoint; Claude by rawPredict.
-  ['vertex_ai', at(`${VERTEX}/endpoints/openapi`, { ...CHAT_ONLY, ...BY_GOOGLE })],
+  ['vertex_ai', at(`${VERTEX}/endpoints/openapi`, { ...CHAT_ONLY, ...BY_GOOGLE, countsAllAnswers: true })],
   ['vertex_ai_anthropic', { ...ANTHROPIC, ...BY_GOOGLE, base: VERTEX, auth: 'authorization', cloud: 'vertex' }],
   ['anthropic', { ...ANTHROPIC, base: 'https://api.anthropic.com', prices: 'anthropic' }],
 ]);

@@ -30,6 +30,8 @@ const MAX_UNREAD = 64 * 1024;
 /** Room for the first of them; it doubles. */
 const FIRST_UNREAD = 4 * 1024;
 const NO_BYTES = new Uint8Array(0);
+/** Tokens that the pages of one search add to a prompt, about: providers cut pages, and later rounds read them again. */
+const PAGES_OF_SEARCH = 30_000;
 /** No delta is shorter: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
@@ -139,15 +141,16 @@ export class Meter {
     return settlementOf(this.#call, undefined, { ...prompt, ...output });
   }
 
-  /** Searches that were not counted to their end, and the prompt with as many pages as it can hold. */
+  /** Searches that were not counted to their end, and the prompt with their pages, at most as many as it can hold. */
   #searchedAtMost(known: Usage | undefined): Partial<Usage> {
     const { reservation, target } = this.#call;
     const asked = webSearchesAt(target, reservation.grant.request.webSearches);
     if (asked === undefined) return {};
     const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : asked.max);
-    return webSearches === 0
-      ? {}
-      : { webSearches, input: Math.max(known?.input ?? 0, Number(target.prompt.maxTokens)) };
+    if (webSearches === 0) return {};
+    const { input } = known ?? target.uncounted;
+    const withPages = Math.min(Number(target.prompt.maxTokens), input + webSearches * PAGES_OF_SEARCH);
+    return { webSearches, input: Math.max(input, withPages) };
   }
 
   #outputSize(): OutputSize {
@@ -208,7 +211,7 @@ export class Meter {
    */
   #countsOne({ usageOnly, choices }: Piece): boolean {
     const { n } = this.#call.reservation.grant.request;
-    if (n === 1 || usageOnly) return false;
+    if (n === 1 || usageOnly || this.#call.target.provider.countsAllAnswers === true) return false;
     if (this.#isOfOne) return true;
     this.#readAll();
     const ended = new Set([...this.#choices].filter(([, finished]) => finished).map(([index]) => index));

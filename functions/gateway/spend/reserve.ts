@@ -175,7 +175,8 @@ function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest
   const share = maxInputTokens === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(maxInputTokens / 4));
   const usual = Math.min(DEFAULT_OUTPUT, share);
   const unlimited = entry.maxOutputTokens ?? (minOutput > usual ? minOutput + USUAL_OUTPUT : usual);
-  return Math.min(limit ?? unlimited, maxOutputTokens, window);
+  // A limit below the budget of thoughts would be refused by the provider.
+  return Math.min(limit ?? unlimited, Math.max(maxOutputTokens, minOutput), window);
 }
 
 /**

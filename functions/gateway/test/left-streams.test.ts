@@ -43,10 +43,10 @@ describe('a stream with web searches that its client leaves', () => {
   const MESSAGE = { max_tokens: 100, messages: MESSAGES, tools: [{ type: 'web_search_20250305', name: 'web_search' }] };
   const ofMessages = { path: '/messages', provider: 'anthropic', ...searching };
 
-  test('of Messages pays the searches that it shows, and a prompt with as many pages as it can hold', async () => {
+  test('of Messages pays the searches that it shows, and the pages of each beside the prompt', async () => {
     const { settled, held } = await leave([begin, searchOf(0), searchOf(1), text], MESSAGE, ofMessages);
-    expect(settled).toMatchObject({ tokens: { input: Number(WINDOW), output: 9 }, estimated: true });
-    expect(settled?.cost).toBe(WINDOW * 1000n + 9n * 2000n + 2n * CENT);
+    expect(settled).toMatchObject({ tokens: { input: 20 + 2 * 30_000, output: 9 }, estimated: true });
+    expect(settled?.cost).toBe(60_020n * 1000n + 9n * 2000n + 2n * CENT);
     expect(settled?.cost).toBeLessThanOrEqual(held);
   });
 
@@ -66,7 +66,7 @@ describe('a stream with web searches that its client leaves', () => {
       { input: 'news?', tools: [{ type: 'web_search' }] },
       { path: '/responses', ...searching },
     );
-    expect(settled?.cost).toBe(WINDOW * 1000n + 2n * 2000n + 3n * CENT);
+    expect(settled?.cost).toBe(120_030_000n);
   });
 
   test('of an API that shows no searches pays all that it may have made', async () => {
@@ -145,4 +145,25 @@ describe('a stream of several answers whose provider counts once', () => {
     const { settled } = await leave(events, body, { path: '/chat/completions', maxOutputTokens: 1000 });
     expect(settled).toMatchObject({ tokens: { input: 10, output: 800 }, estimated: false });
   });
+});
+
+test('a provider that counts all answers in each event (Gemini) is believed', async () => {
+  const usage = (output: number) => ({
+    usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },
+  });
+  const choice = (index: number, finish_reason: string | null) => ({
+    choices: [{ index, delta: { content: 'abc'.repeat(300) }, finish_reason }],
+  });
+  const body = [
+    chunk({}, { ...choice(0, null), ...usage(100) }),
+    chunk({}, { ...choice(0, 'stop'), ...usage(200) }),
+    chunk({}, { ...choice(1, null), ...usage(300) }),
+    chunk({}, { ...choice(1, 'stop'), ...usage(400) }),
+    'data: [DONE]\n\n',
+  ];
+  const model = entry('gpt', { provider: 'gemini', maxOutputTokens: 1000 });
+  const { chat, ledger } = stageOne(model, { script: () => ({ headers: SSE, body }), limit: '1000' });
+  await (await chat({ model: 'gpt', stream: true, messages: MESSAGES, max_tokens: 1000, n: 2 })).text();
+  await settleDown();
+  expect(ledger.settled).toMatchObject([{ tokens: { input: 10, output: 400 }, estimated: false }]);
 });

@@ -217,7 +217,7 @@ describe('a request', () => {
     ['xai', true],
     ['openrouter', true],
     ['groq', true],
-    ['vllm', true],
+    ['vllm', false],
     ['somebody', true],
   ])('whose web search is switched off is one where the switch is not known: %s, %s', async (provider, isRefused) => {
     const { ask, ledger } = open({ entry: { provider } });

@@ -85,8 +85,9 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (status < 200) return;
     this.#hasBegun = true;
     const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
-    const body = encoding === 'identity' ? this : decoded(this, encoding);
-    if (body === undefined) {
+    const body = PLAIN.has(encoding) ? this : decoded(this, encoding);
+    // The words of a refusal are not needed: its status counts.
+    if (body === undefined && status <= 299) {
       const broken = new UpstreamBroke(
         'broken',
         `the upstream answers with the content-encoding ${encoding.slice(0, 40)}`,
@@ -97,7 +98,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     }
     // A decoded body ends later than the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
-    this.#turn(() => this.response.resolve({ status, headers: joined(headers), body, hasEnded }));
+    this.#turn(() => this.response.resolve({ status, headers: joined(headers), body: body ?? this, hasEnded }));
   }
 
   /** Chunks of one turn are read as one piece. */
@@ -190,6 +191,9 @@ function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
   const [first] = pieces;
   return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, length);
 }
+
+/** No encoding; the last three are none, and some servers write them. */
+const PLAIN: ReadonlySet<string> = new Set(['identity', '', 'none', 'utf-8']);
 
 const END: Next = { done: true, value: undefined };
 
