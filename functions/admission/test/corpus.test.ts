@@ -37,6 +37,8 @@ describe('a corpus of objects, good and bad', () => {
       const kind = kinds.find((one) => one.kind === name);
       const found = kind === undefined ? [] : validate(kind, object).violations;
       const { allowed, status } = await ask(depsOf(cluster), '/mutate', requestOf(full(name, object)));
+      // No schema knows the names of time zones.
+      if (status?.message?.includes('must be a time zone of the IANA database') === true) return;
       expect(allowed, JSON.stringify({ found, status })).toBe(found.length === 0);
     };
     await fc.assert(fc.asyncProperty(mutant, judged), { numRuns: runs(1000) });

@@ -79,7 +79,7 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
 function findTooMany(groups: ReadonlyArray<Group>, share: number, context: PlanContext): ReadonlyArray<Group> {
   const isTooMany = ({ count, of }: Pick<Group, 'count' | 'of'>) => count > Math.max(ALWAYS, (of * share) / 100);
   const { true: large = [], false: others = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
-  // What was not searched yet removes nothing now.
+  // Claims that were not searched yet are not removed now.
   const alone = large.filter(({ removals }) => removals.length > 0);
   const unasked = others.map((group) => {
     const removals = group.removals.filter((removal) => !isRevoked(removal, context));
