@@ -10,7 +10,7 @@ const MEASURED = 4;
 /** What the large one may take more: caches and garbage make it a little slower. */
 export const MAX_GROWTH = 3;
 /** A busy machine disturbs single measurements, so the best of several counts; nearly all cases need one. */
-const TRIES = 16;
+const TRIES = 8;
 
 /** Work on an input of this size. The input is made beforehand. */
 export type Prepare = (size: number) => () => Promise<void>;

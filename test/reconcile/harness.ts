@@ -6,6 +6,7 @@ import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
 import type { StoreHealth } from '#core/ports/backends.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import { gatewayInstances, kinds } from '#crds/kinds/kinds.ts';
 import { createReconcile, type ReconcileDeps } from '../../functions/reconcile/app.ts';
@@ -81,6 +82,8 @@ export interface Harness {
   value(secret: string, namespace?: string): Promise<string | undefined>;
   /** Whether the gateway would know this value. */
   works(value: string | undefined, instance?: string): Promise<boolean>;
+  /** The policy by which a gateway serves this key value; undefined: the value does not work. */
+  policy(value: string | undefined, instance?: string): Promise<KeyPolicy | undefined>;
   /** Of all that holds one on the instance `main`. */
   aliases(): Promise<ReadonlyArray<string>>;
   /**
@@ -286,17 +289,12 @@ export function createHarness({
       const data = (await get(RESOURCES.secrets, secret, namespace))?.data as Record<string, string> | undefined;
       return data?.key === undefined ? undefined : Buffer.from(data.key, 'base64').toString();
     },
-    works: async (value, instance = 'main') => {
+    works: async (value, instance) => (await harness.policy(value, instance)) !== undefined,
+    policy: async (value, instance = 'main') => {
+      if (value === undefined) return undefined;
       const uid = (await get(gatewayInstances, instance))?.metadata.uid ?? '';
-      return (
-        value !== undefined &&
-        (
-          await databases
-            .open('gateway')
-            .policies(uid)
-            .find([sha256(value)])
-        ).size > 0
-      );
+      const hash = sha256(value);
+      return (await databases.open('gateway').policies(uid).find([hash])).get(hash)?.key;
     },
     aliases: async () => {
       const uid = (await get(gatewayInstances, 'main'))?.metadata.uid ?? '';
