@@ -26,7 +26,7 @@ export interface ValidationResult<S> {
   readonly spec: S | undefined;
 }
 
-/** `old` is the stored object on update: some fields never change. Total: any JSON may be passed. */
+/** `old` is the stored object on update: some fields never change. Throws for no input, whatever JSON it is. */
 export function validate<S>(
   kind: Validatable<S>,
   { metadata, spec: given }: ValidationInput,

@@ -81,7 +81,7 @@ describeUnless(whyNoRedis(), 'a reconciler of many tenants', () => {
       }
       for (const [index, harm] of (Object.keys(CLAIMS) as ClaimHarm[]).entries())
         tenants.push(await withDatabase(`shape-${index}-${time}`, harm, true));
-      // Their databases are as good as any: only their stores are not.
+      // These have a good database and a hostile store.
       const shared = await database();
       for (const [index, harm] of (Object.keys(REDIS_HARMS) as RedisHarm[]).entries())
         for (const isPolite of [false, true]) {

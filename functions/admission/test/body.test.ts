@@ -39,7 +39,7 @@ const read = (request: Request) => createBodyReader()(request, never, lengthOf);
 describe('a body', () => {
   test.each([
     ['small', 1000],
-    ['as large as any', MAX_BODY],
+    ['of the maximum size', MAX_BODY],
   ])('that is %s is read whole, whether its length is promised or not', async (_, length) => {
     const text = reviewOf(length);
     expect(await read(requestOf(text))).toBe(length);

@@ -65,7 +65,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
   }
 }
 
-/** The failure that the client is told of; none where it has left. */
+/** The failure that the client sees; none if it has left. */
 function failuresAt(end: ReplyEnd): ReadonlyArray<Failure> {
   if (end === 'broken') return [{ code: 'upstream_error' }];
   return end === 'timeout' ? [{ code: 'upstream_timeout' }] : [];

@@ -6,7 +6,7 @@ import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { RemainingLimits, RequestLimits } from '../caller/budget-left.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
-import { settlementOfReply } from '../spend/meter.ts';
+import { settlementOfReply } from '../spend/charge.ts';
 import { limitsOf, type ReservedGrant } from '../spend/reserve.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';

@@ -52,7 +52,7 @@ const USUAL_OUTPUT = 1024;
 /** The room of a limited entry is taken when a target is chosen, after the reservation. */
 const NO_ENTRY_YET = [undefined];
 const NOTHING = { id: 'free', amount: 0n, scopeWindows: [] } as const;
-/** Agents ask for a count while a person waits, and an estimate is at hand. */
+/** Agents ask for a count while a person waits, and the gateway can always estimate. */
 const MAX_COUNT: Millis = 10_000;
 
 export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledger' | 'clock' | 'random'>) {

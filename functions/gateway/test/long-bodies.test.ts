@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { HttpExchange, TurnOwner } from '#core/ports/http-exchange.ts';
+import type { TurnOwner } from '#core/ports/http-exchange.ts';
+import { exchangeOf } from '../../../test/gateway/exchange.ts';
 import { KEY, keyRecord, keyValueOf } from '../../../test/gateway/instance.ts';
 import { codeOf, stage } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -51,7 +52,7 @@ describe('a body', () => {
     const { deps } = open();
     const asked: TurnOwner[] = [];
     const gateway = createGateway(deps);
-    await gateway(toExchange(body, { turn: async (of) => void asked.push(of) }));
+    await gateway(exchangeOf('/chat/completions', body, { turn: async (of) => void asked.push(of) }));
     expect(asked).toHaveLength(turns);
     for (const of of asked) expect(of).toEqual({ namespace: expect.any(String), key: expect.any(String) });
   });
@@ -63,7 +64,9 @@ describe('a body', () => {
     const turn = async () => {
       hasLeft = true;
     };
-    await gateway(toExchange(holding(`,"user":"${'x'.repeat(100_000)}"`), { turn, hasLeft: () => hasLeft }));
+    await gateway(
+      exchangeOf('/chat/completions', holding(`,"user":"${'x'.repeat(100_000)}"`), { turn, hasLeft: () => hasLeft }),
+    );
     expect([fake.requests.length, ledger.asked.length]).toEqual([0, 0]);
   });
 });
@@ -105,7 +108,7 @@ describe('a body for a provider with the other dialect', () => {
     const turn = async () => {
       asked += 1;
     };
-    await createGateway(deps)(toExchange(blocks(count), { path: '/messages', turn }));
+    await createGateway(deps)(exchangeOf('/messages', blocks(count), { turn }));
     expect(asked).toBe(turns);
   });
 
@@ -117,29 +120,3 @@ describe('a body for a provider with the other dialect', () => {
     expect(await statusOf(100_000)).toBe(503);
   });
 });
-
-/** A client that sends this body. */
-function toExchange(body: Uint8Array, more: Partial<HttpExchange>): HttpExchange {
-  const headers = new Map([
-    ['authorization', `Bearer ${KEY}`],
-    ['content-length', `${body.length}`],
-  ]);
-  return {
-    method: 'POST',
-    path: '/chat/completions',
-    query: '',
-    header: (name) => headers.get(name),
-    readBody: async (accept) => accept(body.length) ?? body,
-    stopReading: () => {},
-    begin: () => {},
-    flush: () => {},
-    hasBegun: () => false,
-    write: () => true,
-    drained: async () => {},
-    end: () => {},
-    destroy: () => {},
-    hasLeft: () => false,
-    onLeave: () => {},
-    ...more,
-  };
-}

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { memory } from '../../../test/gateway/memory.ts';
 import { chunk } from '../../../test/gateway/upstream.ts';
-import { Meter, type PaidCall } from '../spend/meter.ts';
+import type { PaidCall } from '../spend/charge.ts';
+import { Meter } from '../spend/meter.ts';
 import { openai } from '../wire/chat/openai.ts';
 
 /** One word as a provider sends it: a packet of some 250 bytes, in memory of its own. */

@@ -1,8 +1,8 @@
 // Can a client or a provider make the gateway work more than in proportion to what it sends?
 import { describe, expect, test } from 'vitest';
 import { MAX_VALUES } from '#core/json/json-limits.ts';
-import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
+import { exchangeOf } from '../../../test/gateway/exchange.ts';
 import { growthOf, MAX_GROWTH, type Prepare, ratioOf } from '../../../test/gateway/growth.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
@@ -85,33 +85,13 @@ function open(
   return async (sent) => {
     let status = 0;
     await app.handle(
-      toExchange(path, sent, (begun) => {
-        status = begun;
+      exchangeOf(path, sent, {
+        begin: (begun) => {
+          status = begun;
+        },
       }),
     );
     return status;
-  };
-}
-
-/** A client that costs nothing itself. */
-function toExchange(path: string, sent: Uint8Array, begin: HttpExchange['begin']): HttpExchange {
-  const headers = new Map([['authorization', `Bearer ${KEY}`]]);
-  return {
-    method: 'POST',
-    path,
-    query: '',
-    begin,
-    flush: () => {},
-    hasBegun: () => false,
-    write: () => true,
-    drained: async () => {},
-    end: () => {},
-    destroy: () => {},
-    hasLeft: () => false,
-    onLeave: () => {},
-    stopReading: () => {},
-    header: (name) => headers.get(name),
-    readBody: async (accept) => accept(sent.length) ?? sent,
   };
 }
 

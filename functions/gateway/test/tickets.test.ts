@@ -25,30 +25,30 @@ declare const reply: ReturnType<typeof createReply>['reply'];
 function skippingSteps(asking: ClientContext): void {
   const snapshot = snapshotOf([]);
   const { log } = asking;
-  // @ts-expect-error A record that was only looked up is no caller.
+  // @ts-expect-error The record of a key is not an authenticated caller.
   authorize(keyRecord(), request, snapshot);
   const caller = {} as Caller;
   authorize(caller, request, snapshot);
-  // @ts-expect-error A caller has not been granted anything.
+  // @ts-expect-error A caller has no grant yet.
   reserve(caller, 'id');
   const grant = {} as Grant;
   reserve(grant, 'id');
   const byHand = { grant, options: [], reservation: { id: '1', amount: 1n, scopeWindows: [] } };
-  // @ts-expect-error A grant without money has no targets.
+  // @ts-expect-error A grant has no reservation yet.
   chooseTargets(grant, log);
-  // @ts-expect-error Money cannot be made by hand.
+  // @ts-expect-error An object of the same shape is not a reservation.
   chooseTargets(byHand, log);
   const reservation = {} as ReservedGrant;
   chooseTargets(reservation, log);
-  // @ts-expect-error A caller has been granted nothing, not even what is free.
+  // @ts-expect-error A free request needs a grant as well.
   toFree(caller);
   chooseTargets(toFree(grant), log);
   const attempts = noAttempts(reservation);
-  // @ts-expect-error Nobody is called without targets.
+  // @ts-expect-error A reservation has no targets yet.
   callUpstream(reservation, attempts, asking);
   const targets = {} as Targets;
   callUpstream(targets, attempts, asking);
-  // @ts-expect-error Nothing is answered without an exchange.
+  // @ts-expect-error Targets are not an exchange with a provider.
   reply(targets, asking);
   const exchange = {} as Exchange;
   reply(exchange, asking);

@@ -6,7 +6,7 @@ import type { Nano } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Deadline } from '../request/deadline.ts';
 import type { RequestLog } from '../request/request-log.ts';
-import { settlementOfFailed } from '../spend/meter.ts';
+import { settlementOfFailed } from '../spend/charge.ts';
 import type { ReservedGrant } from '../spend/reserve.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target } from '../targets/targets.ts';

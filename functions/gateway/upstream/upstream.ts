@@ -7,7 +7,7 @@ import { Deadline } from '../request/deadline.ts';
 import { roomToTranslate, type Share } from '../request/memory-budget.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
-import type { PaidCall } from '../spend/meter.ts';
+import type { PaidCall } from '../spend/charge.ts';
 import { entryTokensOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import { markOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';

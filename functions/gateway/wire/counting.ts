@@ -25,7 +25,7 @@ const NO_ANSWER = { stream: false, webSearches: undefined, store: undefined, lim
 
 const decoder = new TextDecoder();
 
-/** Replies of counts: any object with a number of input tokens. */
+/** The codec of a provider's count: its reply is an object with a number of input tokens. */
 function countingCodec({ streams: _, ...codec }: Codec, path: string): Codec {
   return {
     ...codec,

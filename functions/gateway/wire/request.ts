@@ -36,7 +36,7 @@ export interface ModelRequest extends HigherRates {
   readonly stored: StoredState;
   /** The `store` that providers get; absent: as the client wrote it. */
   readonly store?: false | undefined;
-  /** The conversation, where providers keep parts of it; absent: any entry may answer. */
+  /** The conversation, if providers keep parts of it; absent: each entry of the model may answer. */
   readonly affinity?: Affinity;
   /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
   readonly forwarded?: ForwardedHead;

@@ -57,7 +57,7 @@ export async function findOrphanedClaims(
       ? lookUp(kindOf[KIND_OF[claim.kind]], namespace, name)
       : lookUp(RESOURCES.secrets, namespace, secret));
     if (found === undefined || found === 'not served') return found === undefined;
-    // Only who knows the uid is told by what stays that the Secret is there.
+    // Only who knows the uid can see by what stays that the Secret is there.
     if (secret !== undefined) return found.keyUid !== uid;
     const isSame = found.uid === uid;
     if (found.claims === undefined) return !isSame;

@@ -4,7 +4,7 @@ import { LARGE_PIECE, Pieces } from '#core/json/bytes.ts';
 
 /**
  * For the server's options. A client may send each byte of a body in a chunk of its own, which Node makes a buffer of
- * 250 bytes. Whoever reads the body gets pieces of 4 KiB or more, but for the last: no handler has any use for fewer.
+ * 250 bytes. The handler gets pieces of 4 KiB or more; only the last may be shorter.
  */
 export class IncomingRequest extends IncomingMessage {
   #small: Pieces | undefined;

@@ -50,7 +50,7 @@ test.each([
     ['.spec.policy must not be Retain any more'],
   ],
   [
-    'values where there was any',
+    'a list of values, where all were allowed',
     changed({ alias: { ...text, enum: ['a'] } }),
     ['.spec.alias must not be outside a any more'],
   ],
