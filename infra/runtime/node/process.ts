@@ -51,7 +51,7 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
    * a port that no Service has.
    */
   async function run(
-    handler: Handler & Pick<ServeOptions, 'tls' | 'maxConnections'>,
+    handler: Handler & Pick<ServeOptions, 'tls' | 'maxConnections' | 'listeners'>,
     close: (millis: number) => Promise<unknown>,
     { drain, requests, all } = STOP,
   ): Promise<RunningServer> {

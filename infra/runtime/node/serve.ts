@@ -1,6 +1,5 @@
 // A handler as an HTTP server in Node, which lets open requests end before it stops.
 import { createServer, type RequestListener, type Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createOwnedTurn, createTurn } from '#adapters/process/event-loop-batch.ts';
 import type { HttpHandler } from '#core/ports/http-exchange.ts';
@@ -54,7 +53,7 @@ const HEAD_WITHIN = 10_000;
 
 /** Listens, or rejects with Node's own error (`code: 'EADDRINUSE'` for a taken port). */
 export async function serve(options: Handler & ServeOptions) {
-  const { port, host, tls, maxConnections, closesOldest, headWithin = HEAD_WITHIN, stalled, traces } = options;
+  const { tls, maxConnections, closesOldest, headWithin = HEAD_WITHIN, stalled, traces } = options;
   const answer = 'fetch' in options ? await fetchListener(options) : exchangeListener(options.handle);
   const traced: RequestListener =
     traces === undefined
@@ -90,11 +89,11 @@ export async function serve(options: Handler & ServeOptions) {
   cutStalled(server, stalled);
   connections.watch(server);
   const { open } = connections;
-  const { at, port: taken } = await listen(server, { port, host });
+  const { at, port, stop } = await listen(server, options);
   return {
     /** The address with the port that was really taken, without a slash at its end. */
     url: `${tls === undefined ? 'http' : 'https'}://${at}`,
-    port: taken,
+    port,
     /**
      * Shows this certificate on every connection from now on; does nothing without TLS. Throws for an invalid
      * certificate.
@@ -108,7 +107,7 @@ export async function serve(options: Handler & ServeOptions) {
      * for the first.
      */
     close: (graceMs: number, drainMs = 0) => {
-      closing ??= drain(open, drainMs).then(() => close(server, open, graceMs));
+      closing ??= drain(open, drainMs).then(() => close(server, { open, stop, graceMs }));
       return closing;
     },
   };
@@ -134,21 +133,23 @@ async function drain(connections: Connections['open'], drainMs: number): Promise
   if (drainMs > 0) await new Promise(setImmediate);
 }
 
-function close(server: Server, connections: Connections['open'], graceMs: number): Promise<void> {
+interface Stop {
+  readonly open: Connections['open'];
+  readonly stop: () => Promise<unknown>;
+  readonly graceMs: number;
+}
+
+async function close(server: Server, { open, stop, graceMs }: Stop): Promise<void> {
   // Idle connections can be closed immediately. Node calls one idle whose reply was ended, whether its client took it
   // or not.
   const closeIdle = (): void => {
-    if (![...connections].some(({ socket }) => socket.writableLength > 0)) server.closeIdleConnections();
+    if (![...open].some(({ socket }) => socket.writableLength > 0)) server.closeIdleConnections();
   };
-  return new Promise((resolve) => {
-    const cut = setTimeout(() => server.closeAllConnections(), graceMs);
-    const resync = setInterval(closeIdle, 100);
-    // The HTTP server's own `close` would close all that Node calls idle.
-    NetServer.prototype.close.call(server, () => {
-      clearTimeout(cut);
-      clearInterval(resync);
-      resolve();
-    });
-    closeIdle();
-  });
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  const resync = setInterval(closeIdle, 100);
+  const stopped = stop();
+  closeIdle();
+  await stopped;
+  clearTimeout(cut);
+  clearInterval(resync);
 }

@@ -1,9 +1,12 @@
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { createIssuer } from '#adapters/certificates/issuer.ts';
+import { describeUnless } from '../../../../test/support/skip-unless.ts';
+import { listen } from '../listen.ts';
 import { serve } from '../serve.ts';
 
 const hello = () => new Response('hello');
@@ -36,6 +39,53 @@ test('a taken port is told as such', async () => {
     code: 'EADDRINUSE',
   });
   await first.close(0);
+});
+
+const whyNoListeners = process.platform === 'linux' ? undefined : 'several listeners on one port need Linux';
+describeUnless(whyNoListeners, 'a server with several listeners', () => {
+  const shared = { port: 0, host: '127.0.0.1', listeners: 8 };
+
+  test.each([
+    [1, (max: number) => max === 1],
+    [8, (max: number) => max > 1],
+  ])('%i listeners take as many connections at most in a turn of the event loop', async (listeners, isRight) => {
+    const server = createServer();
+    let [taken, max] = [0, 0];
+    server.on('connection', () => {
+      if (taken === 0) setImmediate(() => (taken = 0));
+      max = Math.max(max, ++taken);
+    });
+    const { port, stop } = await listen(server, { ...shared, listeners });
+    const clients = Array.from({ length: 64 }, () => connect(port, '127.0.0.1'));
+    await Promise.all(clients.map((client) => once(client, 'connect')));
+    for (const client of clients) client.destroy();
+    await stop();
+    expect(max).toSatisfy(isRight);
+  });
+
+  test('does not share its port with another process', async () => {
+    const first = await serve({ fetch: hello, ...shared });
+    await expect(serve({ fetch: hello, ...shared, port: first.port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await first.close(0);
+  });
+
+  test('stops when the last reply of any of them has ended, and takes nothing new', async () => {
+    const replies = Array.from({ length: 16 }, paused);
+    let next = 0;
+    const server = await serve({ fetch: () => replies[next++]?.respond() ?? hello(), ...shared });
+    const responses: Response[] = [];
+    for (const _ of replies) responses.push(await fetch(server.url));
+    let isClosed = false;
+    const closing = server.close(10_000).then(() => {
+      isClosed = true;
+    });
+    await expect(fetch(server.url)).rejects.toThrow();
+    for (const { finish } of replies.slice(1)) finish();
+    await Promise.all(responses.slice(1).map((response) => response.text()));
+    expect(isClosed).toBe(false);
+    replies[0]?.finish();
+    await Promise.all([closing, responses[0]?.text()]);
+  });
 });
 
 test('a stop lets an open reply end, takes nothing new, and waits no longer than that', async () => {
