@@ -1,4 +1,4 @@
-// The reference of the fields: docs/reference.md.
+// The reference of the fields: docs/reference/fields.md.
 
 import { type Kind, kinds } from '../kinds/kinds.ts';
 import { FreeText } from '../kinds/shared-fields.ts';
@@ -40,7 +40,7 @@ function walk(field: Field): Field[] {
 
 const TEXT = toStructural(FreeText.describe('text'), 'text').pattern;
 
-/** `docs/reference.md`. */
+/** `docs/reference/fields.md`. */
 export function toReference(): string {
   return `${HEAD}\n${kinds.map(chapter).join('\n')}`;
 }

@@ -1,4 +1,4 @@
-// Annotations that people write on our kinds: the form and the effect of each. Shown in docs/reference.md.
+// Annotations that people write on our kinds: the form and the effect of each. Shown in docs/reference/fields.md.
 
 import { isFreeText } from '../validation/units.ts';
 import type { Violation } from '../validation/violation.ts';

@@ -1,4 +1,5 @@
-// The reference of conditions and events: docs/conditions.md, from the table of reasons.
+// The reference of conditions and events: docs/reference/conditions.md, from the table of reasons.
+import { basename, relative } from 'node:path';
 import { CONDITION_TYPES, type ConditionType, REASONS, type Reason } from '#core/conditions/reasons.ts';
 
 /** The meaning of each condition type. A type without a row does not compile. */
@@ -40,7 +41,7 @@ ${(Object.keys(REASONS) as Reason[]).map(toRow).join('\n')}
 
 ## What clients of the gateway see
 
-A VirtualKey that is blocked because of its User or a Team gets \`key_blocked\` with one of these texts. [Errors](errors.md) has the other texts.
+A VirtualKey that is blocked because of its User or a Team gets \`key_blocked\` with one of these texts. [Errors](../use/errors.md) has the other texts.
 
 | reason | text |
 |---|---|
@@ -53,7 +54,7 @@ function toRow(reason: Reason): string {
   const statuses = Map.groupBy(Object.entries(conditions), ([, status]) => status);
   const shown = [...statuses].map(([status, types]) => `${types.map(([type]) => `\`${type}\``).join(', ')} ${status}`);
   const converged = isConverged ? ' Converged.' : '';
-  return `| \`${reason}\` | ${shown.join('; ')} | ${event} | ${text}${converged} See [${page.replace(/\.md.*/, '')}](${page}). |`;
+  return `| \`${reason}\` | ${shown.join('; ')} | ${event} | ${text}${converged} See [${basename(page).replace(/\.md.*/, '')}](${relative('reference', page)}). |`;
 }
 
 const toClientRow = (reason: Reason): string[] => {

@@ -18,9 +18,9 @@ const SCRIPT = 'infra/adapters/redis/account.json';
 const LUA = 'infra/adapters/redis/account.lua';
 const KINDS = 'infra/platforms/kubernetes/crds.yaml';
 const ALERTS = 'infra/platforms/kubernetes/alerts.yaml';
-const MEASUREMENTS = 'docs/bench.md';
+const MEASUREMENTS = 'docs/internals/bench.md';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference.md, docs/conditions.md, ${PRICES},
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference/fields.md, docs/reference/conditions.md, ${PRICES},
 ${SCRIPT}, ${KINDS}, values, CRDs and alerts of the chart in ${CHART},
 manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart), and the table of source size
 in ${MEASUREMENTS}. Only a changed chart needs Helm.
@@ -34,8 +34,8 @@ npm run generate -- --help     this text
 export function generated(): ReadonlyMap<string, string> {
   const manifests = kinds.map((kind) => [`${MANIFESTS}/${kind.plural}.yaml`, toYaml(toManifest(kind))] as const);
   const others = [
-    ['docs/reference.md', toReference()],
-    ['docs/conditions.md', toConditionsPage()],
+    ['docs/reference/fields.md', toReference()],
+    ['docs/reference/conditions.md', toConditionsPage()],
     [PRICES, toPriceTable()],
     [LUA, toLua()],
     [SCRIPT, toScript()],

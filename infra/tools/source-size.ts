@@ -1,4 +1,4 @@
-// Size of the source: lines, files and layers of each package, as the table in docs/bench.md.
+// Size of the source: lines, files and layers of each package, as the table in docs/internals/bench.md.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { importsOf, ROOT } from './imports.ts';
@@ -46,12 +46,12 @@ const END = '<!-- end of source size -->';
  */
 const TOLERANCE = { lines: { share: 0.02, min: 50 }, files: { share: 0.02, min: 3 }, layers: { share: 0, min: 0 } };
 
-/** docs/bench.md with the current table. A row that is within the tolerance stays as it is. */
+/** docs/internals/bench.md with the current table. A row that is within the tolerance stays as it is. */
 export function withSourceSize(page: string): string {
   const [before, rest] = page.split(BEGIN);
   const [shown, after] = rest?.split(END) ?? [];
   if (before === undefined || shown === undefined || after === undefined)
-    throw new Error(`docs/bench.md: must contain ${BEGIN} and ${END} once`);
+    throw new Error(`docs/internals/bench.md: must contain ${BEGIN} and ${END} once`);
   const old = shown.split('\n');
   const table = toSourceSize().map((row) => old.find((line) => isCurrent(line, row)) ?? row);
   return `${before}${BEGIN}\n\n${table.join('\n')}\n\n${END}${after}`;

@@ -1,4 +1,4 @@
-// The real programs, with the settings of docs/clients.md as they are there: how each is asked, and how it ends where
+// The real programs, with the settings of docs/use/clients.md as they are there: how each is asked, and how it ends where
 // it cannot be answered.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { documented } from '../platforms/documented.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { FOLDER } from './install.ts';
 
-const PAGE = 'docs/clients.md';
+const PAGE = 'docs/use/clients.md';
 
 export type Scenario = 'text' | 'stream' | 'tool';
 

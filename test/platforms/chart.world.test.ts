@@ -326,7 +326,7 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
       expect(bundles).toEqual([bundles[0], bundles[0], bundles[0]]);
       return Buffer.from(bundles[0] ?? '', 'base64').toString();
     };
-    const page = (step: string) => type(documented('docs/kubernetes.md', step), folder, server.kubeconfig);
+    const page = (step: string) => type(documented('docs/install/kubernetes.md', step), folder, server.kubeconfig);
     // No run waits for the database of the quickstart, which is not there.
     const paused = { spec: { paused: true } };
     await cluster.patch(gatewayInstances, 'gateway-quickstart', 'quickstart', paused);

@@ -15,9 +15,9 @@ export function documented(file: string, name: string, language = 'sh'): string 
   return block.slice(0, end);
 }
 
-/** The settings of docs/workers.md with values of an own cluster, as deploying wants them. */
+/** The settings of docs/install/workers.md with values of an own cluster, as deploying wants them. */
 export const filledSettings = (): string =>
-  documented('docs/workers.md', 'settings', 'json')
+  documented('docs/install/workers.md', 'settings', 'json')
     .replaceAll(/the token of|a-token-of|an-unguessable|a token that|sk-change-me|sample\.upstash/g, 'own-$&')
     .replaceAll('api.cluster.example.com', 'api.own.example.com')
     .replaceAll('0123456789abcdef', '0123456789abcde0')

@@ -73,8 +73,8 @@ describeUnless(why, 'a release of Helm, on real Pods', () => {
   test(
     'gateways follow an upgrade and a rollback, although no schedule asks',
     async () => {
-      await node.rig.type(mine(documented('docs/deploy.md', 'first gateway'), node.database), node.desk);
-      await node.rig.type(documented('docs/deploy.md', 'first gateway is ready'), node.desk);
+      await node.rig.type(mine(documented('docs/install/first-gateway.md', 'first gateway'), node.database), node.desk);
+      await node.rig.type(documented('docs/install/first-gateway.md', 'first gateway is ready'), node.desk);
       await node.rig.kubectl('-n gateway-operator patch cronjob reconcile -p {"spec":{"suspend":true}}');
       const follows = async (tag: string | undefined, ...command: string[]) => {
         const began = performance.now();

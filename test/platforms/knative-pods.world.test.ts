@@ -69,9 +69,9 @@ describeUnless(why, 'Knative on real Pods', () => {
     'by the page: the operator is ready, and the API server asks admission by its HTTPS route',
     async () => {
       const began = performance.now();
-      await rig.type(documented('docs/knative.md', 'install'), node.desk);
+      await rig.type(documented('docs/install/knative.md', 'install'), node.desk);
       node.note(`${seconds(began)} s until admission and reconcile are ready`);
-      await rig.type(documented('docs/knative.md', 'webhooks'), node.desk);
+      await rig.type(documented('docs/install/knative.md', 'webhooks'), node.desk);
       const refused = await rig.run('kubectl', ['apply', '-f', '-'], JSON.stringify(keyOf('bad', { maxBudget: '-1' })));
       expect(refused.stderr).toContain('denied the request');
       expect(refused.stderr).toContain('maxBudget');
@@ -204,7 +204,9 @@ describeUnless(why, 'Knative on real Pods', () => {
   test(
     'by the page, the operator goes and leaves nothing',
     async () => {
-      const [job, removal] = ['uninstall Job', 'uninstall'].map((step) => documented('docs/operations.md', step));
+      const [job, removal] = ['uninstall Job', 'uninstall'].map((step) =>
+        documented('docs/install/uninstall.md', step),
+      );
       const began = performance.now();
       await rig.type(`${job}\n${removal} -f infra/platforms/knative/operator.yaml`, node.desk);
       node.note(`${seconds(began)} s to remove the operator with an instance and two keys`);

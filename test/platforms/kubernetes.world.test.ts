@@ -80,11 +80,11 @@ describeUnless(why, 'plain Kubernetes', () => {
     return stdout.trim();
   };
 
-  test('takes every document of our YAML, in the order of docs/kubernetes.md, word for word', async () => {
+  test('takes every document of our YAML, in the order of docs/install/kubernetes.md, word for word', async () => {
     const desk = deskIn(folder);
     const output: string[] = [];
     for (const step of ['kinds', 'functions']) {
-      output.push(await type(documented('docs/kubernetes.md', step), desk, server.kubeconfig));
+      output.push(await type(documented('docs/install/kubernetes.md', step), desk, server.kubeconfig));
     }
     const documents = documentsOf(INSTALL).length;
     expect(output.join('').match(/ created$/gm)?.length).toBe(documents + 5); // the CRDs, the Secret
@@ -249,8 +249,8 @@ describeUnless(why, 'plain Kubernetes', () => {
       expect(stdout).toMatch(/^admission answers: .*give each entry a Secret of its own/);
     });
 
-    test('the first gateway of docs/deploy.md is admitted as it is there', async () => {
-      const text = documented('docs/deploy.md', 'first gateway');
+    test('the first gateway of docs/install/first-gateway.md is admitted as it is there', async () => {
+      const text = documented('docs/install/first-gateway.md', 'first gateway');
       const desk = join(folder, 'desk');
       const output = await type(text, desk, server.kubeconfig);
       expect(output.match(/ created$/gm)).toHaveLength(5);

@@ -14,7 +14,7 @@ import { describeUnless, testUnless } from '../support/skip-unless.ts';
 import { documented } from './documented.ts';
 import { documentsOf } from './world.ts';
 
-const PAGE = 'docs/deploy.md';
+const PAGE = 'docs/install/first-gateway.md';
 const GATEWAY_API = 'sigs.k8s.io/gateway-api@v1.6.1';
 /** The name of the page's instance. */
 const INSTANCE = 'llm';

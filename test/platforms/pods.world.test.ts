@@ -60,15 +60,15 @@ describeUnless(why, 'real Pods', () => {
   /** The operator and a first gateway. */
   const install = async (onReady = () => {}) => {
     for (const step of ['kinds', 'functions', 'ready'])
-      await rig.type(documented('docs/kubernetes.md', step), node.desk);
+      await rig.type(documented('docs/install/kubernetes.md', step), node.desk);
     onReady();
-    await rig.type(mine(documented('docs/deploy.md', 'first gateway'), node.database), node.desk);
-    await rig.type(documented('docs/deploy.md', 'first gateway is ready'), node.desk);
+    await rig.type(mine(documented('docs/install/first-gateway.md', 'first gateway'), node.database), node.desk);
+    await rig.type(documented('docs/install/first-gateway.md', 'first gateway is ready'), node.desk);
   };
 
   const uninstall = async () => {
     for (const step of ['uninstall Job', 'uninstall'])
-      await rig.type(documented('docs/operations.md', step), node.desk);
+      await rig.type(documented('docs/install/uninstall.md', step), node.desk);
   };
 
   test('by the pages: installed, a first gateway, a charged completion, plain and streamed', async () => {
@@ -117,7 +117,7 @@ describeUnless(why, 'real Pods', () => {
   );
 
   test('the page tells the addresses of the API servers, for NetworkPolicies', async () => {
-    expect(await rig.type(documented('docs/kubernetes.md', 'API servers'), node.desk)).toBe('192.0.2.1/32\n');
+    expect(await rig.type(documented('docs/install/kubernetes.md', 'API servers'), node.desk)).toBe('192.0.2.1/32\n');
   });
 
   test('bad manifests are refused by name and reason', async () => {
@@ -335,7 +335,7 @@ describeUnless(why, 'real Pods', () => {
     async () => {
       const load = await startTeamLoad();
       for (const step of ['new CA', 'new certificate', 'distrust'])
-        await rig.type(documented('docs/kubernetes.md', step), node.desk);
+        await rig.type(documented('docs/install/kubernetes.md', step), node.desk);
       await pause(5_000);
       const { patches, faults } = await load.stop();
       node.note(`${faults.length} of ${patches} patches failed while the CA was replaced`);
@@ -388,7 +388,7 @@ describeUnless(why, 'real Pods', () => {
         LONG,
       );
       const began = performance.now();
-      await rig.type(documented('docs/operations.md', 'free'), node.desk);
+      await rig.type(documented('docs/install/uninstall.md', 'free'), node.desk);
       await rig.kubectl('wait --for=delete namespace/team --timeout=30s');
       node.note(
         `${seconds(began)} s from the command of the page until a namespace that waited for finalizers is gone`,

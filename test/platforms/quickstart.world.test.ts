@@ -9,7 +9,7 @@ import { replays } from './node-pods.ts';
 import { buildImage } from './real-node.ts';
 import { type Rig, startRig, whyNoRig } from './rig.ts';
 
-const PAGE = 'docs/quickstart.md';
+const PAGE = 'docs/install/quickstart.md';
 const archives = process.env.TEST_QUICKSTART?.split(',');
 const whyNoHelm = spawnSync('helm', ['version']).error === undefined ? undefined : 'no helm in the PATH';
 const why =

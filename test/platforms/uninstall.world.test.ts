@@ -1,4 +1,4 @@
-// Removing the operator, in the order of docs/operations.md and in naive ones: nothing sticks, and nothing is left to
+// Removing the operator, in the order of docs/install/uninstall.md and in naive ones: nothing sticks, and nothing is left to
 // be found by hand.
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -138,7 +138,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
 
   /** The Job as a program, with the rights of its account; no 90 seconds pass where nobody cleans up. */
   const removes = async (objects: 'Keep' | 'Delete') => {
-    const page = documented('docs/operations.md', 'uninstall Job').replace(/(?<=^IMAGE=)\S+/, OWN_IMAGE);
+    const page = documented('docs/install/uninstall.md', 'uninstall Job').replace(/(?<=^IMAGE=)\S+/, OWN_IMAGE);
     // The page has the Job for `Delete`; the chart runs it for `Keep`.
     const keep = objects === 'Keep' ? ';s#value: Delete#value: Keep#' : '';
     await type(page.replace('$IMAGE#', `$&${keep}`), ROOT, server.kubeconfig);
@@ -193,7 +193,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     await kubectl(['delete', 'namespace', 'team-a', '--wait=false']);
     const messages = () => kubectl(['get', 'namespace', 'team-a', '-o', 'jsonpath={.status.conditions[*].message}']);
     await eventually(messages, (output) => output.includes('finalizers remaining: gateway-operator.dev/cleanup'));
-    await type(documented('docs/operations.md', 'free'), ROOT, server.kubeconfig);
+    await type(documented('docs/install/uninstall.md', 'free'), ROOT, server.kubeconfig);
     await kubectl(['wait', '--for=delete', 'namespace/team-a', '--timeout=30s']);
     for (const { metadata } of await admin.list(virtualKeys)) expect(metadata.finalizers).toBeUndefined();
     await kubectl(['delete', 'vk,gwuser,gwteam,gwi', '--all', '--all-namespaces', '--timeout=30s']);

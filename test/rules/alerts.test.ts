@@ -37,10 +37,10 @@ test.each(rules)('$alert asks for metrics that are counted, and says what to do'
 });
 
 test('each alert has its runbook, and each runbook its alert; the log lines that it quotes are logged', () => {
-  const [, ...sections] = readFileSync(join(root, 'docs/runbooks.md'), 'utf8').split(/^## /m);
+  const [, ...sections] = readFileSync(join(root, 'docs/operate/alerts.md'), 'utf8').split(/^## /m);
   expect(sections.map((section) => section.split('\n', 1)[0])).toEqual(rules.map(({ alert }) => alert));
   for (const [index, { alert, annotations }] of rules.entries()) {
-    expect(annotations.runbook_url).toBe(`docs/runbooks.md#${alert.toLowerCase()}`);
+    expect(annotations.runbook_url).toBe(`docs/operate/alerts.md#${alert.toLowerCase()}`);
     const section = sections[index] ?? '';
     expect([...section.matchAll(/^\*\*(\w+)\.\*\*/gm)].map(([, part]) => part)).toEqual(PARTS);
     for (const [, quoted = ''] of section.replaceAll('\n', ' ').matchAll(/"([^"]+)"/g)) expect(code).toContain(quoted);
@@ -84,7 +84,7 @@ test('somebody is called about what waits to be booked in time to do something b
 });
 
 test('the metrics of the ledger that the docs name are counted, and every one that is counted is named', () => {
-  const docs = readFileSync(join(root, 'docs/operations.md'), 'utf8');
+  const docs = readFileSync(join(root, 'docs/operate/metrics.md'), 'utf8');
   const table = docs.slice(docs.indexOf('## Metrics and alerts'), docs.indexOf('Metrics of reconcile:'));
   const named = [...table.matchAll(/`([a-z_]+)(?:\{[a-z]+\})?`/g)].map(([, name]) => `gateway_operator_ledger_${name}`);
   const known = named.filter((name) => /_(total|unbooked|seconds)$/.test(name));

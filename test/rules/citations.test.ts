@@ -1,4 +1,4 @@
-// Citations in comments: each names a section of docs/design.md or docs/ledger.md, or a decision that is there.
+// Citations in comments: each names a section of docs/internals/design.md or docs/internals/ledger.md, or a decision that is there.
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,9 +9,13 @@ const sources = ['crds', 'functions', 'infra', 'test']
   .flatMap((folder) => globSync(`${folder}/**/*.{ts,lua,yaml}`, { cwd: root }))
   .filter((path) => !path.includes('node_modules'));
 const numbersOf = (page: string) => [...read(page).matchAll(/^## (\d+)\. /gm)].map(([, number]) => Number(number));
-const sections = { DESIGN: numbersOf('docs/design.md'), LEDGER: numbersOf('docs/ledger.md') };
-const subjects = [...read('docs/design.md').matchAll(/^\*([A-Z][^*]*)\.\*/gm)].map(([, subject = '']) => subject);
-const decisions = globSync('docs/decisions/*.md', { cwd: root }).map((path) => Number(basename(path).slice(0, 4)));
+const sections = { DESIGN: numbersOf('docs/internals/design.md'), LEDGER: numbersOf('docs/internals/ledger.md') };
+const subjects = [...read('docs/internals/design.md').matchAll(/^\*([A-Z][^*]*)\.\*/gm)].map(
+  ([, subject = '']) => subject,
+);
+const decisions = globSync('docs/internals/decisions/*.md', { cwd: root }).map((path) =>
+  Number(basename(path).slice(0, 4)),
+);
 
 /** What the files cite, as `path: citation`; `isThere` says of its text whether there is such a thing. */
 function broken(pattern: RegExp, isThere: (match: RegExpMatchArray) => boolean): ReadonlyArray<string> {

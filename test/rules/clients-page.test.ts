@@ -1,8 +1,8 @@
-// The libraries' table of docs/clients.md: each expression is one that the suite of the real programs runs.
+// The libraries' table of docs/use/clients.md: each expression is one that the suite of the real programs runs.
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
-const [, table = ''] = /^## Libraries\n(.*?)^## /ms.exec(readFileSync('docs/clients.md', 'utf8')) ?? [];
+const [, table = ''] = /^## Libraries\n(.*?)^## /ms.exec(readFileSync('docs/use/clients.md', 'utf8')) ?? [];
 const expressions = [...table.matchAll(/`([^`]+\([^`]*\))`/g)].map(([, expression = '']) => expression);
 const programs = globSync('test/clients/programs/*').map((file) => readFileSync(file, 'utf8'));
 

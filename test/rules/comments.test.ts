@@ -1,4 +1,4 @@
-// Comments of the source: each begins with its subject, a noun of the domain (docs/contributing.md).
+// Comments of the source: each begins with its subject, a noun of the domain (docs/internals/contributing.md).
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

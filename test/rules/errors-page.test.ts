@@ -1,4 +1,4 @@
-// docs/errors.md: what the gateway answers, code by code.
+// docs/use/errors.md: what the gateway answers, code by code.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ interface Row {
   readonly text: string;
 }
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../docs/use/errors.md'), 'utf8');
 const rows = new Map<string, Row>(
   [...page.matchAll(/^\| ([0-9, ]+) \| `([a-z_]+)` \| (.*) \|$/gm)].map(([, statuses = '', code = '', text = '']) => [
     code,
@@ -18,7 +18,7 @@ const rows = new Map<string, Row>(
   ]),
 );
 
-test.each(Object.values(EXAMPLES))('$code is in docs/errors.md, with its status and headers', (failure) => {
+test.each(Object.values(EXAMPLES))('$code is in docs/use/errors.md, with its status and headers', (failure) => {
   const row = rows.get(failure.code);
   const { status, headers } = toReply(failure);
   expect(row?.statuses).toContain(status);
@@ -26,6 +26,6 @@ test.each(Object.values(EXAMPLES))('$code is in docs/errors.md, with its status 
     expect(row?.text).toContain(name);
 });
 
-test('docs/errors.md names no code that the gateway does not have', () => {
+test('docs/use/errors.md names no code that the gateway does not have', () => {
   expect([...rows.keys()].sort()).toEqual(Object.keys(EXAMPLES).sort());
 });

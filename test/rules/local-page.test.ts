@@ -1,4 +1,4 @@
-// docs/local.md names every option, every model of the sample upstream and every kind of the embedded cluster.
+// docs/operate/local-stack.md names every option, every model of the sample upstream and every kind of the embedded cluster.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { coreResources } from '../../infra/apiserver/resources/core-resources.ts
 import { HELP } from '../../infra/platforms/local/options.ts';
 import { BEHAVIOURS } from '../../infra/platforms/local/sample-upstream/behaviours.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/local.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../docs/operate/local-stack.md'), 'utf8');
 const inCode = new Set([...page.matchAll(/`(--[a-z]+|[\w-]+)[^`]*`/g)].map(([, word]) => word));
 const words = new Set(page.match(/\w+/g));
 

@@ -69,7 +69,7 @@ test('instances that pages and the chart show are closed: no key value in the st
 });
 
 test('each decision has a number of its own, which its title begins with', () => {
-  const decisions = globSync('docs/decisions/*.md', { cwd: root });
+  const decisions = globSync('docs/internals/decisions/*.md', { cwd: root });
   const numbers = decisions.map((page) => Number(basename(page).slice(0, 4)));
   expect(new Set(numbers).size).toBe(decisions.length);
   const titles = decisions.map((page) => Number(/^# (\d+)\. \S/.exec(read(page))?.[1]));

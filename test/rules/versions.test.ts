@@ -1,4 +1,4 @@
-// Versions that docs/deploy.md says CI runs: those that are installed here.
+// Versions that docs/install/upgrade.md says CI runs: those that are installed here.
 import { execFileSync } from 'node:child_process';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { whyNoControlPlane } from '../support/control-plane.ts';
 import { whyNoRedis } from '../support/redis.ts';
 import { testUnless, whyNotAll } from '../support/skip-unless.ts';
 
-const page = readFileSync(join(ROOT, 'docs/deploy.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs/install/upgrade.md'), 'utf8');
 const rows = [...page.matchAll(/^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm)];
 const documentedVersion = (part: string) => rows.find(([, name]) => name === part)?.[3];
 

@@ -50,7 +50,7 @@ const MAX_LARGE = 2 * MAX_BODY;
 const LARGE_PER_SECOND = 8 * MIB;
 const MAX_KEYS = 10_000;
 
-/** Measured: `npm run bench -- memory` (docs/operations.md has the numbers). */
+/** Measured: `npm run bench -- memory` (docs/operate/gateways.md has the numbers). */
 export interface RoomLimits {
   /** Bytes of all bodies and plain replies together. */
   readonly bytes: number;

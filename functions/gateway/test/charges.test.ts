@@ -1,4 +1,4 @@
-// Charges of a request, by how it ended: each row of the table in docs/ledger.md, on every path that spends, behind
+// Charges of a request, by how it ended: each row of the table in docs/internals/ledger.md, on every path that spends, behind
 // every dialect.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -124,8 +124,8 @@ describe.each(WAYS_TO_SPEND)('behind $provider, on $path', (way) => {
   test.each(Object.entries(ROWS))('%s', (_, walk) => walk(way));
 });
 
-test('the table of docs/ledger.md has these rows and no others', () => {
-  const text = readFileSync(join(import.meta.dirname, '../../../docs/ledger.md'), 'utf8');
+test('the table of docs/internals/ledger.md has these rows and no others', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../../docs/internals/ledger.md'), 'utf8');
   const [, table = ''] = text.split('| how a request ended | charged |\n|---|---|\n');
   const rows = table
     .split('\n\n')[0]

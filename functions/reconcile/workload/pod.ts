@@ -38,7 +38,7 @@ export const PORT = 8080;
 export const METRICS_PORT = 9464;
 /**
  * The memory limit decides the largest body, and how many bodies and streams the gateway takes: 32 MiB of a body need 1
- * GiB (docs/operations.md).
+ * GiB (docs/operate/gateways.md).
  */
 const RESOURCES = { requests: { cpu: '100m', memory: '192Mi' }, limits: { memory: '1Gi' } };
 /** The restricted profile's demands on a container. */

@@ -13,7 +13,7 @@ export type Turn = (work: () => void) => void;
 
 /**
  * One for each kind of work. The same step of many requests in a row costs far less than each request's steps in a row:
- * its instructions stay in the processor's cache (docs/bench.md). A single request waits for nothing. `thrown`:
+ * its instructions stay in the processor's cache (docs/internals/bench.md). A single request waits for nothing. `thrown`:
  * receives the error of a work, a bug.
  */
 export function createTurn(thrown: (error: unknown) => void = throwAlone): Turn {

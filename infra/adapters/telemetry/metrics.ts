@@ -14,7 +14,7 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 const NO_LABELS: Labels = {};
 
 /** The library requires a text for each metric. */
-const HELP = 'See docs/operations.md, Metrics and alerts.';
+const HELP = 'See docs/operate/metrics.md.';
 
 /**
  * Labels that Prometheus and its operator give to every target; of a metric's own they would become `exported_instance`

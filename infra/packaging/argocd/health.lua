@@ -1,4 +1,4 @@
--- Health of a GatewayInstance, VirtualKey, User or Team for Argo CD (docs/operations.md, "GitOps"): what its condition
+-- Health of a GatewayInstance, VirtualKey, User or Team for Argo CD (docs/operate/gitops.md): what its condition
 -- Ready says.
 local condition
 for _, one in ipairs((obj.status or {}).conditions or {}) do

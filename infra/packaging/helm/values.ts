@@ -69,10 +69,10 @@ const reconcile = z.strictObject({
   nodeOptions: z
     .string()
     .default('--max-old-space-size=640 --max-semi-space-size=16')
-    .describe('Options of Node: a hundred thousand keys take about 630 MiB (docs/bench.md).'),
+    .describe('Options of Node: a hundred thousand keys take about 630 MiB (docs/internals/bench.md).'),
   resources: resources
     .default({ requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '1Gi' } })
-    .describe('See docs/operations.md, "Sizing reconcile".'),
+    .describe('See docs/operate/reconciler.md.'),
   retainMonths: z
     .int()
     .min(2)
@@ -91,7 +91,9 @@ const pods = {
   extraEnv: z
     .array(passed)
     .default([])
-    .describe('Further variables of admission and reconcile: `LOG_LEVEL`, or those of traces (docs/operations.md).'),
+    .describe(
+      'Further variables of admission and reconcile: `LOG_LEVEL`, or those of traces (docs/operate/metrics.md).',
+    ),
 };
 
 const gateways = z.strictObject({
@@ -132,10 +134,10 @@ const monitoring = {
     .prefault({}),
   prometheusRule: z
     .strictObject({
-      enabled: z.boolean().default(false).describe('Whether the alerts of docs/runbooks.md are installed.'),
+      enabled: z.boolean().default(false).describe('Whether the alerts of docs/operate/alerts.md are installed.'),
       runbooks: z
         .string()
-        .default('docs/runbooks.md')
+        .default('docs/operate/alerts.md')
         .describe('Where your people read that page: what each `runbook_url` begins with.'),
       labels: labels.default({}).describe('Labels by which your Prometheus selects rules.'),
     })

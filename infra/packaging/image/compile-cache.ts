@@ -1,4 +1,4 @@
-// Node.js's compile cache of the bundles: a start reads compiled functions instead of compiling them (docs/bench.md).
+// Node.js's compile cache of the bundles: a start reads compiled functions instead of compiling them (docs/internals/bench.md).
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';

@@ -10,7 +10,7 @@ import { toUploads, type Upload } from './deployment.ts';
 
 const HELP = `Deploys reconcile, admission and the gateways of a settings file to Cloudflare Workers.
 
-npm run deploy:workers -- FILE             docs/workers.md has an example of FILE
+npm run deploy:workers -- FILE             docs/install/workers.md has an example of FILE
 npm run deploy:workers -- FILE --dry-run   uploads nothing: wrangler checks what it would upload
 
 WRANGLER names the program of wrangler; without it npx fetches the version that was tried.
@@ -36,7 +36,9 @@ function readSettings(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw new Error(`${file}: cannot be read (${reasonOf(error)}); docs/workers.md has an example of this file`);
+    throw new Error(
+      `${file}: cannot be read (${reasonOf(error)}); docs/install/workers.md has an example of this file`,
+    );
   }
 }
 

@@ -24,7 +24,7 @@ const IDS: Readonly<Record<string, { readonly field: string; readonly stand: unk
 
 const BINDINGS = { reconcile: ReconcileBindings, admission: AdmissionBindings, gateway: GatewayBindings };
 
-/** Values of the sample in docs/workers.md that every deployment has of its own. */
+/** Values of the sample in docs/install/workers.md that every deployment has of its own. */
 const SAMPLE: ReadonlySet<unknown> = new Set([
   'https://api.cluster.example.com',
   'the token of reconcile',

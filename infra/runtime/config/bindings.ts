@@ -1,4 +1,4 @@
-// Bindings of the Workers, as docs/operations.md lists them.
+// Bindings of the Workers, as docs/reference/environment.md lists them.
 import { parseJson } from '#core/json/json.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { count, domains, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';

@@ -1,4 +1,4 @@
-// Environments of the functions on Node. docs/operations.md says what each variable is for.
+// Environments of the functions on Node. docs/reference/environment.md says what each variable is for.
 import { accessSync, constants } from 'node:fs';
 import {
   domains,

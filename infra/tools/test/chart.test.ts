@@ -50,7 +50,10 @@ test('the documented command names the image in every manifest, as often as it i
   ];
   const copy = copyOf(...files);
   for (const IMAGE of ['localhost:5000/own:1', `ghcr.io/example/op@sha256:${'0'.repeat(64)}`]) {
-    execFileSync('sh', ['-ec', documented('docs/deploy.md', 'image')], { cwd: copy, env: { ...process.env, IMAGE } });
+    execFileSync('sh', ['-ec', documented('docs/install/image.md', 'image')], {
+      cwd: copy,
+      env: { ...process.env, IMAGE },
+    });
     for (const file of files) {
       const text = readFileSync(join(copy, file), 'utf8');
       expect(text, file).not.toMatch(/registry\.example\.com/);

@@ -25,8 +25,8 @@ test('a changed, a missing and a stray file are named, and written right', () =>
     for (const path of generated().keys()) cpSync(join(root, path), join(copy, path), { recursive: true });
     writeFileSync(join(copy, 'crds/manifests/teams.yaml'), 'edited by hand');
     writeFileSync(join(copy, 'crds/manifests/of-no-kind.yaml'), '');
-    rmSync(join(copy, 'docs/reference.md'));
-    const wrong = ['crds/manifests/teams.yaml', 'docs/reference.md', 'crds/manifests/of-no-kind.yaml'];
+    rmSync(join(copy, 'docs/reference/fields.md'));
+    const wrong = ['crds/manifests/teams.yaml', 'docs/reference/fields.md', 'crds/manifests/of-no-kind.yaml'];
     expect(stale(copy)).toEqual(wrong);
     expect(write(copy)).toEqual(wrong);
     expect(stale(copy)).toEqual([]);

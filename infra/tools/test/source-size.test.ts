@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { isCurrent, withSourceSize } from '../source-size.ts';
 
-const page = readFileSync(join(import.meta.dirname, '../../../docs/bench.md'), 'utf8');
+const page = readFileSync(join(import.meta.dirname, '../../../docs/internals/bench.md'), 'utf8');
 
 test.each([
   ['lines within 2 per cent', '| crds | 10,200 | 20 | 4 |', true],
@@ -31,5 +31,5 @@ test('an outdated page is written anew once; its other text stays', () => {
 });
 
 test('a page without the place for the table is an error', () => {
-  expect(() => withSourceSize('# Measurements\n')).toThrow('docs/bench.md: must contain');
+  expect(() => withSourceSize('# Measurements\n')).toThrow('docs/internals/bench.md: must contain');
 });

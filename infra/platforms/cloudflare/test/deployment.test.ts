@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { documented, filledSettings } from '../../../../test/platforms/documented.ts';
 import { toUploads } from '../deployment.ts';
 
-const DOCUMENTED = documented('docs/workers.md', 'settings', 'json');
+const DOCUMENTED = documented('docs/install/workers.md', 'settings', 'json');
 const FILLED = filledSettings();
 
 test('the documented settings are complete: secrets go apart, ids become bindings, the rest is plain', () => {

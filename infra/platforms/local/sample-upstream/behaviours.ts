@@ -25,7 +25,7 @@ const refuses = (status: number, code: string, message: string) => ({
 /** Replies without delay, with a few words about the last message of the user. */
 export const WELL_BEHAVED: Behaviour = {};
 
-/** docs/local.md describes each of them. */
+/** docs/operate/local-stack.md describes each of them. */
 export const BEHAVIOURS: ReadonlyMap<string, Behaviour> = new Map<string, Behaviour>([
   ['sample-small', WELL_BEHAVED],
   ['echo', WELL_BEHAVED],

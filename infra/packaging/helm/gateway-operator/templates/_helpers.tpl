@@ -1,7 +1,7 @@
 {{/* The image of all functions. */}}
 {{- define "operator.image" -}}
 {{- $image := .Values.image -}}
-{{ required "image.repository is required: the repository that you pushed the image to (docs/deploy.md); an upgrade keeps its values with --reset-then-reuse-values" $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
+{{ required "image.repository is required: the repository that you pushed the image to (docs/install/image.md); an upgrade keeps its values with --reset-then-reuse-values" $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{/* Labels of an object. `name` is its function. */}}
