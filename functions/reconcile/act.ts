@@ -10,7 +10,7 @@ import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';
 import { putSecret } from './act/secret.ts';
 import { type Action, isForced, isReport, type Outcome, type Result } from './action.ts';
-import { idOf, pathOf } from './world.ts';
+import { idOf } from './world.ts';
 
 /** Handlers by the name of their action, one for each. */
 export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
@@ -36,10 +36,7 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   const results = await mapConcurrent(
     sorted,
     async (batch) => {
-      if (isTooLate(batch, context)) {
-        defer(batch, context);
-        return [];
-      }
+      if (isTooLate(batch, context)) return [];
       if (isMany) context.turns.had(list, rowOf(batch));
       return take(batch, context);
     },
@@ -71,13 +68,6 @@ async function take(batch: ReadonlyArray<Action>, context: ActContext): Promise<
 /** Reports and forced releases ask no database: they may begin later than steps. */
 const isTooLate = (batch: ReadonlyArray<Action>, { time }: ActContext): boolean =>
   time.isOver() || (time.isLate() && !batch.every((action) => isReport(action) || isForced(action)));
-
-/** A key without its steps has no report either. */
-function defer([first]: ReadonlyArray<Action>, { world }: ActContext): void {
-  if (first?.kind !== 'VirtualKey' || isReport(first)) return;
-  const view = world.keys.get(pathOf(first));
-  if (view !== undefined) world.keys.set(pathOf(first), { ...view, isDeferred: true });
-}
 
 /** The one catch of an action. */
 async function attempt(action: Action, context: ActContext): Promise<Outcome> {

@@ -56,6 +56,7 @@ export async function observe(
       ...all.unobserved,
     ]),
     deferred: all.deferred,
+    postponed: new Set(),
     namespaces: await observeNamespaces(context, part),
     failures: new Map(),
     attempts: new Map(),

@@ -9,7 +9,10 @@ import type { Part } from './observe/parts.ts';
 import type { InstanceView, Path, World } from './world.ts';
 
 export interface PartEnd {
-  readonly world: Pick<World, 'instances' | 'keys' | 'users' | 'teams' | 'referred' | 'malformed' | 'unobserved'>;
+  readonly world: Pick<
+    World,
+    'instances' | 'keys' | 'users' | 'teams' | 'referred' | 'malformed' | 'unobserved' | 'postponed'
+  >;
   readonly results: ReadonlyArray<{
     readonly action: Pick<Action, 'action'>;
     readonly outcome: Pick<Outcome, 'ended'>;
@@ -52,6 +55,7 @@ export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown
       instances: new Map(),
       keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
       unobserved: new Map(instances.map((path) => [path, why])),
+      postponed: new Set(),
     },
     results: [],
     guarded: [],

@@ -2,7 +2,7 @@
 
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import { type Action, type DeletionGuard, identify, isForced } from './action.ts';
+import { type Action, identify, isForced } from './action.ts';
 import { whyNot } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
@@ -12,19 +12,45 @@ import { planKey } from './plan/key.ts';
 import { planExpelledKeys, planOrphanedClaims, planScopeOwner } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
-import { hasFinalizer, isDeleted, type Path, type World } from './world.ts';
+import { hasFinalizer, idOf, isDeleted, type Member, type Path, type World } from './world.ts';
 
 /** Actions of one object go in order, those of different objects concurrently. */
-export type Plan = GuardedActions;
+export interface Plan extends GuardedActions {
+  readonly postponed: World['postponed'];
+}
 
 /** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
 export function plan(world: World, now: Millis, hash: Hash): Plan {
   const context = createPlanContext(world, now, hash);
   const { actions, guarded } = guardDeletions(planSteps(context), context);
-  const steps = actions.filter((action) => isWorthTrying(action, world) && mayBegin(action, world));
-  if (steps.length > 0) return { actions: steps, guarded };
-  return { actions: planReports(context, guarded).filter((action) => isWorthTrying(action, world)), guarded };
+  const { true: steps = [], false: late = [] } = Object.groupBy(
+    actions.filter((action) => isWorthTrying(action, world)),
+    (action) => `${mayBegin(action, world)}` as const,
+  );
+  const postponed = findPostponed(late, context);
+  if (steps.length > 0) return { actions: steps, guarded, postponed };
+  const reports = planReports(context, { guarded, postponed });
+  return { actions: reports.filter((action) => isWorthTrying(action, world)), guarded, postponed };
 }
+
+/** A key also works by the policies of its User and Teams. */
+function findPostponed(late: ReadonlyArray<Action>, { world, chargedScopes }: PlanContext): World['postponed'] {
+  if (late.length === 0) return world.postponed;
+  const members = late.filter(({ kind }) => kind !== 'GatewayInstance');
+  const postponed = new Set([...world.postponed, ...members.map((action) => idOf(action.kind, action))]);
+  const isPostponed = isIn(postponed);
+  for (const { object } of world.keys.values()) {
+    const { paying, isWaiting } = chargedScopes(object);
+    if (isWaiting || paying.some((scope) => isPostponed(scope.object)))
+      postponed.add(idOf(object.kind, object.metadata));
+  }
+  return postponed;
+}
+
+const isIn =
+  (ids: World['postponed']) =>
+  ({ kind, metadata }: Member): boolean =>
+    ids.has(idOf(kind, metadata));
 
 /** Attempts of an action in one run, when another run was faster. */
 const MAX_ATTEMPTS = 3;
@@ -41,7 +67,8 @@ const mayBegin = (action: Action, { roundsLeft, isLate }: World): boolean =>
   roundsLeft > 1 && (!isLate || isForced(action));
 
 function planSteps(context: PlanContext): ReadonlyArray<Action> {
-  const { instances, users, teams, keys, malformed } = context.world;
+  const { instances, users, teams, keys, malformed, postponed } = context.world;
+  const isPostponed = isIn(postponed);
   return [
     ...[...instances.values()].flatMap((view) => planInstance(view, context)),
     ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
@@ -52,24 +79,34 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
       // A user that goes takes its key along.
       return (isDeleted(user) ? steps.toReversed() : steps).flat();
     }),
-    ...[...keys.values()].flatMap((view) => (view.isDeferred ? [] : planKey(view, context))),
+    ...[...keys.values()].flatMap((view) => (isPostponed(view.object) ? [] : planKey(view, context))),
     ...[...malformed.values()]
       .filter((object) => isDeleted(object) && hasFinalizer(object))
       .map((object) => removeFinalizer(object, 'it is deleted', 'what it claimed is found by a resync')),
   ];
 }
 
-function planReports(context: PlanContext, guarded: ReadonlyArray<DeletionGuard>): ReadonlyArray<Action> {
+function planReports(
+  context: PlanContext,
+  { guarded, postponed }: Pick<Plan, 'guarded' | 'postponed'>,
+): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;
+  const isPostponed = isIn(postponed);
   const inactive = new Set<Path>();
   const ofKeys = [...keys].flatMap(([path, view]) => {
-    const problem = whyNot(view.object, context, view);
+    const { object } = view;
+    if (isPostponed(object)) {
+      if (object.status?.isActive !== true) inactive.add(path);
+      return [];
+    }
+    const problem = whyNot(object, context, view);
     if (problem !== undefined) inactive.add(path);
-    return view.isDeferred ? [] : planMemberStatus(view.object, context, problem, view);
+    return planMemberStatus(object, context, problem, view);
   });
+  const owners = [...teams.values(), ...users.values()].filter((one) => !isPostponed(one));
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
-    ...[...teams.values(), ...users.values()].flatMap((one) => planMemberStatus(one, context, whyNot(one, context))),
+    ...owners.flatMap((one) => planMemberStatus(one, context, whyNot(one, context))),
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];

@@ -52,10 +52,12 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
     [...paths.keys()].filter((path) => all.instances.has(path) && !malformed.has(`GatewayInstance/${path}`)),
   );
   const guarded = parts.flatMap((part) => part.guarded);
-  const leftKeys = worlds.flatMap(({ keys }) => [...keys.values()].filter(({ isDeferred }) => isDeferred));
-  const deferred = leftKeys.length;
-  // A key that was tried before comes in its turn, whoever asks.
-  const untried = leftKeys.filter(({ object }) => !isTried(object)).length;
+  const postponed = worlds.flatMap((world) =>
+    objectsIn(world).filter(({ kind, metadata }) => world.postponed.has(idOf(kind, metadata))),
+  );
+  const deferred = postponed.filter(({ kind }) => kind === 'VirtualKey').length;
+  // An object that was tried before comes in its turn, whoever asks.
+  const untried = postponed.filter((object) => !isTried(object)).length;
   // A trigger may name an object that is not there: the API server stores it after admission has answered.
   const isAwaited =
     scope.look === 'at' &&

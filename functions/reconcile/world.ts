@@ -50,6 +50,8 @@ export interface World {
   readonly unobserved: ReadonlyMap<Path, string>;
   /** Uids of members that are there and not in the world: those of their namespace are too large together. */
   readonly deferred: ReadonlySet<string>;
+  /** Keys, Users and Teams whose steps are left to the next run, and their statuses too: those show what is in force. */
+  readonly postponed: ReadonlySet<ObjectId>;
   /** Labels of the namespaces that a selector asks about. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly platform: PlatformView;
@@ -148,8 +150,6 @@ export interface KeyView {
   readonly previous?: SecretView;
   /** Hash of `status.keyValue`: whether status still has the true value of an edited Secret. */
   readonly statusHash?: string;
-  /** Too many keys changed since the last run: it comes with one of the next runs. */
-  readonly isDeferred?: true;
 }
 
 export type SecretView =

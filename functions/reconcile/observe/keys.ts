@@ -14,11 +14,21 @@ import { fingerprintOf } from '../key/secret-fingerprint.ts';
 import { comparedParts } from '../key/secret-shape.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
-import { hasFinalizer, type InstanceView, isDeleted, type KeyView, pathOf, type SecretView } from '../world.ts';
+import {
+  hasFinalizer,
+  type InstanceView,
+  idOf,
+  isDeleted,
+  type KeyView,
+  type MalformedObject,
+  type OwnObject,
+  pathOf,
+  type SecretView,
+} from '../world.ts';
 import type { Draft, ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
-/** The keys whose Secrets the run reads. Those that come with one of the next runs are marked in the world. */
+/** The keys whose Secrets the run reads. Those that come with one of the next runs are postponed. */
 export function selectKeys(
   context: ObserveContext,
   world: Draft,
@@ -40,7 +50,7 @@ export function selectKeys(
     ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
   );
   if (deferred.length > 0) for (const key of taken.filter(isTried)) turns.had(list, toRow(key));
-  for (const key of deferred) world.keys.set(pathOf(key.metadata), { ...unreadKey(deps, key), isDeferred: true });
+  world.postponed = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
   const read = all.complete === 'all' ? Map.groupBy(settled, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
     const isDue = turns.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));
@@ -68,7 +78,7 @@ export async function readKeys({ deps }: ObserveContext, world: Draft, keys: Rea
 type ReadSecret = (key: VirtualKey) => SecretView;
 
 /** Looked at already, and still not as it should be. */
-export const isTried = ({ metadata, status }: VirtualKey): boolean =>
+export const isTried = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
   status?.observedGeneration === metadata.generation;
 const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
 const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);

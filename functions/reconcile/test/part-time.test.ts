@@ -1,8 +1,8 @@
 // Does an instance whose database is slow for ever end with its time, and does a large one converge all the same?
 import { expect, test } from 'vitest';
-import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
+import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
 
 const KEYS = 100;
 const SECOND = 1000;
@@ -88,11 +88,14 @@ test('a store that is never flushed keeps neither the sums nor the database of i
   expect(JSON.stringify(harness.log.lines)).toContain('the store did not answer in 15000 ms');
 });
 
-test('of slow steps a run begins so many, and the next runs the others, until all keys work', async () => {
+test.each([
+  { what: 'keys work', kind: virtualKeys, make: makeKey },
+  { what: 'Teams are in force', kind: teams, make: makeTeam },
+])('of slow steps a run begins so many, and the next runs the others, until all $what', async ({ kind, make }) => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   await harness.resync();
-  await harness.apply(...Array.from({ length: KEYS }, (_, index) => makeKey({}, `key-${index}`)));
+  await harness.apply(...Array.from({ length: KEYS }, (_, index) => make({}, `one-${index}`)));
   let writes = 0;
   harness.onDatabase = (method) => {
     if (method !== 'putScope') return;
@@ -106,11 +109,10 @@ test('of slow steps a run begins so many, and the next runs the others, until al
     const { deferred, underWay } = await harness.resync();
     // Those that had begun end: their databases may take so long.
     expect(writes).toBeLessThan(26 + 32);
-    const states = await Promise.all(
-      Array.from({ length: KEYS }, (_, index) => harness.ready(virtualKeys, `key-${index}`)),
-    );
+    const states = await Promise.all(Array.from({ length: KEYS }, (_, index) => harness.ready(kind, `one-${index}`)));
     ready.push(states.filter((state) => state === 'True Ready').length);
-    expect([deferred ?? 0, underWay ?? 0]).toEqual([KEYS - (ready.at(-1) ?? 0), KEYS - (ready.at(-1) ?? 0)]);
+    const left = KEYS - (ready.at(-1) ?? 0);
+    expect([deferred ?? 0, underWay ?? 0]).toEqual([kind === virtualKeys ? left : 0, left]);
     expect(states.every((state) => state === 'True Ready' || state === 'nothing')).toBe(true);
     harness.clock.pass(Math.max(0, began + 60 * SECOND - harness.clock.now()));
     expect(ready.length).toBeLessThan(6);
@@ -143,4 +145,36 @@ test('steps that take all the time and are never done leave a turn to every othe
     harness.clock.pass(10 * SECOND);
     resyncs += 1;
   }
+});
+
+test('policies that a run has no time to write are in no status: of keys, Users, Teams and the keys that charge them', async () => {
+  const harness = createHarness();
+  await harness.apply(...makeSecrets(), makeInstance(), makeTeam({ blocked: true }), makeUser(), makeKey());
+  await harness.apply(makeKey({ teamRef: { name: 'research' } }, 'charged'));
+  await harness.resync();
+  const shown = async () => {
+    const names = [
+      [teams, 'research'],
+      [users, 'alice'],
+      [virtualKeys, 'alice'],
+      [virtualKeys, 'chat'],
+      [virtualKeys, 'charged'],
+    ] as const;
+    return Promise.all(names.map(async ([kind, name]) => [name, await harness.status(kind, name)]));
+  };
+  const before = await shown();
+  const { keys } = await harness.status(gatewayInstances, 'main');
+  await harness.edit(teams, 'research', { spec: { blocked: false } });
+  await harness.edit(users, 'alice', { spec: { maxBudget: '0' } });
+  await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
+  harness.onDatabase = (method) => void (method === 'claims' && harness.clock.pass(51 * SECOND));
+  const late = await harness.resync();
+  expect(await shown()).toEqual(before);
+  expect((await harness.status(gatewayInstances, 'main')).keys).toEqual(keys);
+  expect(late).toMatchObject({ deferred: 3, underWay: 3 });
+  harness.onDatabase = () => undefined;
+  expect(await harness.resync()).not.toHaveProperty('underWay');
+  expect(await harness.ready(virtualKeys, 'charged')).toBe('True Ready');
+  expect(await harness.ready(users, 'alice')).toBe('False BudgetExceeded');
+  expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
 });
