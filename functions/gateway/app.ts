@@ -6,15 +6,15 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
 import { type Caller, createAuthenticate } from './caller/authenticate.ts';
-import { chargedScopesOf, createBudgetLeft, isCapped } from './caller/budget-left.ts';
+import { createKeyReport } from './caller/key-report.ts';
 import { createModels } from './caller/models.ts';
-import { createOwnKey } from './caller/own-key.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
+import { chargedScopesOf, createRemainingLimits, isCapped } from './caller/remaining-limits.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createHandle } from './handle.ts';
-import { contextOf, type RequestContext, refuse, sendJson, sendText } from './reply/respond.ts';
+import { type RequestContext, refuse, sendJson, sendText, toRequestContext } from './reply/respond.ts';
 import type { RequestMemory } from './request/admit.ts';
-import { createRoom, limitsIn, type Share } from './request/memory-budget.ts';
+import { createMemoryBudget, limitsIn, type MemoryShare } from './request/memory-budget.ts';
 import { createCooldowns } from './targets/cooldown.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
@@ -39,7 +39,7 @@ export function createMemory(
 ): RequestMemory & { readonly policies: PolicyMemory } {
   return {
     policies: createPolicyMemory(),
-    room: createRoom(limitsIn(deps.memory ?? USUAL_MEMORY), deps.clock),
+    memory: createMemoryBudget(limitsIn(deps.memory ?? USUAL_MEMORY), deps.clock),
     access: new Map(),
     cooldowns: createCooldowns(deps),
   };
@@ -62,7 +62,7 @@ export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): H
       return snapshot === undefined ? sendText(client, 503, 'no configuration yet') : sendText(client, 200, 'ok');
     }
     const route = routeAt(routes, path);
-    const context = contextOf(client, deps.ids, {
+    const context = toRequestContext(client, deps.ids, {
       blockedMessage: snapshot?.blockedMessage,
       errors: route?.errors ?? errorsFor(client, path),
     });
@@ -106,13 +106,13 @@ function errorsFor(client: HttpExchange, path: string): ErrorFormat {
 export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): ReadonlyMap<string, Route> {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
   const shared = { ...memory, authenticate };
-  const budgetLeft = createBudgetLeft(deps);
+  const remainingLimits = createRemainingLimits(deps);
   const models = createModels(deps);
   const routes: ReadonlyArray<readonly [string, Route]> = [
     ...APIS.flatMap((api) => routesOf(api)),
     ['/models', { method: 'GET', answer: report((caller, client) => models(caller, client)) }],
     [ONE_MODEL, { method: 'GET', answer: report((caller, client, path) => models(caller, client, modelIn(path))) }],
-    ['/key', { method: 'GET', answer: report(createOwnKey(deps)) }],
+    ['/key', { method: 'GET', answer: report(createKeyReport(deps)) }],
     ['/api/oauth/usage', { method: 'GET', answer: report(usage) }],
   ];
   return new Map([...routes, ...routes.map(([path, route]) => [`/v1${path}`, route] as const)]);
@@ -127,7 +127,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   /** Spend, as Claude Code asks for it. */
   async function usage(caller: Caller): Promise<Result<unknown, Failure>> {
     const chargedScopes = chargedScopesOf(caller);
-    const { budget } = await budgetLeft.learn({ chargedScopes });
+    const { budget } = await remainingLimits.fromStore({ chargedScopes });
     const isKnown = budget !== undefined || !isCapped(chargedScopes);
     return isKnown ? ok(toUsageReport(budget)) : err({ code: 'ledger_unavailable', why: 'spend is not known' });
   }
@@ -135,7 +135,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   /** A report keeps its room until the client has taken it. */
   function report(read: ReadReport): Route['answer'] {
     return async (client, context, path) => {
-      const share = memory.room.open();
+      const share = memory.memory.open();
       try {
         await sendReport(read, { client, context, path, share });
         await client.drained();
@@ -151,7 +151,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
     const answer = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
     const limits = caller.ok ? { chargedScopes: chargedScopesOf(caller.value) } : caller.failure;
     const failure = answer.ok ? undefined : answer.failure;
-    const known = { ...context, ...(await budgetLeft.learn({ ...limits, failure })) };
+    const known = { ...context, ...(await remainingLimits.fromStore({ ...limits, failure })) };
     if (!answer.ok) return void refuse(client, answer.failure, known);
     const json = JSON.stringify(answer.value);
     if (share.take(bytesIn(json))) sendJson(client, known, json);
@@ -165,7 +165,7 @@ interface ReportRequest {
   readonly client: HttpExchange;
   readonly context: RequestContext;
   readonly path: string;
-  readonly share: Share;
+  readonly share: MemoryShare;
 }
 
 /** Made when it is needed: on Workers a request needs one route. */

@@ -2,7 +2,7 @@
 export { piecesOf } from '../../infra/adapters/upstream/body.ts';
 
 import type { ApiName } from '#core/models/providers.ts';
-import { markOf } from '../../functions/gateway/targets/affinity.ts';
+import { entryMarkOf } from '../../functions/gateway/targets/affinity.ts';
 import { entry } from './instance.ts';
 import { markedId } from './responses.ts';
 
@@ -42,7 +42,7 @@ const declared = (index: number) => ({
 });
 const cached = { cache_control: { type: 'ephemeral' } };
 
-const MARK = markOf(entry('gpt'));
+const MARK = entryMarkOf(entry('gpt'));
 /** Deeper ones are refused. */
 const MAX_DEPTH = 1000;
 

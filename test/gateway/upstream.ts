@@ -1,5 +1,5 @@
 // What is an upstream in a test? A script of replies, and the texts that providers send.
-import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/serving.ts';
 import { joinBody } from '../../infra/adapters/upstream/body.ts';
 
 export interface WireReply {
@@ -40,8 +40,8 @@ export function createUpstreamFake(script: Script) {
       }
     } catch (error) {
       // As adapters do: what is no failure of the network is our own error.
-      if (error instanceof UpstreamBroke || error instanceof TypeError) throw error;
-      throw new UpstreamBroke('broken', 'the body broke off', { cause: error });
+      if (error instanceof UpstreamError || error instanceof TypeError) throw error;
+      throw new UpstreamError('broken', 'the body broke off', { cause: error });
     } finally {
       returned += 1;
     }
@@ -62,7 +62,7 @@ async function* toAsync<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerato
 
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
-    const fail = () => reject(new UpstreamBroke('broken', 'aborted'));
+    const fail = () => reject(new UpstreamError('broken', 'aborted'));
     if (signal.aborted) fail();
     else signal.addEventListener('abort', fail, { once: true });
   });

@@ -31,7 +31,7 @@ export interface ProcessMemory {
    * A request is over after this time, also where the platform ends it without a word; absent: it always ends by
    * itself.
    */
-  readonly lasts?: Millis;
+  readonly maxRequestTime?: Millis;
 }
 
 export interface Platform {

@@ -11,10 +11,10 @@ export interface Credentials {
  * runs (IRSA, Workload Identity).
  */
 export type Signing =
-  | { readonly by: 'pod-role'; readonly of: 'aws'; readonly service: string; readonly region: string }
-  | { readonly by: 'pod-role'; readonly of: 'google' }
+  | { readonly signer: 'pod-role'; readonly issuer: 'aws'; readonly service: string; readonly region: string }
+  | { readonly signer: 'pod-role'; readonly issuer: 'google' }
   | {
-      readonly by: 'aws';
+      readonly signer: 'aws';
       readonly service: string;
       readonly region: string;
       readonly accessKeyId: string;
@@ -22,7 +22,7 @@ export type Signing =
       readonly sessionToken?: string;
     }
   | {
-      readonly by: 'google';
+      readonly signer: 'google';
       readonly clientEmail: string;
       /** PKCS #8 in PEM. */
       readonly privateKey: string;
@@ -48,7 +48,7 @@ export interface UpstreamRequest {
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Ends when the reply ends; throws `UpstreamBroke` when it breaks. Returning early cancels the upstream. */
+  /** Ends when the reply ends; throws `UpstreamError` when it breaks. Returning early cancels the upstream. */
   readonly body: AsyncIterable<Uint8Array>;
   /**
    * Whether the whole body has arrived, read or not: then the connection can be reused without reading on. Absent where
@@ -57,7 +57,7 @@ export interface UpstreamResponse {
   readonly hasEnded?: (() => boolean) | undefined;
 }
 
-/** Sends an HTTP request to a provider. Throws `UpstreamBroke` with the kind of failure; any other error is our own. */
+/** Sends an HTTP request to a provider. Throws `UpstreamError` with the kind of failure; any other error is our own. */
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
@@ -67,13 +67,13 @@ export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
  * silent or has closed the connection. Where a platform does not tell whether it connected (fetch on Workers), a failed
  * call is `broken`, unless it was stopped before it began.
  */
-export type Breach = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned' | 'no room';
+export type UpstreamErrorKind = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned' | 'no room';
 
-export class UpstreamBroke extends Error {
-  override readonly name = 'UpstreamBroke';
-  readonly how: Breach;
-  constructor(how: Breach, message: string, options?: ErrorOptions) {
+export class UpstreamError extends Error {
+  override readonly name = 'UpstreamError';
+  readonly kind: UpstreamErrorKind;
+  constructor(kind: UpstreamErrorKind, message: string, options?: ErrorOptions) {
     super(message, options);
-    this.how = how;
+    this.kind = kind;
   }
 }

@@ -35,13 +35,13 @@ export function signingOf(
       credential: 'vertexCredentials',
       problem: 'is missing, as is apiKey: the role of the Pod is for https addresses of googleapis.com only',
     });
-  return ok({ by: 'pod-role', of: 'google' });
+  return ok({ signer: 'pod-role', issuer: 'google' });
 }
 
 function signingOfAws(credentials: Credentials, service: string): Result<Signing | undefined, SigningProblem> {
   const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsRegion: region } = credentials;
   if (accessKeyId === undefined && secretAccessKey === undefined) {
-    return ok(region === undefined ? undefined : { by: 'pod-role', of: 'aws', service, region });
+    return ok(region === undefined ? undefined : { signer: 'pod-role', issuer: 'aws', service, region });
   }
   if (accessKeyId === undefined)
     return err({ credential: 'awsAccessKeyId', problem: 'is missing beside awsSecretAccessKey' });
@@ -51,7 +51,7 @@ function signingOfAws(credentials: Credentials, service: string): Result<Signing
     return err({ credential: 'awsRegion', problem: 'is missing: requests are signed for a region' });
   const { awsSessionToken: sessionToken } = credentials;
   const session = sessionToken === undefined ? {} : { sessionToken };
-  return ok({ by: 'aws', service, region, accessKeyId, secretAccessKey, ...session });
+  return ok({ signer: 'aws', service, region, accessKeyId, secretAccessKey, ...session });
 }
 
 const GOOGLE = /^https:\/\/([a-z0-9-]+\.)*googleapis\.com(:443)?(\/|$)/i;
@@ -76,5 +76,11 @@ function signingOfGoogle(text: string): Result<Signing, SigningProblem> {
       credential: 'vertexCredentials',
       problem: 'must have a token_uri that is an address of googleapis.com',
     });
-  return ok({ by: 'google', clientEmail, privateKey, privateKeyId: textOf(member(file, 'private_key_id')), tokenUri });
+  return ok({
+    signer: 'google',
+    clientEmail,
+    privateKey,
+    privateKeyId: textOf(member(file, 'private_key_id')),
+    tokenUri,
+  });
 }

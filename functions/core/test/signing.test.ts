@@ -7,7 +7,7 @@ const ACCOUNT = { client_email: 'a@b.iam.gserviceaccount.com', private_key: 'PEM
 const vertex = (file: unknown) => ({ vertexCredentials: typeof file === 'string' ? file : JSON.stringify(file) });
 
 test.each<[string, string, Record<string, string>, object | undefined]>([
-  ['keys of AWS sign for Bedrock', 'bedrock', AWS, { by: 'aws', region: 'eu-west-1', accessKeyId: 'AKID' }],
+  ['keys of AWS sign for Bedrock', 'bedrock', AWS, { signer: 'aws', region: 'eu-west-1', accessKeyId: 'AKID' }],
   ['a session token goes along', 'bedrock', { ...AWS, awsSessionToken: 's' }, { sessionToken: 's' }],
   ['an API key goes before them', 'bedrock', { ...AWS, apiKey: 'k' }, undefined],
   ['other providers know no keys of AWS', 'openai', AWS, undefined],
@@ -16,20 +16,20 @@ test.each<[string, string, Record<string, string>, object | undefined]>([
     'a region without keys asks for the role of the Pod',
     'bedrock',
     { awsRegion: 'eu-west-1' },
-    { by: 'pod-role', of: 'aws', service: 'bedrock', region: 'eu-west-1' },
+    { signer: 'pod-role', issuer: 'aws', service: 'bedrock', region: 'eu-west-1' },
   ],
   ['the newer endpoint of Bedrock is a service of its own', 'bedrock_mantle', AWS, { service: 'bedrock-mantle' }],
   [
     'a project without a service account asks for Workload Identity',
     'vertex_ai',
     { vertexProject: 'p' },
-    { by: 'pod-role' },
+    { signer: 'pod-role' },
   ],
   [
     'a service account signs for Vertex AI',
     'vertex_ai',
     vertex(ACCOUNT),
-    { by: 'google', tokenUri: 'https://oauth2.googleapis.com/token' },
+    { signer: 'google', tokenUri: 'https://oauth2.googleapis.com/token' },
   ],
   ['an access token goes before it', 'vertex_ai', { ...vertex(ACCOUNT), apiKey: 'k' }, undefined],
   [

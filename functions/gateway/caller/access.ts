@@ -10,11 +10,11 @@ import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
 import type { RateLimit } from '#core/ports/rates.ts';
 import { type Api, codecOf } from '../wire/api.ts';
 import type { Codec } from '../wire/codec.ts';
-import { isOfflineAt, webSearchRefused } from '../wire/prompt/unmetered-features.ts';
+import { isOfflineAt, webSearchRefusal } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 import type { Caller } from './authenticate.ts';
 
-const made: unique symbol = Symbol('Grant');
+const ticket: unique symbol = Symbol('Grant');
 
 /** A model entry that may serve the request. */
 export interface Candidate {
@@ -36,7 +36,7 @@ export interface Access {
 
 /** A caller and a model it may use. Only `authorize` makes one. */
 export interface Grant extends Access {
-  readonly [made]: true;
+  readonly [ticket]: true;
   readonly caller: Caller;
   readonly request: ModelRequest;
   readonly routing: Snapshot['routing'];
@@ -64,7 +64,7 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
   memory.set(api.path, own);
 
   return function authorize(caller: Caller, request: ModelRequest, snapshot: Snapshot): Result<Grant, Failure> {
-    const served = servedBy(snapshot);
+    const served = snapshotModelsOf(snapshot);
     const { model, webSearches } = request;
     const known = served.byKey.get(caller.key)?.get(model);
     const access = known === undefined ? compile(caller, { model, path: api.path }, served) : ok(known);
@@ -72,18 +72,18 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     const { candidates, isLimited, chargedScopes } = access.value;
     const { routing, storeResponses = false } = snapshot;
     const how = { routing, storeResponses, candidates, isLimited, chargedScopes };
-    const grant: Grant = { [made]: true, caller, request, ...how };
+    const grant: Grant = { [ticket]: true, caller, request, ...how };
     if (webSearches === undefined) return ok(grant);
     const priced = candidates.filter(
       ({ price, provider }) => price.webSearch !== undefined || isOfflineAt(provider, webSearches),
     );
-    return priced.length === 0 ? err(webSearchRefused(webSearches)) : ok({ ...grant, candidates: priced });
+    return priced.length === 0 ? err(webSearchRefusal(webSearches)) : ok({ ...grant, candidates: priced });
   };
 
-  function servedBy(snapshot: Snapshot): SnapshotModels {
+  function snapshotModelsOf(snapshot: Snapshot): SnapshotModels {
     const known = own.get(snapshot);
     if (known !== undefined) return known;
-    const served: SnapshotModels = { byModel: modelsThrough(api, snapshot), byKey: new WeakMap() };
+    const served: SnapshotModels = { byModel: toModels(api, snapshot), byKey: new WeakMap() };
     own.set(snapshot, served);
     return served;
   }
@@ -101,8 +101,8 @@ function compile(
   { model, path }: { readonly model: string; readonly path: string },
   { byModel, byKey }: SnapshotModels,
 ): Result<Access, Failure> {
-  const denier = scopes.find((scope) => !admits(scope, model));
-  if (denier !== undefined) return err({ code: 'model_access_denied', model, kind: denier.kind });
+  const refusingScope = scopes.find((scope) => !admits(scope, model));
+  if (refusingScope !== undefined) return err({ code: 'model_access_denied', model, kind: refusingScope.kind });
   const found = byModel.get(model);
   if (found === undefined) return err({ code: 'model_not_found', model });
   const { isServed, candidates } = found;
@@ -121,7 +121,7 @@ function compile(
 /**
  * Models by name. An entry without the route, or without a price, is not a candidate: its use would fail, or be free.
  */
-function modelsThrough(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {
+function toModels(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {
   const byName = Map.groupBy(models, ({ modelName }) => modelName);
   return new Map([...byName].map(([name, entries]) => [name, toModel(api, entries)]));
 }

@@ -7,17 +7,17 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
-import { chargedScopesOf, type RequestFailure } from './budget-left.ts';
+import { chargedScopesOf, type RequestFailure } from './remaining-limits.ts';
 
-const made: unique symbol = Symbol('Caller');
+const ticket: unique symbol = Symbol('Caller');
 
 /** A bearer whose key works. Only `authenticate` makes one. */
 export interface Caller extends KeyRecord {
-  readonly [made]: true;
+  readonly [ticket]: true;
   /** The key's policy is trusted until then; after that the bearer is to be authenticated again. */
   readonly freshUntil: Millis;
   /** The time that the database took. The time that the client takes for its body does not count. */
-  readonly waited: Millis;
+  readonly databaseTime: Millis;
 }
 
 export type Authenticate = ReturnType<typeof createAuthenticate>;
@@ -31,8 +31,8 @@ interface FoundPolicy {
 type FindPolicy = (hash: string) => Promise<Result<FoundPolicy, string>>;
 
 interface AuthenticateOptions {
-  readonly before?: Millis;
-  readonly known?: (record: KeyRecord) => void;
+  readonly databaseTime?: Millis;
+  readonly onRecord?: (record: KeyRecord) => void;
 }
 
 const INVALID: RequestFailure = { failure: { code: 'invalid_api_key' } };
@@ -41,7 +41,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
   /** `known` learns whose key it is, also for keys that are refused. `before`: the time that the database has taken already. */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
-    { before = 0, known }: AuthenticateOptions = {},
+    { databaseTime = 0, onRecord }: AuthenticateOptions = {},
   ): Promise<Result<Caller, RequestFailure>> {
     const key = keyIn(client);
     if (key === undefined) return err(INVALID);
@@ -51,12 +51,19 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     if (!found.ok) return err({ failure: { code: 'ledger_unavailable', why: found.failure } });
     const { record, freshUntil } = found.value;
     if (record === undefined) return err(INVALID);
-    known?.(record);
+    onRecord?.(record);
     const failure = refusalOf(record, now);
     if (failure !== undefined) return err({ failure, chargedScopes: chargedScopesOf(record) });
     const { key: policy, scopes, secret } = record;
     const until = Math.min(freshUntil, policy.expiresAt ?? freshUntil);
-    return ok({ [made]: true, key: policy, scopes, secret, freshUntil: until, waited: before + now - asked });
+    return ok({
+      [ticket]: true,
+      key: policy,
+      scopes,
+      secret,
+      freshUntil: until,
+      databaseTime: databaseTime + now - asked,
+    });
   };
 }
 

@@ -16,23 +16,23 @@ const REFRESH_AFTER: Millis = 3_000;
 /** An unknown key is looked up again sooner: reconcile may have made it just now. */
 const FRESH_UNKNOWN: Millis = 1_000;
 /** A question is over after this time, answered or not: the next request asks again. */
-const MAX_QUESTION: Millis = 2_000;
-const MAX_KEPT = 10_000;
+const LOOKUP_TIMEOUT: Millis = 2_000;
+const MAX_RECORDS = 10_000;
 /** Characters of records as JSON: a record may have some hundred thousand, and takes up to four bytes for each. */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
 /** Characters of an ordinary record. */
 const MAX_ORDINARY = 4096;
 const SIZES = {
   maxSize: MAX_CHARACTERS,
-  sizeCalculation: ({ record }: Answer) => JSON.stringify(record)?.length ?? 1,
+  sizeCalculation: ({ record }: CachedRecord) => JSON.stringify(record)?.length ?? 1,
 };
 /** Queries that run at the same time: of keys that are known, and of others, which may be made up. */
 const QUERIES = { known: 4, unknown: 2 };
 /** Keys that wait for a query, each of which asks for all of them. */
 const MAX_WAITING = 1_000;
-const CROWDED = 'too many keys are asked for';
+const TOO_MANY_LOOKUPS = 'too many keys are asked for';
 
-interface Answer {
+interface CachedRecord {
   readonly record: KeyRecord | undefined;
   readonly askedAt: Millis;
   /** The record is trusted until then. */
@@ -41,22 +41,22 @@ interface Answer {
 
 export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 
-type PolicyResult = Result<Answer, string>;
+type PolicyResult = Result<CachedRecord, string>;
 
 /**
  * Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one; and large records,
  * which a tenant may have many of, so that they push out no ordinary one.
  */
 export const createPolicyMemory = () => ({
-  known: createLru<Answer>(MAX_KEPT, { sizes: SIZES }),
-  large: createLru<Answer>(MAX_KEPT, { sizes: SIZES }),
-  unknown: createLru<Answer>(MAX_KEPT),
+  known: createLru<CachedRecord>(MAX_RECORDS, { sizes: SIZES }),
+  large: createLru<CachedRecord>(MAX_RECORDS, { sizes: SIZES }),
+  unknown: createLru<CachedRecord>(MAX_RECORDS),
 });
 
-const PLACES = ['known', 'large', 'unknown'] as const;
+const PARTS = ['known', 'large', 'unknown'] as const;
 
 /** Where an answer is remembered. */
-function placeOf(answer: Answer): (typeof PLACES)[number] {
+function partOf(answer: CachedRecord): (typeof PARTS)[number] {
   if (answer.record === undefined) return 'unknown';
   return SIZES.sizeCalculation(answer) > MAX_ORDINARY ? 'large' : 'known';
 }
@@ -70,7 +70,7 @@ export function createPolicyCache(
   memory: PolicyMemory = createPolicyMemory(),
 ) {
   const { known, large, unknown } = memory;
-  const lanes = { known: createLane(QUERIES.known, query), unknown: createLane(QUERIES.unknown, query) };
+  const queues = { known: createLookupQueue(QUERIES.known, query), unknown: createLookupQueue(QUERIES.unknown, query) };
 
   return async function findPolicy(hash: string): Promise<PolicyResult> {
     const answer = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
@@ -89,7 +89,7 @@ export function createPolicyCache(
   }
 
   function ask(hash: string): Promise<PolicyResult> {
-    return (known.get(hash) ?? large.get(hash)) === undefined ? lanes.unknown(hash) : lanes.known(hash);
+    return (known.get(hash) ?? large.get(hash)) === undefined ? queues.unknown(hash) : queues.known(hash);
   }
 
   async function query(hashes: ReadonlyArray<string>, resolve: Resolve): Promise<void> {
@@ -98,23 +98,23 @@ export function createPolicyCache(
       for (const hash of some) resolve(hash, ok(keep(hash, records.get(hash), askedAt)));
     };
     try {
-      take(hashes, await withTimeout(timer, MAX_QUESTION, 'the database', policies.find(hashes, take)));
+      take(hashes, await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes, take)));
     } catch (error) {
       const failed = err(reasonOf(error));
       for (const hash of hashes) resolve(hash, failed);
     }
   }
 
-  function keep(hash: string, record: KeyRecord | undefined, askedAt: Millis): Answer {
+  function keep(hash: string, record: KeyRecord | undefined, askedAt: Millis): CachedRecord {
     const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
-    const place = placeOf(answer);
-    for (const other of PLACES) if (other !== place) memory[other].delete(hash);
+    const place = partOf(answer);
+    for (const other of PARTS) if (other !== place) memory[other].delete(hash);
     memory[place].set(hash, answer);
     return answer;
   }
 }
 
-type Question = PromiseWithResolvers<PolicyResult>;
+type Lookup = PromiseWithResolvers<PolicyResult>;
 /** Only the first call counts for a hash. */
 type Resolve = (hash: string, result: PolicyResult) => void;
 type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
@@ -123,10 +123,10 @@ type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
  * Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for
  * very many delays nobody else. No `Limiter` does this: it would give each question a query of its own.
  */
-function createLane(queries: number, query: Query) {
-  let waiting = new Map<string, Question>();
+function createLookupQueue(queries: number, query: Query) {
+  let waiting = new Map<string, Lookup>();
   /** Questions of the queries that run. */
-  const asked = new Map<string, Question>();
+  const asked = new Map<string, Lookup>();
   let running = 0;
 
   return function ask(hash: string): Promise<PolicyResult> {
@@ -139,7 +139,7 @@ function createLane(queries: number, query: Query) {
     const [oldest] = waiting.size > MAX_WAITING ? waiting : [];
     if (oldest !== undefined) {
       waiting.delete(oldest[0]);
-      oldest[1].resolve(err(CROWDED));
+      oldest[1].resolve(err(TOO_MANY_LOOKUPS));
     }
     if (running < queries) void run();
     return question.promise;

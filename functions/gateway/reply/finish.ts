@@ -1,14 +1,14 @@
 // Ends of streams: the upstream is stopped or read to its end, and the charge is durable before the last bytes go out.
 import type { Failure } from '#core/failure/failure.ts';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
-import { isOfRequest } from '../wire/streams/provider-error.ts';
+import { isRequestError } from '../wire/streams/provider-error.ts';
 import { keepRoom, lengthOf } from './pass.ts';
-import { countLate, LINGER, type RunningStream, stop } from './running-stream.ts';
+import { COUNT_TIMEOUT, countLateUsage, type RunningStream, stopUpstream } from './running-stream.ts';
 
-export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'durably'>) {
+export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'settleDurably'>) {
   return { finish, abandon };
 
   /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
@@ -16,21 +16,21 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
     const { exchange, client, share, meter, end = 'broken', failure } = running;
     const { reservation, deadline } = exchange;
     const isWhole = end === 'complete' || end === 'failed';
-    running.cancelLinger();
+    running.cancelCountTimeout();
     running.cancelKeepAlive();
-    if (!isWhole) stop(running);
-    else if (!meter.counted) await drain(running);
+    if (!isWhole) stopUpstream(running);
+    else if (!meter.isCounted) await drain(running);
     const settlement = meter.settlement();
-    const durable = await settle.durably(reservation, settlement, log);
+    const durable = await settle.settleDurably(reservation, settlement, log);
     deadline.close();
-    exchange.over(end === 'broken' || (failure !== undefined && !isOfRequest(failure)));
-    if (failure !== undefined) log.streamFailed(failure);
-    log.answered(200, durable ? end : 'broken');
-    if (!durable) client.destroy([meter.fail(UNSETTLED)]);
-    else if (end === 'cut') client.end([...last, ...meter.cut(settlement.tokens)]);
+    exchange.reportEnd(end === 'broken' || (failure !== undefined && !isRequestError(failure)));
+    if (failure !== undefined) log.addStreamError(failure);
+    log.writeReply(200, durable ? end : 'broken');
+    if (!durable) client.destroy([meter.toFailureEvent(UNSETTLED)]);
+    else if (end === 'cut') client.end([...last, ...meter.toCutEvents(settlement.tokens)]);
     else if (isWhole) client.end(last);
     // Agents ask again without end where a body ends cleanly before its last event.
-    else client.destroy([...last, ...failuresAt(end).map((failure) => meter.fail(failure))]);
+    else client.destroy([...last, ...failuresAt(end).map((failure) => meter.toFailureEvent(failure))]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
     keepRoom(running, lengthOf(last));
     if (share.bytes > 0) await client.drained();
@@ -39,26 +39,26 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
   /** Ends a reply after our own error: its known cost is charged, unless it is charged already. */
   async function abandon(running: RunningStream): Promise<void> {
     const { exchange, meter } = running;
-    running.cancelLinger();
+    running.cancelCountTimeout();
     running.cancelKeepAlive();
-    stop(running);
+    stopUpstream(running);
     exchange.deadline.close();
-    exchange.over(false);
+    exchange.reportEnd(false);
     await deps.ledger.settle(exchange.reservation.reservation, meter.settlement());
   }
 
   /** Reads on after the end that the client has seen: the count may follow it. */
   async function drain(running: RunningStream): Promise<void> {
     const { reader, rest } = running.exchange;
-    const cancel = deps.timer(LINGER, () => stop(running));
+    const cancel = deps.timer(COUNT_TIMEOUT, () => stopUpstream(running));
     try {
       for (let next = await rest.next(); !next.done; next = await rest.next()) {
-        countLate(running.meter, reader.push(next.value));
+        countLateUsage(running.meter, reader.push(next.value));
       }
-      countLate(running.meter, reader.end());
+      countLateUsage(running.meter, reader.end());
     } catch (error) {
       // The reply is complete without the rest.
-      if (!(error instanceof UpstreamBroke)) throw error;
+      if (!(error instanceof UpstreamError)) throw error;
     } finally {
       cancel();
     }

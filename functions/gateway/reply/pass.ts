@@ -1,13 +1,13 @@
 // Pieces of a stream on their way to the client, until the reply ends.
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import type { ReplyEnd } from '../request/request-log.ts';
 import type { FailedPiece, Piece } from '../wire/codec.ts';
-import { countLate, type RunningStream } from './running-stream.ts';
+import { countLateUsage, type RunningStream } from './running-stream.ts';
 
 /** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
-export async function pass(running: RunningStream, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
+export async function passPieces(running: RunningStream, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
   let passed = passOn(running, exchange.takeFirst(), clock);
   // The first packet shows the client nothing, and the next may take long: the client gets the head now.
@@ -17,7 +17,7 @@ export async function pass(running: RunningStream, clock: Clock): Promise<Readon
       keepRoom(running, running.unread);
       await roomIn(running);
       // An end of the stream leaves its bytes untaken.
-      if (running.end === undefined) running.keepUntaken(0);
+      if (running.end === undefined) running.resizeUntaken(0);
     }
     passed = await passNext(running, clock);
   }
@@ -29,7 +29,7 @@ export async function pass(running: RunningStream, clock: Clock): Promise<Readon
  * whole request.
  */
 async function passNext(running: RunningStream, clock: Clock): Promise<StreamProgress> {
-  const pieces = running.end === undefined ? await next(running) : undefined;
+  const pieces = running.end === undefined ? await readPieces(running) : undefined;
   if (pieces !== undefined) return passOn(running, pieces, clock);
   // An end without `[DONE]` is a whole reply only when its content had ended.
   running.end ??= running.meter.finished ? 'complete' : 'broken';
@@ -45,11 +45,11 @@ type StreamProgress = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
 function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clock): StreamProgress {
   const shown: Uint8Array[] = [];
   if (running.end !== undefined) return shown;
-  running.end = show(running, pieces, shown);
+  running.end = collectShown(running, pieces, shown);
   if (running.end !== undefined) return shown;
   if (shown.length === 0) return 'nothing';
   const isFull = !running.client.write(shown);
-  running.spokenAt = clock.now();
+  running.lastWriteAt = clock.now();
   if (isFull) running.unread = lengthOf(shown);
   return isFull ? 'full' : 'some';
 }
@@ -60,7 +60,7 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
  */
 export function keepRoom(running: RunningStream, bytes: number): void {
   const { client } = running;
-  if (bytes <= LONG_TEXT || running.keepUntaken(bytes)) return;
+  if (bytes <= LONG_TEXT || running.resizeUntaken(bytes)) return;
   running.end ??= 'left';
   client.destroy();
 }
@@ -79,7 +79,7 @@ function roomIn(running: RunningStream): Promise<void> {
  * The next pieces; undefined where the upstream has ended or broken off, or sends an event for which there is no room:
  * its client counts as one that has left. Throws an error of our own.
  */
-async function next(running: RunningStream): Promise<ReadonlyArray<Piece> | undefined> {
+async function readPieces(running: RunningStream): Promise<ReadonlyArray<Piece> | undefined> {
   const { reader, rest } = running.exchange;
   try {
     const chunk = await rest.next();
@@ -87,31 +87,31 @@ async function next(running: RunningStream): Promise<ReadonlyArray<Piece> | unde
     const left = reader.end();
     return left.length === 0 ? undefined : left;
   } catch (error) {
-    if (!(error instanceof UpstreamBroke)) throw error;
-    if (error.how === 'no room') running.end ??= 'left';
+    if (!(error instanceof UpstreamError)) throw error;
+    if (error.kind === 'no room') running.end ??= 'left';
     return undefined;
   }
 }
 
 /** Counts these pieces and collects those that the client sees. Returns how the reply ends, where it does. */
-function show(running: RunningStream, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
+function collectShown(running: RunningStream, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
   const { meter, exchange } = running;
   const { includeUsage } = exchange.reservation.grant.request;
   for (const [at, piece] of pieces.entries()) {
     if (isFailed(piece)) {
       running.failure = piece.error;
       meter.count(piece);
-      countLate(meter, pieces.slice(at + 1));
-      shown.push(meter.pass(piece));
+      countLateUsage(meter, pieces.slice(at + 1));
+      shown.push(meter.toErrorEvent(piece));
       return 'failed';
     }
     if (meter.exceeds(piece)) {
-      const end = piece.events === undefined ? 'cut' : show(running, piece.events(piece.bytes), shown);
+      const end = piece.readEvents === undefined ? 'cut' : collectShown(running, piece.readEvents(piece.bytes), shown);
       if (end !== undefined) return end;
       continue;
     }
     if (piece.done) {
-      countLate(meter, pieces.slice(at + 1));
+      countLateUsage(meter, pieces.slice(at + 1));
       shown.push(piece.bytes);
       return 'complete';
     }

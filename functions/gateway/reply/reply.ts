@@ -3,39 +3,39 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
-import type { RemainingLimits, RequestLimits } from '../caller/budget-left.ts';
+import type { RemainingLimits, RequestLimits } from '../caller/remaining-limits.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { settlementOfReply } from '../spend/charge.ts';
-import { limitsOf, type ReservedGrant } from '../spend/reserve.ts';
+import { type ReservedGrant, requestLimitsOf } from '../spend/reserve.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
 import { createFinish } from './finish.ts';
-import { pass } from './pass.ts';
+import { passPieces } from './pass.ts';
 import { answerHeaders } from './respond.ts';
-import { createOpen } from './running-stream.ts';
+import { createOpenStream } from './running-stream.ts';
 
 const ESTIMATED = { 'x-gateway-estimated': 'true' };
 
 export function createReply(
   deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>,
-  settle: Pick<Settle, 'durably'>,
+  settle: Pick<Settle, 'settleDurably'>,
   remaining: (limits: RequestLimits) => RemainingLimits | Promise<RemainingLimits>,
 ) {
-  const open = createOpen(deps);
+  const open = createOpenStream(deps);
   const { finish, abandon } = createFinish(deps, settle);
 
   return { reply, estimate };
 
   /** `err`: nothing has gone out, and the client gets this failure. */
-  function reply(exchange: Exchange, asking: ClientContext): Promise<Result<void, Failure>> {
-    return exchange.type === 'stream' ? stream(exchange, asking) : plain(exchange, asking);
+  function reply(exchange: Exchange, clientContext: ClientContext): Promise<Result<void, Failure>> {
+    return exchange.type === 'stream' ? stream(exchange, clientContext) : plain(exchange, clientContext);
   }
 
   /** Replies to a free request in the provider's place, with a count for example. */
   async function estimate(reservation: ReservedGrant, { client, log }: ClientContext, body: object): Promise<void> {
-    log.answered(200, 'complete');
-    const known = { ...log.context, ...(await remaining(limitsOf(reservation))) };
+    log.writeReply(200, 'complete');
+    const known = { ...log.context, ...(await remaining(requestLimitsOf(reservation))) };
     client.begin(200, { ...answerHeaders({}, known, undefined), ...ESTIMATED });
     client.end(JSON.stringify(body));
   }
@@ -43,8 +43,8 @@ export function createReply(
   async function plain(exchange: PlainExchange, { client, log }: ClientContext): Promise<Result<void, Failure>> {
     const { reservation, reply } = exchange;
     const settlement = settlementOfReply(exchange, reply);
-    if (!(await settle.durably(reservation, settlement, log))) return err(UNSETTLED);
-    log.answered(200, 'complete');
+    if (!(await settle.settleDurably(reservation, settlement, log))) return err(UNSETTLED);
+    log.writeReply(200, 'complete');
     client.begin(200, await headersOf(exchange, log));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its room until its client has taken it.
@@ -52,12 +52,12 @@ export function createReply(
     return ok(undefined);
   }
 
-  async function stream(exchange: StreamExchange, asking: ClientContext): Promise<Result<void, Failure>> {
-    const { client, log } = asking;
-    const running = open(exchange, asking);
+  async function stream(exchange: StreamExchange, clientContext: ClientContext): Promise<Result<void, Failure>> {
+    const { client, log } = clientContext;
+    const running = open(exchange, clientContext);
     try {
       client.begin(200, { ...(await headersOf(exchange, log)), 'cache-control': 'no-cache' });
-      const last = await pass(running, deps.clock);
+      const last = await passPieces(running, deps.clock);
       await finish(running, last, log);
       return ok(undefined);
     } catch (error) {
@@ -67,8 +67,8 @@ export function createReply(
   }
 
   async function headersOf({ headers, target, reservation }: Exchange, { context }: RequestLog) {
-    const { clamped, send } = target.limit;
-    const left = await remaining(limitsOf(reservation));
-    return answerHeaders(headers, { ...context, ...left }, clamped ? send : undefined);
+    const { clamped, sentLimit } = target.limit;
+    const left = await remaining(requestLimitsOf(reservation));
+    return answerHeaders(headers, { ...context, ...left }, clamped ? sentLimit : undefined);
   }
 }

@@ -6,7 +6,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { WINDOWED_RATES } from '#core/ports/rates.ts';
-import type { RemainingLimits } from '../caller/budget-left.ts';
+import type { RemainingLimits } from '../caller/remaining-limits.ts';
 import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
@@ -32,7 +32,7 @@ interface ContextOptions {
 /** A client's name for its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
-export function contextOf(
+export function toRequestContext(
   client: HttpExchange,
   ids: Ids,
   { blockedMessage, errors = openaiErrors }: ContextOptions = {},
@@ -65,13 +65,13 @@ export function refuse(client: HttpExchange, failure: Failure, context: ReplyCon
 }
 
 /** Refusals that the people who run the platform can resolve. */
-const OF_KEYS: ReadonlySet<FailureCode> = new Set<FailureCode>([
+const PLATFORM_REFUSALS: ReadonlySet<FailureCode> = new Set<FailureCode>([
   ...(['invalid_api_key', 'expired_api_key', 'key_blocked', 'model_access_denied'] as const),
   ...(['model_not_priced', 'budget_exceeded', 'rate_limit_exceeded'] as const),
 ]);
 
 function withBlockedMessage(message: string, { code }: Failure, { blockedMessage }: RequestContext): string {
-  return blockedMessage !== undefined && OF_KEYS.has(code) ? `${message} ${blockedMessage}` : message;
+  return blockedMessage !== undefined && PLATFORM_REFUSALS.has(code) ? `${message} ${blockedMessage}` : message;
 }
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -131,13 +131,13 @@ export function rateHeaders(rates: RateView | undefined): HeaderRecord {
     if (rate === undefined) continue;
     headers[`x-ratelimit-limit-${what}`] = String(rate.limit);
     headers[`x-ratelimit-remaining-${what}`] = String(rate.remaining);
-    headers[`x-ratelimit-reset-${what}`] = toSpan(rate.resetIn);
+    headers[`x-ratelimit-reset-${what}`] = toDuration(rate.resetIn);
   }
   return headers;
 }
 
 /** A duration such as `1m0s`, `59s`, `350ms`, `0s`, rounded up. */
-export function toSpan(millis: Millis): string {
+export function toDuration(millis: Millis): string {
   if (millis > 0 && millis < 1000) return `${Math.ceil(millis)}ms`;
   const seconds = Math.ceil(millis / 1000);
   return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;

@@ -2,26 +2,26 @@
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { Share } from '../request/memory-budget.ts';
+import type { MemoryShare } from '../request/memory-budget.ts';
 import type { ClientContext, ReplyEnd } from '../request/request-log.ts';
 import { Meter } from '../spend/meter.ts';
 import type { StreamExchange } from '../upstream/upstream.ts';
-import { NOTHING, type Piece, type WireError } from '../wire/codec.ts';
+import { EMPTY_PIECE, type Piece, type WireError } from '../wire/codec.ts';
 
 /** A stream in which the provider is silent for so long gets a sign of life, where its API has one. */
 const KEEP_ALIVE: Millis = 15_000;
 /**
  * An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused.
  */
-export const LINGER: Millis = 1_000;
+export const COUNT_TIMEOUT: Millis = 1_000;
 
 /** One stream that is under way. */
 export interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
-  readonly share: Share;
+  readonly share: MemoryShare;
   /** Takes room for so many bytes that the client has not taken. */
-  readonly keepUntaken: (bytes: number) => boolean;
+  readonly resizeUntaken: (bytes: number) => boolean;
   readonly meter: Meter;
   /** Why the stream ends, once that is known. */
   end: ReplyEnd | undefined;
@@ -32,40 +32,40 @@ export interface RunningStream {
   /** Ends the wait for room in the client's connection. */
   wake: () => void;
   /** When the last bytes went out. */
-  spokenAt: Millis;
+  lastWriteAt: Millis;
   cancelKeepAlive: () => void;
   /** Cancels the timer that bounds the wait for the count after the client has left. */
-  cancelLinger: () => void;
+  cancelCountTimeout: () => void;
 }
 
-export function createOpen(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>) {
-  return open;
+export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>) {
+  return openStream;
 
-  function open(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
+  function openStream(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
     const { reservation, target, deadline, format } = exchange;
     const meter = new Meter(exchange, format.createEnd(reservation.grant.request));
-    const idle = { unread: 0, wake: () => {}, cancelLinger: () => {}, cancelKeepAlive: () => {} };
+    const idle = { unread: 0, wake: () => {}, cancelCountTimeout: () => {}, cancelKeepAlive: () => {} };
     const running: RunningStream = {
       exchange,
       client,
       share,
-      keepUntaken: share.part(),
+      resizeUntaken: share.openPart(),
       meter,
       end: undefined,
       failure: undefined,
-      spokenAt: deps.clock.now(),
+      lastWriteAt: deps.clock.now(),
       ...idle,
     };
     if (format.keepAlive !== undefined) keepAlive(running, format.keepAlive);
     const interrupt = (end: ReplyEnd) => {
       running.end ??= end;
-      stop(running);
+      stopUpstream(running);
       running.wake();
     };
     deadline.onEnd((why) => {
       // A client that has left with the whole answer: only the count is still missing.
-      const isOwed = why === 'left' && running.end === undefined && meter.finished && !meter.counted;
-      if (isOwed) running.cancelLinger = deps.timer(LINGER, () => interrupt('left'));
+      const isOwed = why === 'left' && running.end === undefined && meter.finished && !meter.isCounted;
+      if (isOwed) running.cancelCountTimeout = deps.timer(COUNT_TIMEOUT, () => interrupt('left'));
       else interrupt(why);
     });
     // The rest of the reservation may belong to other requests now. A free reply needs none of it.
@@ -76,12 +76,12 @@ export function createOpen(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>
 
   /** Looks whether the client has heard anything when it might have been silent for long. */
   function keepAlive(running: RunningStream, event: Uint8Array): void {
-    const rest = running.spokenAt + KEEP_ALIVE - deps.clock.now();
+    const rest = running.lastWriteAt + KEEP_ALIVE - deps.clock.now();
     running.cancelKeepAlive = deps.timer(Math.max(1, Math.min(rest, KEEP_ALIVE)), () => {
       if (running.end !== undefined) return;
-      if (deps.clock.now() - running.spokenAt >= KEEP_ALIVE) {
+      if (deps.clock.now() - running.lastWriteAt >= KEEP_ALIVE) {
         running.client.write([event]);
-        running.spokenAt = deps.clock.now();
+        running.lastWriteAt = deps.clock.now();
       }
       keepAlive(running, event);
     });
@@ -89,12 +89,12 @@ export function createOpen(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'clock'>
 }
 
 /** Stops the upstream. */
-export function stop({ exchange }: RunningStream): void {
+export function stopUpstream({ exchange }: RunningStream): void {
   exchange.stop();
   // A failure to end the upstream is ignored: it has just been stopped.
   Promise.resolve(exchange.rest.return?.()).catch(() => {});
 }
 
-export function countLate(meter: Meter, pieces: ReadonlyArray<Piece>): void {
-  for (const { usage, usageOnly } of pieces) if (usage !== undefined) meter.count({ ...NOTHING, usage, usageOnly });
+export function countLateUsage(meter: Meter, pieces: ReadonlyArray<Piece>): void {
+  for (const { usage, usageOnly } of pieces) if (usage !== undefined) meter.count({ ...EMPTY_PIECE, usage, usageOnly });
 }

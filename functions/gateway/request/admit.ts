@@ -3,18 +3,18 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, type Result } from '#core/failure/result.ts';
 import { type AccessMemory, createAuthorize, type Grant } from '../caller/access.ts';
 import type { Authenticate, Caller } from '../caller/authenticate.ts';
-import { chargedScopesOf, type RequestFailure } from '../caller/budget-left.ts';
+import { chargedScopesOf, type RequestFailure } from '../caller/remaining-limits.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Api } from '../wire/api.ts';
 import { createReadBody } from './body.ts';
-import type { Room } from './memory-budget.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 import type { ClientContext } from './request-log.ts';
-import { createConfine } from './stored-responses.ts';
+import { createCheckStoredState } from './stored-responses.ts';
 
 /** State that outlives a request, and that all APIs share. */
 export interface RequestMemory {
-  readonly room: Room;
+  readonly memory: MemoryBudget;
   readonly access: AccessMemory;
   readonly cooldowns: Cooldowns;
 }
@@ -25,15 +25,15 @@ export interface AdmitShared extends RequestMemory {
 
 export function createAdmit(
   deps: Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'>,
-  { authenticate, access, room }: Pick<AdmitShared, 'authenticate' | 'access' | 'room'>,
+  { authenticate, access, memory }: Pick<AdmitShared, 'authenticate' | 'access' | 'memory'>,
   api: Api,
 ) {
   const authorize = createAuthorize(access, api);
-  const confine = createConfine(deps);
-  const readBody = createReadBody(deps, room.limits);
+  const confine = createCheckStoredState(deps);
+  const readBody = createReadBody(deps, memory.limits);
 
   return async function admit({ client, log, share }: ClientContext): Promise<Result<Grant, RequestFailure>> {
-    const first = await authenticate(client, { known: (record) => log.caller(record) });
+    const first = await authenticate(client, { onRecord: (record) => log.addCaller(record) });
     if (!first.ok) return first;
     const chargedScopes = chargedScopesOf(first.value);
     const body = await readBody({ client, share, key: first.value.key });
@@ -41,12 +41,12 @@ export function createAdmit(
     // A client may take longer than that to send the body: then the key's policy is read again, and counts as it is
     // now.
     const isFresh = deps.clock.now() < first.value.freshUntil;
-    const caller = isFresh ? first : await authenticate(client, { before: first.value.waited });
+    const caller = isFresh ? first : await authenticate(client, { databaseTime: first.value.databaseTime });
     if (!caller.ok) return err({ chargedScopes, ...caller.failure });
     const grant = grantOf(caller.value, body.value, { client, share });
     if (!grant.ok) return err({ failure: grant.failure, chargedScopes: chargedScopesOf(caller.value) });
     const { model, stream } = grant.value.request;
-    log.model(model, stream);
+    log.addModel(model, stream);
     return grant;
   };
 
@@ -57,7 +57,7 @@ export function createAdmit(
   ): Result<Grant, Failure> {
     const request = api.toRequest(body, client);
     if (!request.ok) return request;
-    if (!share.take(request.value.sent.memberBytes)) return err({ code: 'overloaded' });
+    if (!share.take(request.value.body.memberBytes)) return err({ code: 'overloaded' });
 
     const snapshot = deps.snapshots.current();
     if (snapshot === undefined) return err({ code: 'no_healthy_target', model: request.value.model });

@@ -6,7 +6,7 @@ import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { type RoomLimits, roomOf, type Share, workOf } from './memory-budget.ts';
+import { bytesToKeep, type MemoryLimits, type MemoryShare, workOf } from './memory-budget.ts';
 
 /**
  * A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its
@@ -16,12 +16,12 @@ const DEADLINE: Millis = 30_000;
 const MIN_BYTES_PER_SECOND = 128 * 1024;
 
 const OVERLOADED: Failure = { code: 'overloaded' };
-const BROKEN: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
+const INCOMPLETE: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
 const COMPRESSED: Failure = {
   code: 'invalid_request',
   message: 'Compressed bodies are not accepted. Send the body as plain JSON, without the header content-encoding.',
 };
-const SLOW: Failure = {
+const TOO_SLOW: Failure = {
   code: 'invalid_request',
   message: `The request body arrived too slowly: after ${DEADLINE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
 };
@@ -40,12 +40,12 @@ const TOO_MANY_MEMBERS: Failure = {
 /** The sender of a body. */
 interface Sender {
   readonly client: HttpExchange;
-  readonly share: Share;
+  readonly share: MemoryShare;
   /** The key that the body counts for. */
   readonly key: KeyPolicy;
 }
 
-export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'timer'>, { body: limit }: RoomLimits) {
+export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'timer'>, { body: limit }: MemoryLimits) {
   const failureOf = (refused: BodyRefusal): Failure =>
     refused === 'too large' ? { code: 'request_too_large', limit } : OVERLOADED;
 
@@ -57,38 +57,38 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
     // other none.
     const announced = Number(client.header('content-length') ?? 0);
     if (announced > limit) return err(failureOf('too large'));
-    if (!share.enter(key) || !share.take(roomOf(announced)) || !share.work(announced)) return err(OVERLOADED);
+    if (!share.enter(key) || !share.take(bytesToKeep(announced)) || !share.countWork(announced)) return err(OVERLOADED);
     const received = { bytes: 0 };
     const reading = client.readBody((bytes) => {
-      const taken = roomOf(Math.max(announced, received.bytes));
+      const taken = bytesToKeep(Math.max(announced, received.bytes));
       received.bytes += bytes;
       if (received.bytes > limit) return 'too large';
-      const more = roomOf(received.bytes) - taken;
+      const more = bytesToKeep(received.bytes) - taken;
       return more > 0 && !share.take(more) ? 'no room' : undefined;
     });
     // Nearly all bodies have arrived with their heads.
     if (announced > 0 && received.bytes === announced) return accept(await reading, { client, share, key });
-    const pace = keepPace(client, received);
+    const pace = watchPace(client, received);
     const body = await reading;
     pace.stop();
-    return pace.isSlow() ? err(SLOW) : accept(body, { client, share, key });
+    return pace.isSlow() ? err(TOO_SLOW) : accept(body, { client, share, key });
   };
 
   async function accept(
     body: Uint8Array | BodyRefusal | 'broken',
     { client, share }: Sender,
   ): Promise<Result<Uint8Array, Failure>> {
-    if (body === 'broken') return err(BROKEN);
+    if (body === 'broken') return err(INCOMPLETE);
     if (typeof body === 'string') return err(failureOf(body));
     const size = await share.sizeOf(body);
     if (size.values > MAX_VALUES) return err(TOO_MANY_VALUES);
     if (size.members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
-    if (!share.work(workOf(body, size))) return err(OVERLOADED);
+    if (!share.countWork(workOf(body, size))) return err(OVERLOADED);
     return client.hasLeft() ? err({ code: 'client_left' }) : ok(body);
   }
 
   /** Stops the reading of a body that arrives too slowly. */
-  function keepPace(client: HttpExchange, received: { readonly bytes: number }) {
+  function watchPace(client: HttpExchange, received: { readonly bytes: number }) {
     const began = clock.now();
     let isSlow = false;
     const look = () => {

@@ -10,7 +10,7 @@ import type { RequestContext } from '../reply/respond.ts';
 import type { AttemptFailure } from '../upstream/attempt-failure.ts';
 import type { WireError } from '../wire/codec.ts';
 import { createKeyFields } from './key-fields.ts';
-import type { Share } from './memory-budget.ts';
+import type { MemoryShare } from './memory-budget.ts';
 
 /** The end of a reply. `failed`: the provider has ended its stream by an error. */
 export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
@@ -34,8 +34,8 @@ const MAX_CODE = 64;
 export function createRequestLogs(deps: Deps, route: string) {
   const labels: RouteLabels = {
     ofKey: createKeyFields(),
-    ofModel: kept((model) => labelsOfModel({ route, model })),
-    ofEntry: kept((identifier) => kept((outcome) => ({ identifier, outcome }))),
+    ofModel: memoize((model) => labelsOfModel({ route, model })),
+    ofEntry: memoize((identifier) => memoize((outcome) => ({ identifier, outcome }))),
   };
   return (context: RequestContext) => new RequestLog(deps, labels, { context, route });
 }
@@ -45,14 +45,14 @@ function labelsOfModel(model: Labels) {
     model,
     input: { ...model, kind: 'input' },
     output: { ...model, kind: 'output' },
-    ended: kept((status) => kept((code) => ({ ...model, status, code }))),
+    ended: memoize((status) => memoize((code) => ({ ...model, status, code }))),
   };
 }
 
 /**
  * Returns the same value for the same word: labels that come in the same object again cost nothing. The words are few.
  */
-function kept<T>(make: (word: string) => T): (word: string) => T {
+function memoize<T>(make: (word: string) => T): (word: string) => T {
   const known = new Map<string, T>();
   return (word) => {
     const value = known.get(word) ?? make(word);
@@ -65,7 +65,7 @@ function kept<T>(make: (word: string) => T): (word: string) => T {
 export interface ClientContext {
   readonly client: HttpExchange;
   readonly log: RequestLog;
-  readonly share: Share;
+  readonly share: MemoryShare;
 }
 
 /** Facts about one request, collected on its way. A class, because one is made for each request: methods are shared. */
@@ -89,26 +89,26 @@ export class RequestLog {
     this.#fields = clientRequestId === undefined ? { requestId, route } : { requestId, route, clientRequestId };
   }
 
-  caller(record: KeyRecord): void {
+  addCaller(record: KeyRecord): void {
     Object.assign(this.#fields, this.#labels.ofKey(record));
   }
 
   /** The model, once it is known to be a model of the instance: it becomes a label, and labels must be few. */
-  model(name: string, stream: boolean): void {
+  addModel(name: string, stream: boolean): void {
     this.#fields.model = name;
     this.#fields.stream = stream;
     this.#model = this.#labels.ofModel(name);
   }
 
   /** An entry that could not even be called, and why. */
-  skipped(identifier: string, why: string): void {
+  addSkipped(identifier: string, why: string): void {
     this.#skipped.push(`${identifier}: ${why}`);
     this.#fields.skipped = this.#skipped;
     this.#countAttempt(identifier, 'skipped');
   }
 
   /** A call of an entry, and how it failed, if it did. */
-  attempt(identifier: string, failed: AttemptFailure | undefined): void {
+  addAttempt(identifier: string, failed: AttemptFailure | undefined): void {
     const fields = this.#fields;
     this.#attempts += 1;
     fields.identifier = identifier;
@@ -118,7 +118,7 @@ export class RequestLog {
     this.#countAttempt(identifier, failed?.failure.code ?? 'answered');
   }
 
-  settled(reservation: Reservation, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
+  addSettlement(reservation: Reservation, { cost, tokens, identifier, estimated, unpricedSearches }: Settlement): void {
     const fields = this.#fields;
     fields.identifier = identifier;
     fields.tokens = tokens;
@@ -138,7 +138,7 @@ export class RequestLog {
     if (cost > reservation.amount) metrics.add('gateway_operator_replies_above_hold_total', model);
   }
 
-  refused(failure: Failure, { status, level }: FailureReply): void {
+  writeRefusal(failure: Failure, { status, level }: FailureReply): void {
     this.#fields.status = status;
     this.#fields.code = failure.code;
     Object.assign(this.#fields, detailsOf(failure));
@@ -146,12 +146,12 @@ export class RequestLog {
   }
 
   /** The error by which the provider has ended a stream. */
-  streamFailed({ code }: Pick<WireError, 'code'>): void {
+  addStreamError({ code }: Pick<WireError, 'code'>): void {
     if (code !== undefined) this.#fields.upstreamCode = code.slice(0, MAX_CODE);
   }
 
   /** The reply went out; `end` says how. */
-  answered(status: number, end: ReplyEnd): void {
+  writeReply(status: number, end: ReplyEnd): void {
     this.#fields.status = status;
     this.#fields.end = end;
     this.#write(end === 'broken' || end === 'failed' || end === 'timeout' ? 'warn' : 'info', status, end);

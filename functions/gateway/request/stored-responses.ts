@@ -11,23 +11,23 @@ import { refusal } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
 type Owner = Pick<Caller, 'secret'>;
-type Unbound = Pick<MarkedId, 'id' | 'by'>;
+type StoredId = Pick<MarkedId, 'id' | 'entryMark'>;
 
 /** Hex digits of the MAC in a mark: 128 bits. */
 const MAC_LENGTH = 32;
 
 /** An id as its VirtualKey gets it: the entry that made it, and a MAC that only gateways can make, are behind it. */
-export function toMarkedId(mac: Mac, owner: Owner, { id, by }: Unbound): string {
-  return `${id}.gw${by}${macOf(mac, owner, { id, by })}`;
+export function toMarkedId(mac: Mac, owner: Owner, { id, entryMark }: StoredId): string {
+  return `${id}.gw${entryMark}${macOf(mac, owner, { id, entryMark })}`;
 }
 
-function macOf(mac: Mac, { secret }: Owner, { id, by }: Unbound): string {
-  return mac(secret, `${by} ${id}`).slice(0, MAC_LENGTH);
+function macOf(mac: Mac, { secret }: Owner, { id, entryMark }: StoredId): string {
+  return mac(secret, `${entryMark} ${id}`).slice(0, MAC_LENGTH);
 }
 
-export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) {
+export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) {
   /** The request, unless it refers to what this VirtualKey has not stored. */
-  return function confine(
+  return function checkStoredState(
     request: ModelRequest,
     owner: Owner,
     { storeResponses = false }: Pick<Snapshot, 'storeResponses'>,
@@ -42,7 +42,7 @@ export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) 
       const refused = refusalOf(stored);
       return refused === undefined ? ok(confined) : err(refused);
     }
-    const foreign = stored.unmarked ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
+    const foreign = stored.unmarkedReference ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
     return foreign === undefined ? ok({ ...confined, store: undefined }) : err(refusal(foreign, FOREIGN));
   };
 
@@ -53,8 +53,8 @@ export function createConfine({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) 
 }
 
 /** The refusal where providers may store nothing. */
-function refusalOf({ isAsked, reference }: StoredState): Failure | undefined {
-  if (isAsked) return refusal('store', `must be false or absent. ${ALLOW}`);
+function refusalOf({ asksToStore, reference }: StoredState): Failure | undefined {
+  if (asksToStore) return refusal('store', `must be false or absent. ${ALLOW}`);
   if (reference === undefined) return undefined;
   return refusal(reference, `must not refer to a stored response or item. ${SEND} ${ALLOW}`);
 }

@@ -7,59 +7,59 @@ import type { OutputSize, Recipient, Reply } from '../wire/codec.ts';
 import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
-import type { Option, ReservedGrant } from './reserve.ts';
+import type { BoundedCandidate, ReservedGrant } from './reserve.ts';
 
 /** The entry that was called. */
-type CalledEntry = Option & Pick<Recipient, 'limit'>;
+type CalledEntry = BoundedCandidate & Pick<Recipient, 'limit'>;
 
 /** A call of a provider, and the charge of earlier ones that failed. */
-export interface PaidCall {
+export interface ChargedCall {
   readonly reservation: ReservedGrant;
   readonly target: CalledEntry;
   readonly failedCharge: Settlement | undefined;
 }
 
 /** The charge of a whole reply. */
-export function settlementOfReply(call: PaidCall, reply: Reply): Settlement {
-  return withFailed(call, settlementOfWhole(call, reply));
+export function settlementOfReply(call: ChargedCall, reply: Reply): Settlement {
+  return withFailedCalls(call, settlementOfWhole(call, reply));
 }
 
 /** A count of zero beside an answer is none. */
-function settlementOfWhole(call: PaidCall, { usage, size }: Reply): Settlement {
+function settlementOfWhole(call: ChargedCall, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
-    return settlementOf(call, countOf(usage, call.target, size), {});
+    return settlementOf(call, withMediaOf(usage, call.target, size), {});
   }
   const { outputBytes, media } = size();
-  const output = estimateOf({ outputBytes, media }, 1);
+  const output = estimateOutput({ outputBytes, media }, 1);
   if (usage === undefined) return settlementOf(call, undefined, output);
   if (outputBytes + media === 0) return settlementOf(call, usage, {});
-  return settlementAbove(call, usage, output);
+  return settlementOfPartialCount(call, usage, output);
 }
 
 /** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
-export function settlementOfFailed(call: PaidCall, heard: number | Usage): Settlement {
+export function settlementOfFailed(call: ChargedCall, heard: number | Usage): Settlement {
   const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
-  return withFailed(call, settlementOf(call, counted, { output }));
+  return withFailedCalls(call, settlementOf(call, counted, { output }));
 }
 
 /**
  * The count, with media of the answer that it does not tell apart. Only where media has a rate of its own: most answers
  * need not be sized.
  */
-export function countOf(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
+export function withMediaOf(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
   return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
 }
 
 /** About how many tokens an output is: at least `min`. */
-export function estimateOf({ outputBytes, media }: OutputSize, min: number): Pick<Usage, 'output' | 'outputMedia'> {
+export function estimateOutput({ outputBytes, media }: OutputSize, min: number): Pick<Usage, 'output' | 'outputMedia'> {
   const outputMedia = Math.ceil(media);
   const output = Math.max(min, estimateTokens(outputBytes) + outputMedia);
   return outputMedia === 0 ? { output } : { output, outputMedia };
 }
 
 /** A charge together with that of earlier calls that failed. An estimated charge is at most the rest of the reservation. */
-export function withFailed(
-  { reservation: { reservation }, failedCharge }: PaidCall,
+export function withFailedCalls(
+  { reservation: { reservation }, failedCharge }: ChargedCall,
   settlement: Settlement,
 ): Settlement {
   if (failedCharge === undefined) return settlement;
@@ -82,22 +82,22 @@ export function withFailed(
  * A count of the prompt, and an estimate of an answer that was not counted to its end: at most the reservation, unless the
  * count is more.
  */
-export function settlementAbove(call: PaidCall, counted: Usage, output: Partial<Usage>): Settlement {
+export function settlementOfPartialCount(call: ChargedCall, counted: Usage, output: Partial<Usage>): Settlement {
   const minimum = settlementOf(call, counted, {});
   const estimate = settlementOf(call, undefined, { ...counted, ...output });
   return estimate.cost >= minimum.cost ? estimate : minimum;
 }
 
 export function settlementOf(
-  { reservation, target }: PaidCall,
+  { reservation, target }: ChargedCall,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
-  const { entry, price, provider, limit, uncounted } = target;
+  const { entry, price, provider, limit, uncountedPrompt } = target;
   const { request } = reservation.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // No prompt has zero tokens: a count that says so is none.
-  const asked = prompt > 0 ? { input: prompt } : uncounted;
+  const asked = prompt > 0 ? { input: prompt } : uncountedPrompt;
   // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were
   // allowed.
   const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };

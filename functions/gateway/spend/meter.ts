@@ -6,7 +6,14 @@ import type { FailedPiece, OutputSize, Piece, StreamEnd } from '../wire/codec.ts
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import { MAX_PARTS } from '../wire/streams/parts.ts';
 import { toShownError } from '../wire/streams/provider-error.ts';
-import { countOf, estimateOf, type PaidCall, settlementAbove, settlementOf, withFailed } from './charge.ts';
+import {
+  type ChargedCall,
+  estimateOutput,
+  settlementOf,
+  settlementOfPartialCount,
+  withFailedCalls,
+  withMediaOf,
+} from './charge.ts';
 
 /**
  * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A
@@ -23,12 +30,12 @@ const MIN_DELTA_BYTES = 24;
 
 /** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
 export class Meter {
-  readonly #call: PaidCall;
+  readonly #call: ChargedCall;
   readonly #end: StreamEnd;
   /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
   #unread = NO_BYTES;
   #unreadBytes = 0;
-  #readEvents: Piece['events'];
+  #readEvents: Piece['readEvents'];
   /** Whether each answer has ended, by index. */
   readonly #choices = new Map<number, boolean>();
   #deltas = 0;
@@ -43,7 +50,7 @@ export class Meter {
   /** The last count is of one answer among several. Later ones are too, but for one that comes alone. */
   #isOfOne = false;
 
-  constructor(call: PaidCall, end: StreamEnd) {
+  constructor(call: ChargedCall, end: StreamEnd) {
     this.#call = call;
     this.#end = end;
   }
@@ -52,7 +59,7 @@ export class Meter {
   exceeds(piece: Piece): boolean {
     const { cutAt } = this.#call.target.limit;
     if (cutAt === undefined) return false;
-    const isUnread = piece.events !== undefined;
+    const isUnread = piece.readEvents !== undefined;
     const unread = (this.#unreadBytes + (isUnread ? piece.bytes.length : 0)) / MIN_DELTA_BYTES;
     const isNear = this.#deltas + unread + piece.deltas > cutAt;
     if (isNear) this.#readAll();
@@ -61,8 +68,8 @@ export class Meter {
 
   count(piece: Piece): void {
     // A count that came before content does not include it: from then on every piece is read as it arrives.
-    if (piece.events === undefined) this.#countRead(piece);
-    else if (this.#usage !== undefined) for (const event of piece.events(piece.bytes)) this.#countRead(event);
+    if (piece.readEvents === undefined) this.#countRead(piece);
+    else if (this.#usage !== undefined) for (const event of piece.readEvents(piece.bytes)) this.#countRead(event);
     else this.#keep(piece);
   }
 
@@ -77,7 +84,7 @@ export class Meter {
     this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
   }
 
-  #keep({ bytes, events }: Piece): void {
+  #keep({ bytes, readEvents }: Piece): void {
     const length = this.#unreadBytes + bytes.length;
     if (length > this.#unread.length) {
       const larger = new Uint8Array(Math.max(FIRST_UNREAD, 2 * this.#unread.length, length));
@@ -86,7 +93,7 @@ export class Meter {
     }
     this.#unread.set(bytes, this.#unreadBytes);
     this.#unreadBytes = length;
-    this.#readEvents = events;
+    this.#readEvents = readEvents;
     if (length > MAX_UNREAD) this.#readAll();
   }
 
@@ -103,27 +110,27 @@ export class Meter {
     this.#outputBytes += piece.outputBytes;
     this.#media += piece.media;
     this.#searches += piece.searches;
-    this.#end.note(piece);
-    for (const { index, finished } of piece.choices) {
+    this.#end.record(piece);
+    for (const { index, finished: isFinished } of piece.choices) {
       const known = this.#choices.get(index);
       const isNew = known === undefined && this.#choices.size < MAX_PARTS;
-      if (isNew || (known === false && finished)) this.#choices.set(index, finished);
+      if (isNew || (known === false && isFinished)) this.#choices.set(index, isFinished);
     }
   }
 
   /** The charge if nothing more comes. */
   settlement(): Settlement {
-    return withFailed(this.#call, this.#streamed());
+    return withFailedCalls(this.#call, this.#streamed());
   }
 
   #streamed(): Settlement {
     const prompt = this.#prompt;
-    const usage = this.#usage && countOf(this.#usage, this.#call.target, () => this.#outputSize());
+    const usage = this.#usage && withMediaOf(this.#usage, this.#call.target, () => this.#outputSize());
     if (usage !== undefined && this.#countsAll(usage)) {
       return settlementOf(this.#call, usage, {});
     }
-    const output = { ...estimateOf(this.#outputSize(), this.#deltas), ...this.#searchedAtMost(usage ?? prompt) };
-    if (usage !== undefined) return settlementAbove(this.#call, usage, output);
+    const output = { ...estimateOutput(this.#outputSize(), this.#deltas), ...this.#searchedAtMost(usage ?? prompt) };
+    if (usage !== undefined) return settlementOfPartialCount(this.#call, usage, output);
     return settlementOf(this.#call, undefined, { ...prompt, ...output });
   }
 
@@ -134,7 +141,7 @@ export class Meter {
     if (asked === undefined) return {};
     const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : asked.max);
     if (webSearches === 0) return {};
-    const { input } = known ?? target.uncounted;
+    const { input } = known ?? target.uncountedPrompt;
     const withPages = Math.min(Number(target.prompt.maxTokens), input + webSearches * PAGES_OF_SEARCH);
     return { webSearches, input: Math.max(input, withPages) };
   }
@@ -153,25 +160,25 @@ export class Meter {
   }
 
   /** The event that tells the client of a failure. */
-  fail(failure: Failure): Uint8Array {
+  toFailureEvent(failure: Failure): Uint8Array {
     this.#readAll();
-    return this.#end.fail(failure);
+    return this.#end.toFailureEvent(failure);
   }
 
   /** The event by which the provider has ended the stream, as the client may see it. */
-  pass(piece: FailedPiece): Uint8Array {
+  toErrorEvent(piece: FailedPiece): Uint8Array {
     this.#readAll();
-    return this.#end.pass(toShownError(piece.error), piece.frame);
+    return this.#end.toErrorEvent(toShownError(piece.error), piece.frame);
   }
 
   /** The events that end the reply at its reservation. */
-  cut(tokens: Settlement['tokens']): ReadonlyArray<Uint8Array> {
+  toCutEvents(tokens: Settlement['tokens']): ReadonlyArray<Uint8Array> {
     this.#readAll();
     const open = [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
-    return this.#end.cut(open, tokens);
+    return this.#end.toCutEvents(open, tokens);
   }
 
-  get counted(): boolean {
+  get isCounted(): boolean {
     return this.#usage !== undefined && this.#countsAll(this.#usage);
   }
 

@@ -9,35 +9,35 @@ import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { FurtherBudget } from '#core/ports/policy.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
-import type { RequestFailure, RequestLimits } from '../caller/budget-left.ts';
+import type { RequestFailure, RequestLimits } from '../caller/remaining-limits.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { OutputLimit } from '../wire/codec.ts';
 import { normalizedGrowthOf, tokensPerByte } from '../wire/prompt/letters.ts';
 import { LARGEST_WINDOW, mediaTokens } from '../wire/prompt/media.ts';
-import { asDense, growthOf, usualTokens } from '../wire/prompt/prompt.ts';
+import { growthOf, toDenseEstimate, usualTokens } from '../wire/prompt/prompt.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
-const made: unique symbol = Symbol('Reservation');
+const ticket: unique symbol = Symbol('Reservation');
 
 /** A grant with money held for it. Only `reserve` makes one. */
 export interface ReservedGrant {
-  readonly [made]: true;
+  readonly [ticket]: true;
   readonly grant: Grant;
-  readonly options: ReadonlyArray<Option>;
+  readonly candidates: ReadonlyArray<BoundedCandidate>;
   readonly reservation: Reservation;
 }
 
 /** A reservation of nothing, for a request that costs nothing. Only `toFree` makes one. */
-export interface Free extends ReservedGrant {
-  readonly reservation: typeof NOTHING;
+export interface FreeGrant extends ReservedGrant {
+  readonly reservation: typeof NO_RESERVATION;
 }
 
 /** A candidate, with the bounds of this request at it. */
-export interface Option extends Candidate {
+export interface BoundedCandidate extends Candidate {
   readonly prompt: PromptBound;
   /** The charge, in tokens, of a prompt that the provider does not count: its text as usual, its media at most. */
-  readonly uncounted: Pick<Usage, 'input' | 'inputMedia'>;
+  readonly uncountedPrompt: Pick<Usage, 'input' | 'inputMedia'>;
   /** Tokens of one answer. */
   readonly maxOutput: number;
   readonly maxCost: Nano;
@@ -51,19 +51,19 @@ const DEFAULT_OUTPUT = 16_384;
 const USUAL_OUTPUT = 1024;
 /** The room of a limited entry is taken when a target is chosen, after the reservation. */
 const NO_ENTRY_YET = [undefined];
-const NOTHING = { id: 'free', amount: 0n, scopeWindows: [] } as const;
+const NO_RESERVATION = { id: 'free', amount: 0n, scopeWindows: [] } as const;
 /** Agents ask for a count while a person waits, and the gateway can always estimate. */
 const MAX_COUNT: Millis = 10_000;
 
 export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledger' | 'clock' | 'random'>) {
   return async function reserve(grant: Grant, id: string): Promise<Result<ReservedGrant, RequestFailure>> {
     const { request, chargedScopes, caller, isLimited } = grant;
-    const options = optionsOf(grant, random);
-    request.sent.rest();
-    const costliest = options.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
+    const candidates = boundedCandidatesOf(grant, random);
+    request.body.releaseText();
+    const costliest = candidates.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
     const amount = costliest.maxCost;
-    const minAmount = options.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
-    const tokens = tokensOf(request, options);
+    const minAmount = candidates.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
+    const tokens = tokensOf(request, candidates);
     const money = {
       scopes: chargedScopes,
       amount,
@@ -72,8 +72,8 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
       identifier: costliest.entry.identifier,
     };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const held = await ledger.reserve({ id, ...money, tokens, waited: caller.waited, ...entries });
-    if (held.ok) return ok({ [made]: true, grant, options, reservation: held.value });
+    const held = await ledger.reserve({ id, ...money, tokens, waited: caller.databaseTime, ...entries });
+    if (held.ok) return ok({ [ticket]: true, grant, candidates, reservation: held.value });
     const { furtherBudgets = [] } = caller.key;
     const needs = { money: minAmount, tokens, now: clock.now(), furtherBudgets };
     const rates = 'rates' in held.failure ? held.failure.rates : undefined;
@@ -82,21 +82,25 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
 }
 
 /** Takes the place of `reserve` for counts of tokens: one entry that counts is asked, and not for long. */
-export function toFree(grant: Grant): Free {
+export function toFreeGrant(grant: Grant): FreeGrant {
   const { timeouts } = grant.routing;
   const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: MAX_COUNT } };
   const candidates = grant.candidates.filter(({ codec, provider }) => codec.countsTokens && !provider.cloud);
   const free = { ...grant, candidates, routing, isLimited: false };
-  return { [made]: true, grant: free, options: optionsOf(free), reservation: NOTHING };
+  return { [ticket]: true, grant: free, candidates: boundedCandidatesOf(free), reservation: NO_RESERVATION };
 }
 
 /** The limits that a reserved request is known to have. */
-export function limitsOf({ grant, reservation }: ReservedGrant): RequestLimits {
+export function requestLimitsOf({ grant, reservation }: ReservedGrant): RequestLimits {
   return { chargedScopes: grant.chargedScopes, rates: reservation.rates };
 }
 
 /** The output that a target may produce within the reservation, of which so much is `spent`. */
-export function outputLimit({ grant, reservation }: ReservedGrant, option: Option, spent: Nano = 0n): OutputLimit {
+export function outputLimit(
+  { grant, reservation }: ReservedGrant,
+  option: BoundedCandidate,
+  spent: Nano = 0n,
+): OutputLimit {
   const { request } = grant;
   const { maxOutput, entry } = option;
   const affordable = maxOutputFor(reservation.amount - spent, option.prompt, option.price);
@@ -104,28 +108,28 @@ export function outputLimit({ grant, reservation }: ReservedGrant, option: Optio
   // An answer that costs nothing needs no default: only a limit that the entry names.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
   const clamped = !isUnlimited && maxOutput < (request.limit ?? 0);
-  const whole = { max: maxOutput, ...(isSent || clamped ? { send: maxOutput } : {}), clamped };
+  const whole = { max: maxOutput, ...(isSent || clamped ? { sentLimit: maxOutput } : {}), clamped };
   if (affordable === undefined) return whole;
   const perAnswer = Number(affordable / BigInt(request.n));
-  if (perAnswer < maxOutput) return { max: perAnswer, send: perAnswer, clamped: true, cutAt: affordable };
+  if (perAnswer < maxOutput) return { max: perAnswer, sentLimit: perAnswer, clamped: true, cutAt: affordable };
   return { ...whole, cutAt: affordable };
 }
 
 /** `random`: absent where nothing is charged. */
-function optionsOf({ request, candidates }: Grant, random?: Random): ReadonlyArray<Option> {
-  const { sent } = request;
-  const normalized = BigInt(normalizedGrowthOf(sent));
-  const perByte = random === undefined ? undefined : tokensPerByte(sent.text, random);
+function boundedCandidatesOf({ request, candidates }: Grant, random?: Random): ReadonlyArray<BoundedCandidate> {
+  const { body } = request;
+  const normalized = BigInt(normalizedGrowthOf(body));
+  const perByte = random === undefined ? undefined : tokensPerByte(body.text, random);
   // Computed at most once: all translated requests grow alike.
   let translated: bigint | undefined;
   return candidates.map((candidate) => {
     const { entry, provider, codec, price, rate } = candidate;
-    if (codec.isTranslated) translated ??= BigInt(growthOf(sent.text));
+    if (codec.isTranslated) translated ??= BigInt(growthOf(body.text));
     const growth = normalized + (codec.isTranslated ? (translated ?? 0n) : 0n);
-    const { prompt, uncounted } = promptBound(request, candidate, { growth, perByte });
+    const { prompt, uncountedPrompt } = promptBound(request, candidate, { growth, perByte });
     const maxOutput = maxOutputOf(request, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
-    return { entry, provider, codec, price, rate, prompt, uncounted, maxOutput, maxCost };
+    return { entry, provider, codec, price, rate, prompt, uncountedPrompt, maxOutput, maxCost };
   });
 }
 
@@ -138,12 +142,12 @@ function promptBound(
   { input, webSearches, hasLargerWindow = false }: ModelRequest,
   candidate: Candidate,
   { growth, perByte }: { readonly growth: bigint; readonly perByte: number | undefined },
-): Pick<Option, 'prompt' | 'uncounted'> {
+): Pick<BoundedCandidate, 'prompt' | 'uncountedPrompt'> {
   const { entry, price, codec } = candidate;
   const window = entry.maxInputTokens === undefined || hasLargerWindow ? undefined : BigInt(entry.maxInputTokens);
   const bound = price.tiers.some(({ above }) => window !== undefined && above >= window) ? undefined : window;
-  const { max, estimate, prompts, media } = input;
-  const ofMedia = mediaTokens(media, { isElsewhere: codec.isTranslated, window: bound });
+  const { maxTokens: max, estimatedTokens, prompts, media } = input;
+  const ofMedia = mediaTokens(media, { isTranslated: codec.isTranslated, window: bound });
   const withMedia = (text: bigint): bigint =>
     bound === undefined ? text + ofMedia : smaller(text + ofMedia, bound * BigInt(prompts));
   const sent = withMedia(max + growth);
@@ -151,16 +155,16 @@ function promptBound(
   const maxTokens = searches === undefined ? sent : larger(sent, window ?? BigInt(LARGEST_WINDOW));
   // Media is counted at its bound. Where an API has no answers, prompts may be tokens, and are counted as such.
   const isText = media.count === 0 && codec.streams !== undefined;
-  const usual = isText && perByte !== undefined ? asDense(estimate, perByte) : estimate;
+  const usual = isText && perByte !== undefined ? toDenseEstimate(estimatedTokens, perByte) : estimatedTokens;
   const inputMedia = ofMedia === 0n ? undefined : Number(ofMedia);
   return {
     prompt: { maxTokens, textOnly: media.count === 0, maxWebSearches: searches?.max ?? 0 },
-    uncounted: { input: Number(withMedia(BigInt(usual))), inputMedia },
+    uncountedPrompt: { input: Number(withMedia(BigInt(usual))), inputMedia },
   };
 }
 
 /** The prompt and the shortest answers of use. */
-function minCostOf({ prompt, price, maxCost }: Option, { n, minOutput }: ModelRequest): Nano {
+function minCostOf({ prompt, price, maxCost }: BoundedCandidate, { n, minOutput }: ModelRequest): Nano {
   return smaller(maxCostOf(prompt, BigInt(n) * BigInt(minOutput), price), maxCost);
 }
 
@@ -184,8 +188,8 @@ function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest
  * client asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible
  * one.
  */
-function tokensOf(request: ModelRequest, options: ReadonlyArray<Option>): number {
-  const max = Math.max(...options.map(({ maxOutput }) => maxOutput));
+function tokensOf(request: ModelRequest, candidates: ReadonlyArray<BoundedCandidate>): number {
+  const max = Math.max(...candidates.map(({ maxOutput }) => maxOutput));
   return usualTokens(request.input) + Math.min(request.limit ?? USUAL_OUTPUT, max) * request.n;
 }
 

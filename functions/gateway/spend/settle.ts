@@ -13,7 +13,7 @@ import type { ReservedGrant } from './reserve.ts';
 export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement could not be made durable' };
 
 /** A reservation, and the calls of providers that it has paid for. */
-interface PaidCalls {
+interface ChargedCalls {
   readonly reservation: ReservedGrant;
   /** A provider was called: from then on the reservation is charged, even after an error. */
   readonly isCalled: boolean;
@@ -24,43 +24,51 @@ interface PaidCalls {
 export type Settle = ReturnType<typeof createSettle>;
 
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
-  return { durably, unanswered, afterError };
+  return { settleDurably, settleUnanswered, settleAfterError };
 
   /** Settles, and returns whether that is durable. A hold that cannot be settled is charged when its lease ends. */
-  async function durably({ reservation }: ReservedGrant, settlement: Settlement, log: RequestLog): Promise<boolean> {
+  async function settleDurably(
+    { reservation }: ReservedGrant,
+    settlement: Settlement,
+    log: RequestLog,
+  ): Promise<boolean> {
     try {
       await ledger.settle(reservation, settlement);
     } catch (error) {
       out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonAndCausesOf(error) });
       return false;
     }
-    log.settled(reservation, settlement);
+    log.addSettlement(reservation, settlement);
     return true;
   }
 
   /** Ends a request without an answer: prompts that providers took are charged; else the reservation is released. */
-  async function unanswered(calls: PaidCalls, log: RequestLog): Promise<void> {
+  async function settleUnanswered(calls: ChargedCalls, log: RequestLog): Promise<void> {
     if (calls.failedCharge === undefined) await release(calls);
-    else await durably(calls.reservation, calls.failedCharge, log);
+    else await settleDurably(calls.reservation, calls.failedCharge, log);
   }
 
   /**
    * Ends a request after our own error: the whole reservation is charged if a provider was called, else released; an
    * earlier settlement stays.
    */
-  function afterError(calls: PaidCalls): Promise<void> {
+  function settleAfterError(calls: ChargedCalls): Promise<void> {
     const { reservation, isCalled } = calls;
     return isCalled ? ledger.settle(reservation.reservation, settlementOfReservation(reservation)) : release(calls);
   }
 
   /** Releases a reservation of which nothing was consumed. */
-  function release({ reservation, isCalled }: PaidCalls): Promise<void> {
+  function release({ reservation, isCalled }: ChargedCalls): Promise<void> {
     return ledger.release(reservation.reservation, { called: isCalled });
   }
 }
 
 /** Settlements of free requests. */
-export const SETTLED: Settle = { durably: async () => true, unanswered: async () => {}, afterError: async () => {} };
+export const FREE_SETTLE: Settle = {
+  settleDurably: async () => true,
+  settleUnanswered: async () => {},
+  settleAfterError: async () => {},
+};
 
 /** The charge of a call whose outcome is unknown. */
 function settlementOfReservation({ grant, reservation }: ReservedGrant): Settlement {

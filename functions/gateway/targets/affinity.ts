@@ -9,7 +9,7 @@ interface Choice {
  * The targets in the order of this conversation. Over many conversations an entry comes first as often as its share of
  * the weights says.
  */
-export function inConversation<T extends Choice>(
+export function orderByConversation<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,
   conversation: string,
@@ -23,7 +23,7 @@ export function inConversation<T extends Choice>(
 }
 
 /** The mark of an entry on parts of its replies that no other can read. */
-export function markOf({ identifier }: Choice['entry']): string {
+export function entryMarkOf({ identifier }: Choice['entry']): string {
   return mix(fnv(identifier)).toString(16).padStart(8, '0');
 }
 

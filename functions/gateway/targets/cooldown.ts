@@ -14,7 +14,7 @@ interface FailureReport {
   /** The first failure of this request at this entry. Later ones of the same request do not count. */
   readonly isFirst: boolean;
   /** The VirtualKey whose request may have caused the failure; absent: no request can. */
-  readonly by?: FailingKey | undefined;
+  readonly causingKey?: FailingKey | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   readonly isRateLimited?: boolean;
@@ -30,23 +30,23 @@ export type Cooldowns = ReturnType<typeof createCooldowns>;
 /** `called`: fingerprint of the address, model and credentials that failed. */
 interface Cooldown {
   readonly until: Millis;
-  readonly called: string;
+  readonly fingerprint: string;
 }
 
 /** As free requests see them: they change none, and call no entry that cools down. */
-export function unchanged(cooldowns: Cooldowns): Cooldowns {
-  const { of } = cooldowns;
+export function toReadOnly(cooldowns: Cooldowns): Cooldowns {
+  const { endOfCooldown } = cooldowns;
   return {
     ...cooldowns,
     enter: () => () => {},
-    soonest: (targets, by) => targets.find(({ endpoint }) => of(endpoint, by) === undefined),
-    failed: () => {},
-    succeeded: () => {},
+    firstToEnd: (targets, by) => targets.find(({ endpoint }) => endOfCooldown(endpoint, by) === undefined),
+    recordFailure: () => {},
+    recordSuccess: () => {},
   };
 }
 
 interface State {
-  failures: ReadonlyArray<{ readonly at: Millis; readonly by: FailingKey | undefined }>;
+  failures: ReadonlyArray<{ readonly at: Millis; readonly causingKey: FailingKey | undefined }>;
   /** Of all VirtualKeys. */
   cooldown: Cooldown | undefined;
   /** Requests at the entry, the oldest first. */
@@ -56,11 +56,11 @@ interface State {
 /** Entries that are remembered: twice as many as an instance has, because edited ones leave theirs behind. */
 const MAX_STATES = 1_024;
 /** Cooldowns of single VirtualKeys and namespaces that are remembered. */
-const MAX_OWN = 4_096;
+const MAX_OWNER_COOLDOWNS = 4_096;
 /** The longest cooldown, even where the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
 /** The longest cooldown that a single request begins for all VirtualKeys: limits per minute are over then. */
-const MAX_OF_ONE: Millis = 60_000;
+const MAX_SHARED_WAIT: Millis = 60_000;
 
 export function createCooldowns({
   clock,
@@ -68,9 +68,9 @@ export function createCooldowns({
   metrics,
   memory,
 }: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>) {
-  const lasts = memory?.lasts ?? Number.POSITIVE_INFINITY;
+  const maxAge = memory?.maxRequestTime ?? Number.POSITIVE_INFINITY;
   const states = createLru<State>(MAX_STATES);
-  const own = createLru<Cooldown>(MAX_OWN);
+  const ownerCooldowns = createLru<Cooldown>(MAX_OWNER_COOLDOWNS);
   const stateOf = (identifier: string): State => {
     const state = states.get(identifier) ?? { failures: [], cooldown: undefined, inFlight: new Set() };
     states.set(identifier, state);
@@ -78,12 +78,12 @@ export function createCooldowns({
   };
 
   return {
-    of,
+    endOfCooldown,
     /** Requests that this process has at the entry; those that the platform has ended without a word are forgotten. */
     inFlight: (identifier: string): number => {
       const { inFlight } = stateOf(identifier);
       for (const request of inFlight) {
-        if (clock.now() - request.since < lasts) break;
+        if (clock.now() - request.since < maxAge) break;
         inFlight.delete(request);
       }
       return inFlight.size;
@@ -99,12 +99,12 @@ export function createCooldowns({
      * The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no
      * target.
      */
-    soonest: <T extends { readonly endpoint: CalledAddress }>(
+    firstToEnd: <T extends { readonly endpoint: CalledAddress }>(
       targets: ReadonlyArray<T>,
-      by: FailingKey,
+      key: FailingKey,
     ): T | undefined => {
       const [first, ...others] = targets;
-      const until = ({ endpoint }: T) => of(endpoint, by) ?? 0;
+      const until = ({ endpoint }: T) => endOfCooldown(endpoint, key) ?? 0;
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
     /**
@@ -112,20 +112,20 @@ export function createCooldowns({
      * VirtualKey, or for the VirtualKeys of one namespace, where requests of these alone may have caused them all, else
      * for all. One `retry-after` of up to a minute begins one for all; a longer one counts as a failure.
      */
-    failed: (
+    recordFailure: (
       target: CalledAddress,
       { failures, within, duration }: Snapshot['routing']['cooldown'],
-      { isFirst, by, retryAfter, isRateLimited = false }: FailureReport,
+      { isFirst, causingKey, retryAfter, isRateLimited = false }: FailureReport,
     ) => {
       const state = stateOf(target.entry.identifier);
       const now = clock.now();
-      if (isFirst) state.failures = [...state.failures.filter(({ at }) => at > now - within), { at: now, by }];
+      if (isFirst) state.failures = [...state.failures.filter(({ at }) => at > now - within), { at: now, causingKey }];
       const wait = Math.min((retryAfter ?? 0) * 1000, MAX_COOLDOWN);
-      if (wait > 0 && wait <= MAX_OF_ONE) begin(target, wait, { isRateLimited: true });
+      if (wait > 0 && wait <= MAX_SHARED_WAIT) begin(target, wait, { isRateLimited: true });
       else if (state.failures.length < failures) return;
-      else begin(target, Math.max(duration, wait), { isRateLimited, owner: ownerOf(state.failures, by) });
+      else begin(target, Math.max(duration, wait), { isRateLimited, owner: ownerOf(state.failures, causingKey) });
     },
-    succeeded: (identifier: string) => {
+    recordSuccess: (identifier: string) => {
       const state = states.get(identifier);
       if (state !== undefined) state.failures = [];
     },
@@ -135,18 +135,18 @@ export function createCooldowns({
    * The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or
    * credential ends the cooldown.
    */
-  function of(target: CalledAddress, by: FailingKey): Millis | undefined {
+  function endOfCooldown(target: CalledAddress, key: FailingKey): Millis | undefined {
     const { identifier } = target.entry;
     const shared = endOf(target, states.get(identifier)?.cooldown);
-    if (own.size() === 0) return shared;
-    const owners = [by.scopeId, namespaceOf(by)];
-    const ends = [shared, ...owners.map((owner) => endOf(target, own.get(nameOf(identifier, owner))))];
+    if (ownerCooldowns.size() === 0) return shared;
+    const owners = [key.scopeId, namespaceOf(key)];
+    const ends = [shared, ...owners.map((owner) => endOf(target, ownerCooldowns.get(nameOf(identifier, owner))))];
     return ends.reduce((latest, end) => (end !== undefined && end > (latest ?? 0) ? end : latest), undefined);
   }
 
   function endOf(target: CalledAddress, cooldown: Cooldown | undefined): Millis | undefined {
     if (cooldown === undefined || cooldown.until <= clock.now()) return undefined;
-    return cooldown.called === fingerprint(target) ? cooldown.until : undefined;
+    return cooldown.fingerprint === fingerprintOf(target) ? cooldown.until : undefined;
   }
 
   /** `owner`: for this VirtualKey or namespace only; one of its failures then still counts for all. */
@@ -159,12 +159,12 @@ export function createCooldowns({
     const state = stateOf(identifier);
     const until = clock.now() + duration;
     state.failures = owner === undefined ? [] : state.failures.slice(-1);
-    const before = owner === undefined ? state.cooldown : own.get(nameOf(identifier, owner));
+    const before = owner === undefined ? state.cooldown : ownerCooldowns.get(nameOf(identifier, owner));
     // Requests that were under way end one by one: the longest cooldown counts.
     if ((endOf(target, before) ?? 0) >= until) return;
-    const cooldown = { until, called: fingerprint(target) };
+    const cooldown = { until, fingerprint: fingerprintOf(target) };
     if (owner === undefined) state.cooldown = cooldown;
-    else own.set(nameOf(identifier, owner), cooldown);
+    else ownerCooldowns.set(nameOf(identifier, owner), cooldown);
     metrics.add('gateway_operator_cooldowns_total', { identifier });
     const fields = { identifier, seconds: duration / 1000, rateLimited: isRateLimited };
     log.warn('a model entry cools down', owner === undefined ? fields : { ...fields, onlyFor: owner });
@@ -178,12 +178,12 @@ const namespaceOf = ({ object }: FailingKey): string => `namespace ${object.name
 
 /** The VirtualKey, or the namespace, whose requests alone may have caused the failures; undefined: no such one. */
 function ownerOf(failures: State['failures'], last: FailingKey | undefined): string | undefined {
-  if (last === undefined || failures.some(({ by }) => by === undefined)) return undefined;
-  const by = failures.flatMap((failure) => failure.by ?? []);
-  if (by.every(({ scopeId }) => scopeId === last.scopeId)) return last.scopeId;
-  return by.every(({ object }) => object.namespace === last.object.namespace) ? namespaceOf(last) : undefined;
+  if (last === undefined || failures.some(({ causingKey }) => causingKey === undefined)) return undefined;
+  const keys = failures.flatMap((failure) => failure.causingKey ?? []);
+  if (keys.every(({ scopeId }) => scopeId === last.scopeId)) return last.scopeId;
+  return keys.every(({ object }) => object.namespace === last.object.namespace) ? namespaceOf(last) : undefined;
 }
 
-function fingerprint({ entry, base, credentials }: CalledAddress): string {
+function fingerprintOf({ entry, base, credentials }: CalledAddress): string {
   return JSON.stringify([entry.model, base, credentials]);
 }

@@ -10,7 +10,7 @@ import type { Codec, Endpoint } from '../wire/codec.ts';
 export type EndpointResult = Result<Endpoint, string>;
 
 /** An entry, and the codec of the API for it. */
-interface Callable {
+interface CodecEntry {
   readonly entry: SnapshotEntry;
   readonly codec: Codec;
 }
@@ -22,29 +22,29 @@ interface CachedEndpoint {
     readonly entry: string;
     readonly value: string | undefined;
   }>;
-  readonly reached: EndpointResult;
+  readonly endpoint: EndpointResult;
 }
 
 /** Endpoints of entries for one API, the same object for as long as nothing of an entry changes. */
 export function createEndpoints(credentials: Credentials) {
   const known = new WeakMap<SnapshotEntry, CachedEndpoint>();
-  return function endpointOf({ entry, codec }: Callable): EndpointResult {
+  return function endpointOf({ entry, codec }: CodecEntry): EndpointResult {
     const before = known.get(entry);
     if (before?.mounted.every(({ secret, entry, value }) => credentials.read(secret, entry) === value)) {
-      return before.reached;
+      return before.endpoint;
     }
     const mounted = Object.values(entry.credentials).map((ref) => ({
       ...ref,
       value: credentials.read(ref.secret, ref.entry),
     }));
     const values = mounted.map(({ value }) => value);
-    const reached = reach(entry, codec, values);
-    known.set(entry, { mounted, reached });
+    const reached = toEndpoint(entry, codec, values);
+    known.set(entry, { mounted, endpoint: reached });
     return reached;
   };
 }
 
-function reach(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): EndpointResult {
+function toEndpoint(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): EndpointResult {
   const names = Object.keys(entry.credentials);
   const access = toAccess(
     entry,

@@ -7,21 +7,21 @@ import type { Random } from '#core/ports/platform.ts';
 import type { Grant } from '../caller/access.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { RequestLog } from '../request/request-log.ts';
-import { type Option, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
+import { type BoundedCandidate, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import type { Recipient } from '../wire/codec.ts';
 import type { Affinity } from '../wire/request.ts';
-import { inConversation, markOf } from './affinity.ts';
+import { entryMarkOf, orderByConversation } from './affinity.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { createEndpoints } from './endpoints.ts';
 
-const made: unique symbol = Symbol('Targets');
+const ticket: unique symbol = Symbol('Targets');
 
 /** An entry that can be called, with its output limit. */
-export interface Target extends Option, Recipient {}
+export interface Target extends BoundedCandidate, Recipient {}
 
 /** At least one target, in order. Only `chooseTargets` makes them. */
 export interface Targets {
-  readonly [made]: true;
+  readonly [ticket]: true;
   readonly reservation: ReservedGrant;
   readonly order: ReadonlyArray<Target>;
 }
@@ -32,38 +32,40 @@ export function createChooseTargets(
 ) {
   const endpointOf = createEndpoints(credentials);
   return function chooseTargets(reservation: ReservedGrant, log: RequestLog): Result<Targets, Failure> {
-    const { grant, options } = reservation;
+    const { grant, candidates } = reservation;
     const { key } = grant.caller;
     const reachable: Target[] = [];
     const ready: Target[] = [];
-    for (const option of options) {
+    for (const option of candidates) {
       const { entry } = option;
       const endpoint = endpointOf(option);
       if (!endpoint.ok) {
-        log.skipped(entry.identifier, endpoint.failure);
+        log.addSkipped(entry.identifier, endpoint.failure);
         continue;
       }
       const target = { ...option, endpoint: endpoint.value, limit: outputLimit(reservation, option) };
       reachable.push(target);
-      if (cooldowns.of(endpoint.value, key) === undefined) ready.push(target);
-      else log.skipped(entry.identifier, 'cooling down: it failed lately');
+      if (cooldowns.endOfCooldown(endpoint.value, key) === undefined) ready.push(target);
+      else log.addSkipped(entry.identifier, 'cooling down: it failed lately');
     }
     // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN
     // 10).
-    const soonest = cooldowns.soonest(reachable, key);
+    const soonest = cooldowns.firstToEnd(reachable, key);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
     const { strategy } = grant.routing;
     const { affinity } = grant.request;
     if (affinity?.isBound === true) {
       const bound = boundTarget(reachable, grant, affinity);
-      return bound === undefined ? err(MODEL_REMOVED) : ok({ [made]: true, reservation, order: [bound] });
+      return bound === undefined ? err(MODEL_REMOVED) : ok({ [ticket]: true, reservation, order: [bound] });
     }
     const left = ready.length > 0 ? ready : [soonest];
     const name = conversationOf(grant);
     const order =
-      name === undefined ? inOrder(left, strategy, { random, inFlight }) : inConversation(left, strategy, name);
-    return ok({ [made]: true, reservation, order });
+      name === undefined
+        ? orderByStrategy(left, strategy, { random, inFlight })
+        : orderByConversation(left, strategy, name);
+    return ok({ [ticket]: true, reservation, order });
   };
 }
 
@@ -74,9 +76,13 @@ const MODEL_REMOVED: Failure = {
 };
 
 /** The only target of a request that continues with what one has made; whether it cools down or not. */
-function boundTarget<T extends Choice>(reachable: ReadonlyArray<T>, grant: Grant, { madeBy }: Affinity): T | undefined {
-  if (madeBy !== undefined) return reachable.find(({ entry }) => markOf(entry) === madeBy);
-  return inConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
+function boundTarget<T extends Choice>(
+  reachable: ReadonlyArray<T>,
+  grant: Grant,
+  { entryMark }: Affinity,
+): T | undefined {
+  if (entryMark !== undefined) return reachable.find(({ entry }) => entryMarkOf(entry) === entryMark);
+  return orderByConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
 }
 
 /** The conversation's name among those of all keys. */
@@ -92,7 +98,7 @@ interface Choice {
  * All targets, each once, in the order of `routing.strategy`. Weights decide between targets that the strategy treats
  * alike.
  */
-export function inOrder<T extends Choice>(
+export function orderByStrategy<T extends Choice>(
   targets: ReadonlyArray<T>,
   strategy: string,
   { random, inFlight }: Pick<GatewayDeps & Cooldowns, 'random' | 'inFlight'>,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
 import { entry, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -110,7 +110,7 @@ describe('attempts', () => {
 
   test('cost nothing and are repeated where the provider refused, or never took the request', async () => {
     const refused: Upstream = async () => {
-      throw new UpstreamBroke('refused', 'nobody listens', { cause: { code: 'ENOTFOUND' } });
+      throw new UpstreamError('refused', 'nobody listens', { cause: { code: 'ENOTFOUND' } });
     };
     const { chat, ledger, clock, lines } = stage({ deps: { upstream: refused } });
     const response = chat(CHAT);

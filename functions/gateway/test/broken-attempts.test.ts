@@ -1,7 +1,7 @@
 // Attempts that the provider took and that broke: charged, and another entry is tried where the budget covers both
 // (LEDGER 10).
 import { describe, expect, test } from 'vitest';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -34,7 +34,7 @@ const CUT = completion('hello').slice(0, 50);
  */
 const BREAKS: ReadonlyArray<readonly [string, Script, number, number]> = [
   ['falls silent', () => new Promise(() => {}), 504, 0],
-  ['breaks off before its head', () => Promise.reject(new UpstreamBroke('broken', 'reset')), 502, 0],
+  ['breaks off before its head', () => Promise.reject(new UpstreamError('broken', 'reset')), 502, 0],
   ['breaks off behind its head', () => ({ body: breaksAfter() }), 502, 0],
   ['breaks off in its reply', () => ({ body: breaksAfter('{"id":') }), 502, 2],
   ['ends in the middle of its reply', () => ({ body: CUT }), 502, 5],

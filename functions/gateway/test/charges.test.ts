@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import { entry, KEY, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -68,7 +68,7 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
   ) {
     const scripts: readonly Script[] = [
       ...[400, ...UNANSWERED].map((status) => () => ({ status, body: way.refusal })),
-      ...(['refused', 'unsent'] as const).map((how) => () => Promise.reject(new UpstreamBroke(how, 'not reached'))),
+      ...(['refused', 'unsent'] as const).map((how) => () => Promise.reject(new UpstreamError(how, 'not reached'))),
     ];
     for (const [script, more] of scripts.flatMap((one) => kindsOf(way).map((kind) => [one, kind] as const))) {
       const { ask, ledger } = open(way, script);

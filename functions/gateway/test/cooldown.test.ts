@@ -1,6 +1,6 @@
 // Cooldowns: an entry that fails gets no requests for a while, and the gateway continues without it.
 import { describe, expect, test } from 'vitest';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -180,7 +180,7 @@ describe('failures that a request may have caused', () => {
     ['503', () => status(503)],
     ['504 of a proxy', () => status(504)],
     ['a broken connection', () => ({ body: breaksAfter() })],
-    ['silence beyond the first byte', () => Promise.reject(new UpstreamBroke('timeout', 'nothing came'))],
+    ['silence beyond the first byte', () => Promise.reject(new UpstreamError('timeout', 'nothing came'))],
     ['429 without a date', () => status(429)],
     ['a page in place of a reply', () => ({ body: '<html>' })],
   ])('(%s) of one key keep that key from an entry, and no other', async (_, failure) => {
@@ -224,7 +224,7 @@ describe('failures that a request may have caused', () => {
   });
 
   test.each<[string, Script]>([
-    ['an entry that cannot be reached', () => Promise.reject(new UpstreamBroke('refused', 'nobody listens'))],
+    ['an entry that cannot be reached', () => Promise.reject(new UpstreamError('refused', 'nobody listens'))],
     ["an entry's own key that is wrong", () => status(401)],
     ['429 with retry-after', () => status(429, { 'retry-after': '30' })],
   ])('are not those of %s, which keep all from it', async (_, failure) => {
@@ -397,30 +397,30 @@ test('states of entries are bounded: those of edited instances are forgotten, an
   const called = (at: number) => ({ entry: entry('gpt', { identifier: `entry ${at}` }), base: '', credentials: {} });
   const leave = cooldowns.enter('entry 0');
   for (let at = 0; at < 5_000; at += 1) {
-    cooldowns.failed(called(at), COOLDOWN, { isFirst: true, retryAfter: 60 });
+    cooldowns.recordFailure(called(at), COOLDOWN, { isFirst: true, retryAfter: 60 });
   }
-  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.of(called(at), keyOf(0))).filter(
+  const known = Array.from({ length: 5_000 }, (_, at) => cooldowns.endOfCooldown(called(at), keyOf(0))).filter(
     (until) => until !== undefined,
   );
   expect(known.length).toBeGreaterThan(512);
   expect(known.length).toBeLessThan(2_000);
-  expect(cooldowns.of(called(4_999), keyOf(0))).toBeDefined();
+  expect(cooldowns.endOfCooldown(called(4_999), keyOf(0))).toBeDefined();
   cooldowns.enter('entry 0');
   leave();
   expect(cooldowns.inFlight('entry 0')).toBe(1);
   // The same for cooldowns of single VirtualKeys.
   for (let key = 0; key < 10_000; key += 1) {
     for (let time = 0; time < 3; time += 1)
-      cooldowns.failed(called(9_999), COOLDOWN, { isFirst: true, by: keyOf(key) });
-    cooldowns.succeeded('entry 9999');
+      cooldowns.recordFailure(called(9_999), COOLDOWN, { isFirst: true, causingKey: keyOf(key) });
+    cooldowns.recordSuccess('entry 9999');
   }
-  const own = Array.from({ length: 10_000 }, (_, key) => cooldowns.of(called(9_999), keyOf(key)));
+  const own = Array.from({ length: 10_000 }, (_, key) => cooldowns.endOfCooldown(called(9_999), keyOf(key)));
   expect(own.filter((until) => until !== undefined).length).toBeLessThan(5_000);
 });
 
 test('a request that the platform ends without a word is at its entry for a minute, not for ever', () => {
   const { deps, clock } = stage();
-  const cooldowns = createCooldowns({ ...deps, memory: { limit: 1, own: 0, lasts: 60_000 } });
+  const cooldowns = createCooldowns({ ...deps, memory: { limit: 1, own: 0, maxRequestTime: 60_000 } });
   cooldowns.enter('a');
   clock.tick(30_000);
   const leave = cooldowns.enter('a');

@@ -47,7 +47,7 @@ describe("the Pod's own token of Google", () => {
     'https://us-east5-aiplatform.googleapis.com:443/v1',
     'https://aiplatform-private.p.googleapis.com',
   ])('goes to %s', (apiBase) => {
-    expect(addressed(apiBase)).toMatchObject({ value: { signing: { by: 'pod-role', of: 'google' } } });
+    expect(addressed(apiBase)).toMatchObject({ value: { signing: { signer: 'pod-role', issuer: 'google' } } });
   });
 
   test.each([

@@ -1,25 +1,25 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createTime } from '../../../test/gateway/time.ts';
-import { createRoom, limitsIn, type RoomLimits, type Share } from '../request/memory-budget.ts';
+import { createMemoryBudget, limitsIn, type MemoryLimits, type MemoryShare } from '../request/memory-budget.ts';
 
 const MIB = 2 ** 20;
 /** 64 MiB for 8 MiB of bodies each, and 100 requests. */
-const LIMITS: RoomLimits = {
+const LIMITS: MemoryLimits = {
   bytes: 64 * MIB,
   body: 8 * MIB,
   reply: 16 * MIB,
   requests: 100,
-  lasts: Number.POSITIVE_INFINITY,
+  maxRequestTime: Number.POSITIVE_INFINITY,
 };
 
 const keyIn = (scopeId: string, namespace = `of ${scopeId}`) => ({ scopeId, object: { namespace, name: scopeId } });
 
-function open(limits: Partial<RoomLimits> = {}) {
+function open(limits: Partial<MemoryLimits> = {}) {
   const time = createTime();
-  const room = createRoom({ ...LIMITS, ...limits }, time);
+  const room = createMemoryBudget({ ...LIMITS, ...limits }, time);
   /** A request of the key that is served; absent: it is not. */
-  const enter = (key: string, namespace = `of ${key}`): Share | undefined => {
+  const enter = (key: string, namespace = `of ${key}`): MemoryShare | undefined => {
     const share = room.open();
     return share.enter(keyIn(key, namespace)) ? share : undefined;
   };
@@ -43,7 +43,7 @@ describe('room', () => {
     expect(limits.requests).toBe(requests);
     // The largest body and the largest reply, which is there twice while it is read, find room in an empty process.
     for (const size of [limits.body, 2 * limits.reply]) {
-      const share = createRoom(limits, createTime()).open();
+      const share = createMemoryBudget(limits, createTime()).open();
       expect([share.enter(keyIn('a')), share.take(size)]).toEqual([true, true]);
     }
   });
@@ -68,7 +68,7 @@ describe('room', () => {
         for (const { who, bytes, does } of steps) {
           const [share, before = 0] = [shares[who], taken[who]];
           if (does === 'take' && share?.take(bytes)) taken[who] = before + bytes;
-          if (does === 'give') share?.give(bytes);
+          if (does === 'give') share?.giveBack(bytes);
           if (does === 'give') taken[who] = Math.max(0, before - bytes);
           if (does === 'leave') share?.leave();
           if (does === 'leave') taken[who] = 0;
@@ -117,8 +117,8 @@ describe('room', () => {
         enter(namespace === 'greedy' ? `key ${at}` : 'greedy', namespace),
       );
       const shares = keys.filter((share) => share?.take(MIB));
-      for (const share of shares) while (share?.take(MIB, 'more')) expect(share.bytes).toBeLessThan(LIMITS.bytes);
-      for (const share of shares) share?.take(100_000, 'more');
+      for (const share of shares) while (share?.take(MIB, 'increased')) expect(share.bytes).toBeLessThan(LIMITS.bytes);
+      for (const share of shares) share?.take(100_000, 'increased');
       expect(enter('other', 'other')?.take(250_000)).toBe(true);
     }
   });
@@ -154,7 +154,7 @@ describe('room', () => {
   });
 
   test('is forgotten where the platform ends requests without a word', () => {
-    const { enter, tick } = open({ requests: 4, lasts: 60_000 });
+    const { enter, tick } = open({ requests: 4, maxRequestTime: 60_000 });
     for (let dead = 0; dead < 4; dead += 1) enter(`key ${dead}`)?.take(8 * MIB);
     tick(59_999);
     expect(enter('a')).toBeUndefined();
@@ -169,7 +169,7 @@ describe('large bodies', () => {
     const { enter, tick } = open();
     const bring = (key: string, bytes = 32 * MIB) => {
       const share = enter(key);
-      const isTaken = share?.work(bytes);
+      const isTaken = share?.countWork(bytes);
       share?.leave();
       return isTaken;
     };

@@ -59,7 +59,7 @@ function open(pair: Pair, repeated = 0, memory?: ProcessMemory) {
   const shared = createMemory(deps);
   return {
     handle: createGateway(deps, shared),
-    kept: shared.room.kept,
+    kept: shared.memory.kept,
     called,
     begin: begin.resolve,
     pass: clock.pass,
@@ -191,12 +191,12 @@ test('reports that their clients do not take keep no more than the room, and oth
   }
   await settleDown();
   expect(statuses).toHaveLength(100);
-  expect(shared.room.kept()).toBeGreaterThan(statuses.filter((status) => status === 200).length * 131_072);
-  expect(shared.room.kept()).toBeLessThan(8 * 2 ** 20);
+  expect(shared.memory.kept()).toBeGreaterThan(statuses.filter((status) => status === 200).length * 131_072);
+  expect(shared.memory.kept()).toBeLessThan(8 * 2 ** 20);
   expect(statuses).toContain(503);
   taken.resolve();
   await settleDown();
-  expect(shared.room.kept()).toBe(0);
+  expect(shared.memory.kept()).toBe(0);
 });
 
 async function expectRoom(pair: Pair, body: (size: number) => string): Promise<void> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { memory } from '../../../test/gateway/memory.ts';
 import { chunk } from '../../../test/gateway/upstream.ts';
-import type { PaidCall } from '../spend/charge.ts';
+import type { ChargedCall } from '../spend/charge.ts';
 import { Meter } from '../spend/meter.ts';
 import { openai } from '../wire/chat/openai.ts';
 
@@ -10,9 +10,9 @@ const WORD = new TextEncoder().encode(chunk({ content: ' word' }, { system_finge
 
 /** A stream that has passed so many words on, and that continues. */
 function streaming(words: number): Meter {
-  const end = { note: () => {}, fail: () => WORD, pass: () => WORD, cut: () => [] };
+  const end = { record: () => {}, toFailureEvent: () => WORD, toErrorEvent: () => WORD, toCutEvents: () => [] };
   // The meter looks at them when it settles or cuts.
-  const meter = new Meter({ target: { limit: {} } } as PaidCall, end);
+  const meter = new Meter({ target: { limit: {} } } as ChargedCall, end);
   const reader = openai.streams?.createReader({ created: 0, redact: (text) => text });
   for (let at = 0; at < words; at += 1) for (const piece of reader?.push(WORD.slice()) ?? []) meter.count(piece);
   return meter;

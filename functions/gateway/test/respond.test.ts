@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rateHeaders, toSpan } from '../reply/respond.ts';
+import { rateHeaders, toDuration } from '../reply/respond.ts';
 
 test.each([
   [0, '0s'],
@@ -13,7 +13,7 @@ test.each([
   [60_000, '1m0s'],
   [61_000, '1m1s'],
 ])('%d milliseconds are written %s, never shorter than they are', (millis, text) => {
-  expect(toSpan(millis)).toBe(text);
+  expect(toDuration(millis)).toBe(text);
 });
 
 test('only what is limited has headers', () => {

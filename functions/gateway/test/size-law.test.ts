@@ -20,7 +20,7 @@ import { SSE } from '../../../test/gateway/upstream.ts';
 import type { Caller } from '../caller/authenticate.ts';
 import { createModels } from '../caller/models.ts';
 import { MAX_BODY } from '../request/memory-budget.ts';
-import { inConversation } from '../targets/affinity.ts';
+import { orderByConversation } from '../targets/affinity.ts';
 import { codecOf } from '../wire/api.ts';
 import { APIS } from '../wire/apis.ts';
 import { toChat } from '../wire/chat/chat.ts';
@@ -177,7 +177,7 @@ test('the entries of a model are put in order by reading the name of a conversat
   const prepare = (size: number) => {
     const targets = list(size / 10, (at) => ({ entry: { identifier: `e${at}`, weight: 1, priority: 0 } }));
     const name = 'k'.repeat(size * 20);
-    return async () => inConversation(targets, 'SimpleShuffle', name).length;
+    return async () => orderByConversation(targets, 'SimpleShuffle', name).length;
   };
   await expectLinear(prepare, SOME);
 });

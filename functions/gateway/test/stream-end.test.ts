@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
 import { KEY, keyRecord } from '../../../test/gateway/instance.ts';
 import { stage as stageWorld, WAYS, type World } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -52,7 +52,7 @@ describe.each(WAYS)('through %s', (_, room) => {
 
     test('while its request waits for a connection to the provider is charged nothing', async () => {
       const client = new AbortController();
-      const connecting = new UpstreamBroke('unsent', 'the request was aborted');
+      const connecting = new UpstreamError('unsent', 'the request was aborted');
       const upstream: Upstream = ({ signal }) =>
         new Promise((_, reject) => signal.addEventListener('abort', () => reject(connecting)));
       const world = stage({ deps: { upstream } });

@@ -1,7 +1,7 @@
 // Does every strategy choose as it says, whatever the entries?
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { inOrder } from '../targets/targets.ts';
+import { orderByStrategy } from '../targets/targets.ts';
 
 interface TestTarget {
   readonly entry: { readonly identifier: string; readonly weight: number; readonly priority: number };
@@ -28,7 +28,7 @@ function rolls(bytes: Uint8Array) {
 }
 
 const order = (list: ReadonlyArray<TestTarget>, strategy: string, bytes: Uint8Array) =>
-  inOrder(list, strategy, {
+  orderByStrategy(list, strategy, {
     random: rolls(bytes),
     inFlight: (identifier) => list.find(({ entry }) => entry.identifier === identifier)?.busy ?? 0,
   });

@@ -5,9 +5,9 @@ import type { createAuthorize, Grant } from '../caller/access.ts';
 import type { Caller } from '../caller/authenticate.ts';
 import type { createReply } from '../reply/reply.ts';
 import type { ClientContext } from '../request/request-log.ts';
-import { type createReserve, type ReservedGrant, toFree } from '../spend/reserve.ts';
+import { type createReserve, type ReservedGrant, toFreeGrant } from '../spend/reserve.ts';
 import type { createChooseTargets, Targets } from '../targets/targets.ts';
-import { noAttempts } from '../upstream/attempts.ts';
+import { createAttempts } from '../upstream/attempts.ts';
 import type { createCallUpstream, Exchange } from '../upstream/upstream.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
@@ -41,9 +41,9 @@ function skippingSteps(asking: ClientContext): void {
   const reservation = {} as ReservedGrant;
   chooseTargets(reservation, log);
   // @ts-expect-error A free request needs a grant as well.
-  toFree(caller);
-  chooseTargets(toFree(grant), log);
-  const attempts = noAttempts(reservation);
+  toFreeGrant(caller);
+  chooseTargets(toFreeGrant(grant), log);
+  const attempts = createAttempts(reservation);
   // @ts-expect-error A reservation has no targets yet.
   callUpstream(reservation, attempts, asking);
   const targets = {} as Targets;

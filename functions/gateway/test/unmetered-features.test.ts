@@ -6,7 +6,7 @@ import { completion, MESSAGES, SSE, sentText, streamed, USAGE_CHUNK } from '../.
 import { WAYS_TO_SPEND } from '../../../test/gateway/ways-to-spend.ts';
 import { OWN_MEMBERS as ofChat } from '../wire/chat/openai.ts';
 import { OWN_MEMBERS as ofMessages } from '../wire/messages/anthropic.ts';
-import { DECIDING } from '../wire/prompt/unmetered-features.ts';
+import { DECIDING_MEMBERS } from '../wire/prompt/unmetered-features.ts';
 import { OWN_MEMBERS as ofResponses } from '../wire/responses/openai.ts';
 
 const bodyOf = (members: string) => `{"model":"gpt","messages":[{"role":"user","content":"hi"}]${members}}`;
@@ -134,7 +134,7 @@ const OWN: Readonly<Record<string, ReadonlySet<string>>> = {
   '/chat/completions': ofChat,
   '/messages': ofMessages,
   '/responses': ofResponses,
-  '/embeddings': DECIDING,
+  '/embeddings': DECIDING_MEMBERS,
 };
 
 const UNTRANSLATED = WAYS_TO_SPEND.filter(

@@ -6,7 +6,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson } from '#core/json/json.ts';
 import { toUsage, type Usage } from '#core/money/usage.ts';
-import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamError, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Endpoint, WireError } from '../wire/codec.ts';
 import { addUsage, toUsage as toMessagesUsage } from '../wire/dialects/anthropic-dialect.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
@@ -15,7 +15,7 @@ export interface AttemptFailure {
   /** The failure that the client sees if this attempt was the last. */
   readonly failure: Failure;
   /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
-  readonly again: 'never' | 'elsewhere' | 'anywhere';
+  readonly retry: 'never' | 'elsewhere' | 'anywhere';
   /**
    * The cause: the entry, whatever is asked of it; perhaps the request; or surely not the entry. Decides on its
    * cooldown.
@@ -39,21 +39,21 @@ export interface AttemptFailure {
   readonly upstreamCode?: string | undefined;
 }
 
-const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'entry' };
+const UNREACHABLE: AttemptFailure = { failure: { code: 'upstream_error' }, retry: 'anywhere', fault: 'entry' };
 const UNSENT: AttemptFailure = {
   failure: { code: 'upstream_timeout' },
-  again: 'elsewhere',
+  retry: 'elsewhere',
   fault: 'entry',
   unsent: true,
 };
-const UNSIGNED: AttemptFailure = { ...UNREACHABLE, again: 'elsewhere', unsent: true };
+const UNSIGNED: AttemptFailure = { ...UNREACHABLE, retry: 'elsewhere', unsent: true };
 /**
  * The provider took the request; the connection broke or ended before any reply. A request may be too much for a
  * server.
  */
 export const BROKEN: AttemptFailure = {
   failure: { code: 'upstream_error' },
-  again: 'elsewhere',
+  retry: 'elsewhere',
   fault: 'unclear',
   outputBytes: 0,
 };
@@ -77,18 +77,18 @@ const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
  * Throws an error of our own.
  */
 export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0): AttemptFailure {
-  if (!(error instanceof UpstreamBroke)) throw error;
-  const { how } = error;
-  if (how === 'unsent' || (how === 'unsigned' && signal.aborted)) return UNSENT;
-  if (how === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
-  if (how === 'no room') return unreadable('overloaded', outputBytes);
-  if (signal.aborted || how === 'timeout') return { ...TIMED_OUT, outputBytes };
+  if (!(error instanceof UpstreamError)) throw error;
+  const { kind } = error;
+  if (kind === 'unsent' || (kind === 'unsigned' && signal.aborted)) return UNSENT;
+  if (kind === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
+  if (kind === 'no room') return failureOfUnreadable('overloaded', outputBytes);
+  if (signal.aborted || kind === 'timeout') return { ...TIMED_OUT, outputBytes };
   const upstreamCode = systemCodeOf(error);
-  return how === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN, outputBytes, upstreamCode };
+  return kind === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN, outputBytes, upstreamCode };
 }
 
 /** The system's name of why a connection failed, such as ENOTFOUND; where the platform tells it. */
-function systemCodeOf({ cause }: UpstreamBroke): string | undefined {
+function systemCodeOf({ cause }: UpstreamError): string | undefined {
   const code = (cause as { readonly code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code.slice(0, 64) : undefined;
 }
@@ -97,13 +97,13 @@ function systemCodeOf({ cause }: UpstreamBroke): string | undefined {
  * A 2xx that carries no reply: one that ends too early, an answer without content that its provider has counted, an
  * error, or the page of a proxy, which took no request.
  */
-export function invalidReply(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
+export function failureOfInvalid(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
   const text = fromUtf8(bytes).trim();
   const isCut = text === '' || (text.startsWith('{') && parseJson(text) === undefined);
   if (isCut) return { ...BROKEN, outputBytes: bytes.length, status };
   const usage = usageIn(parseJson(text));
   if (usage !== undefined) return { ...BROKEN, usage, ...reported(status, error) };
-  return { failure: { code: 'upstream_error' }, again: 'anywhere', fault: 'unclear', ...reported(status, error) };
+  return { failure: { code: 'upstream_error' }, retry: 'anywhere', fault: 'unclear', ...reported(status, error) };
 }
 
 /** The count in a body of whichever dialect, where tokens were used. */
@@ -117,15 +117,15 @@ function usageIn(body: unknown): Usage | undefined {
  * A whole reply of so many bytes that the gateway cannot pass on: too long, or nested too deeply. A second one would be
  * as long.
  */
-export const unreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
+export const failureOfUnreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
   failure: { code },
-  again: 'never',
+  retry: 'never',
   fault: 'none',
   outputBytes,
 });
 
 /** Whether these are the words of a provider, not of a proxy before it. */
-export function isOwnError(bytes: Uint8Array): boolean {
+export function isProviderError(bytes: Uint8Array): boolean {
   const error = member(parseJson(fromUtf8(bytes)), 'error');
   return error !== undefined && error !== null;
 }
@@ -133,30 +133,33 @@ export function isOwnError(bytes: Uint8Array): boolean {
 /** A refusal, and whether it is in the provider's own words. */
 interface Refusal extends Pick<UpstreamResponse, 'status' | 'headers'> {
   readonly error: WireError;
-  readonly isOwn: boolean;
+  readonly isProviderError: boolean;
 }
 
 /** Reads a refusal by its status. A wrong key or address is our failure, not the client's. */
-export function refusalOf({ status, headers, error, isOwn }: Refusal, target: Endpoint): AttemptFailure {
+export function refusalOf(
+  { status, headers, error, isProviderError: isFromProvider }: Refusal,
+  target: Endpoint,
+): AttemptFailure {
   const about = reported(status, error);
-  const unanswered = isOwn ? undefined : UNANSWERED.get(status);
+  const unanswered = isFromProvider ? undefined : UNANSWERED.get(status);
   if (unanswered !== undefined) return { ...unanswered, ...about };
   if (status === 400 || status === 413 || status === 422) {
     const message = withoutSecrets(error.message ?? 'The provider refused the request.', target).slice(0, MAX_MESSAGE);
     const body = error.body === undefined ? undefined : withoutSecrets(error.body, target);
     const param = error.param === undefined ? undefined : withoutSecrets(error.param, target);
     const failure: Failure = { code: 'upstream_refused', status, message, param, body };
-    return { failure, again: 'never', fault: 'none', ...about };
+    return { failure, retry: 'never', fault: 'none', ...about };
   }
   if (status === 429) {
     const retryAfter = retryAfterOf(headers['retry-after']);
     const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
     const fault = TOO_LARGE.test(error.message ?? '') ? 'none' : 'unclear';
-    return { failure, again: 'elsewhere', fault, retryAfter, ...about };
+    return { failure, retry: 'elsewhere', fault, retryAfter, ...about };
   }
-  if (status === 408) return { failure: { code: 'upstream_timeout' }, again: 'elsewhere', fault: 'unclear', ...about };
+  if (status === 408) return { failure: { code: 'upstream_timeout' }, retry: 'elsewhere', fault: 'unclear', ...about };
   const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
-  return { failure, again: status >= 500 ? 'anywhere' : 'elsewhere', fault: FAULTS.get(status) ?? 'unclear', ...about };
+  return { failure, retry: status >= 500 ? 'anywhere' : 'elsewhere', fault: FAULTS.get(status) ?? 'unclear', ...about };
 }
 
 /**

@@ -14,12 +14,12 @@ import type { AttemptFailure } from './attempt-failure.ts';
 
 export interface Attempts {
   readonly reservation: ReservedGrant;
-  left: ReadonlyArray<Target>;
+  targets: ReadonlyArray<Target>;
   /** Failures of each target. */
   readonly failures: Map<Target, number>;
-  last: Failure | undefined;
+  lastFailure: Failure | undefined;
   /** The refusal of the passed-over entry that has room first. */
-  full: ReservationRefusal | undefined;
+  fullRefusal: ReservationRefusal | undefined;
   /** The charge of attempts that broke, by which the reservation has not grown yet. */
   uncovered: Nano;
   /** A provider was called. */
@@ -27,19 +27,19 @@ export interface Attempts {
   /** The charge of attempts that providers took and that failed. */
   failedCharge: Settlement | undefined;
   /** Ends the count of the latest attempt at its entry, unless it has ended. */
-  leave(): void;
+  leaveEntry(): void;
 }
 
-export const noAttempts = (reservation: ReservedGrant): Attempts => ({
+export const createAttempts = (reservation: ReservedGrant): Attempts => ({
   reservation,
-  left: [],
+  targets: [],
   failures: new Map(),
-  last: undefined,
-  full: undefined,
+  lastFailure: undefined,
+  fullRefusal: undefined,
   uncovered: 0n,
   isCalled: false,
   failedCharge: undefined,
-  leave: () => {},
+  leaveEntry: () => {},
 });
 
 /** A failed attempt. */
@@ -50,36 +50,42 @@ interface FailedAttempt {
   readonly failed: AttemptFailure;
 }
 
-const FULL = 'full: its requests or tokens per minute are used up';
+const FULL_ENTRY = 'full: its requests or tokens per minute are used up';
 
 export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, cooldowns: Cooldowns) {
-  return { nextOf, note, covers };
+  return { chooseNext, recordFailure, growReservation };
 
   /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
-  function nextOf({ left, failures, reservation }: Attempts): Target | undefined {
+  function chooseNext({ targets, failures, reservation }: Attempts): Target | undefined {
     const { key } = reservation.grant.caller;
-    const ready = left.filter(({ endpoint }) => cooldowns.of(endpoint, key) === undefined);
-    if (ready.length === 0) return cooldowns.soonest(left, key);
+    const ready = targets.filter(({ endpoint }) => cooldowns.endOfCooldown(endpoint, key) === undefined);
+    if (ready.length === 0) return cooldowns.firstToEnd(targets, key);
     const tried = (target: Target) => failures.get(target) ?? 0;
     return ready.reduce((best, target) => (tried(target) < tried(best) ? target : best));
   }
 
   /** Records that the attempt at this one of `left` has failed. */
-  function note(attempts: Attempts, next: Target, { target, deadline, failed }: FailedAttempt): void {
-    const { failure, outputBytes, usage, again, retryAfter, fault } = failed;
+  function recordFailure(attempts: Attempts, next: Target, { target, deadline, failed }: FailedAttempt): void {
+    const { failure, outputBytes, usage, retry, retryAfter, fault } = failed;
     const { reservation, failedCharge } = attempts;
     const { routing, caller } = reservation.grant;
     const failures = attempts.failures.get(next) ?? 0;
-    attempts.last = failure;
+    attempts.lastFailure = failure;
     attempts.failures.set(next, failures + 1);
     const heard = usage ?? outputBytes;
     // An attempt that is charged is not repeated at the same entry.
-    if (again === 'elsewhere' || heard !== undefined) attempts.left = attempts.left.filter((other) => other !== next);
+    if (retry === 'elsewhere' || heard !== undefined)
+      attempts.targets = attempts.targets.filter((other) => other !== next);
     // An attempt whose client has left before the answer has not failed.
     if (fault !== 'none' && deadline.ended !== 'left') {
       const isRateLimited = failure.code === 'upstream_rate_limited';
-      const by = fault === 'entry' ? undefined : caller.key;
-      cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: failures === 0, by, retryAfter, isRateLimited });
+      const causingKey = fault === 'entry' ? undefined : caller.key;
+      cooldowns.recordFailure(target.endpoint, routing.cooldown, {
+        isFirst: failures === 0,
+        causingKey,
+        retryAfter,
+        isRateLimited,
+      });
     }
     if (heard === undefined) return;
     attempts.failedCharge = settlementOfFailed({ reservation, target, failedCharge }, heard);
@@ -90,30 +96,33 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
    * Whether the reservation covers an attempt at this one of `left` beside those that were charged since: it grows by their
    * charge. Where a budget does not cover that, only targets are left that the reservation covers whole.
    */
-  async function covers(attempts: Attempts, next: Target): Promise<boolean> {
+  async function growReservation(attempts: Attempts, next: Target): Promise<boolean> {
     const { uncovered, failedCharge } = attempts;
     const { reservation } = attempts.reservation;
     attempts.uncovered = 0n;
     if (failedCharge === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
-    attempts.left = attempts.left.filter(({ maxCost }) => failedCharge.cost + maxCost <= reservation.amount);
-    return attempts.left.includes(next);
+    attempts.targets = attempts.targets.filter(({ maxCost }) => failedCharge.cost + maxCost <= reservation.amount);
+    return attempts.targets.includes(next);
   }
 }
 
 /** Passes over an entry that is full. That does not count as an attempt. */
 export function passOver(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
-  const known = attempts.full;
+  const known = attempts.fullRefusal;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
-  if (!isLater) attempts.full = full;
-  log.skipped(target.entry.identifier, full.reason === 'limited' ? FULL : 'the store cannot say if it is full');
-  attempts.left = attempts.left.filter((other) => other !== target);
+  if (!isLater) attempts.fullRefusal = full;
+  log.addSkipped(
+    target.entry.identifier,
+    full.reason === 'limited' ? FULL_ENTRY : 'the store cannot say if it is full',
+  );
+  attempts.targets = attempts.targets.filter((other) => other !== target);
 }
 
 /** The failure of a request that no provider has answered; without a call, because its entries are full. */
-export function lastFailure({ last, full }: Attempts, model: string): Failure {
+export function failureOfRequest({ lastFailure: last, fullRefusal }: Attempts, model: string): Failure {
   if (last !== undefined) return last;
-  if (full?.reason === 'unavailable') return { code: 'ledger_unavailable', why: full.why };
-  if (full?.reason !== 'limited') return { code: 'upstream_timeout' };
-  const { rate, limit, retryIn } = full;
+  if (fullRefusal?.reason === 'unavailable') return { code: 'ledger_unavailable', why: fullRefusal.why };
+  if (fullRefusal?.reason !== 'limited') return { code: 'upstream_timeout' };
+  const { rate, limit, retryIn } = fullRefusal;
   return { code: 'rate_limit_exceeded', model, rate, limit, retryIn };
 }

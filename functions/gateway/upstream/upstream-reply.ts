@@ -6,8 +6,8 @@ import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { UpstreamBroke, type UpstreamResponse } from '#core/ports/serving.ts';
-import type { Share } from '../request/memory-budget.ts';
+import { UpstreamError, type UpstreamResponse } from '#core/ports/serving.ts';
+import type { MemoryShare } from '../request/memory-budget.ts';
 import type { Endpoint, Piece, Reply, ReplyMarks, StreamFormat, StreamReader } from '../wire/codec.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
 import { toSse } from '../wire/streams/aws-event-stream.ts';
@@ -15,10 +15,10 @@ import {
   type AttemptFailure,
   BROKEN,
   failureOf,
-  invalidReply,
-  isOwnError,
+  failureOfInvalid,
+  failureOfUnreadable,
+  isProviderError,
   refusalOf,
-  unreadable,
 } from './attempt-failure.ts';
 
 export interface PlainReply {
@@ -45,9 +45,9 @@ interface Origin {
   readonly clock: Clock;
   /** Ends the call. */
   readonly signal: AbortSignal;
-  readonly marks?: Pick<ReplyMarks, 'by' | 'markId'>;
+  readonly marks?: Pick<ReplyMarks, 'entryMark' | 'markId'>;
   /** Room for a plain reply, and for the event of a stream that has not ended. */
-  readonly share: Share;
+  readonly share: MemoryShare;
 }
 
 type OpenResult = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
@@ -56,10 +56,10 @@ type OpenResult = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
  * Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle
  * connection.
  */
-const KEPT_BACK: Millis = 15_000;
-const MAX_KEPT_BACK = 64 * 1024;
+const MAX_COMMENT_TIME: Millis = 15_000;
+const MAX_COMMENT_BYTES = 64 * 1024;
 /** Bytes that a piece takes beside its content. */
-const PIECE = 256;
+const PIECE_OVERHEAD = 256;
 const MAX_ERROR = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
@@ -75,48 +75,51 @@ export async function openReply(response: UpstreamResponse, origin: Origin): Ope
   }
   const { bytes } = await read(response, MAX_ERROR);
   const { status, headers } = response;
-  return err(refusalOf({ status, headers, error: readError(bytes), isOwn: isOwnError(bytes) }, origin.endpoint));
+  return err(
+    refusalOf({ status, headers, error: readError(bytes), isProviderError: isProviderError(bytes) }, origin.endpoint),
+  );
 }
 
 async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult {
   const { codec } = origin.endpoint;
   const { share } = origin;
   const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
-  if (refused !== undefined) return err(unreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
+  if (refused !== undefined)
+    return err(failureOfUnreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
   if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
   const edges = bytes.length > LONG_TEXT ? codec.readEdges?.(bytes) : undefined;
   if (edges !== undefined) return ok({ type: 'plain', reply: edges });
   if (bytes.length > LONG_TEXT) await share.turn();
-  if (isTooCostly(bytes)) return err(unreadable('upstream_error', length));
+  if (isTooCostly(bytes)) return err(failureOfUnreadable('upstream_error', length));
   try {
-    const reply = codec.readReply(bytes, madeBy(origin));
+    const reply = codec.readReply(bytes, toReplyMarks(origin));
     if (reply !== undefined) return ok({ type: 'plain', reply });
   } catch (error) {
     // The stack is used up: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
-    if (error instanceof RangeError) return err(unreadable('upstream_error', length));
+    if (error instanceof RangeError) return err(failureOfUnreadable('upstream_error', length));
     throw error;
   }
-  return err(invalidReply(response.status, bytes, codec.readError(bytes)));
+  return err(failureOfInvalid(response.status, bytes, codec.readError(bytes)));
 }
 
 async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): OpenResult {
   const { endpoint, clock } = origin;
-  const reader = format.createReader({ ...madeBy(origin), keepPending: origin.share.part() });
+  const reader = format.createReader({ ...toReplyMarks(origin), resizePending: origin.share.openPart() });
   const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
-  const rest = (isFramed ? toSse(response.body, origin.share.part()) : response.body)[Symbol.asyncIterator]();
+  const rest = (isFramed ? toSse(response.body, origin.share.openPart()) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
   const opening: StreamOpening = { first: [], bytes: 0, hasBegun: false };
   const { first } = opening;
-  while (first.length === 0 || (isKept(opening) && clock.now() - since < KEPT_BACK)) {
+  while (first.length === 0 || (isOnlyComments(opening) && clock.now() - since < MAX_COMMENT_TIME)) {
     const next = await rest.next();
-    keep(opening, next.done ? reader.end() : reader.push(next.value));
+    addPieces(opening, next.done ? reader.end() : reader.push(next.value));
     if (next.done && !opening.hasBegun) return err(BROKEN);
   }
-  const refused = first.find((piece) => piece.error ?? piece.events ?? piece.frame)?.error;
+  const refused = first.find((piece) => piece.error ?? piece.readEvents ?? piece.frame)?.error;
   if (refused !== undefined) {
     await rest.return?.();
     const { usage } = first.find((piece) => piece.usage !== undefined) ?? {};
-    const refusal = { headers: response.headers, status: refused.status ?? 502, error: refused, isOwn: true };
+    const refusal = { headers: response.headers, status: refused.status ?? 502, error: refused, isProviderError: true };
     return err({ ...refusalOf(refusal, endpoint), usage });
   }
   return ok({ type: 'stream', takeFirst: () => first.splice(0), reader, format, rest, hasEnded: response.hasEnded });
@@ -131,21 +134,21 @@ interface StreamOpening {
 }
 
 /** Keeps the pieces, but for signs of life that show the client nothing. */
-function keep(opening: StreamOpening, pieces: ReadonlyArray<Piece>): void {
+function addPieces(opening: StreamOpening, pieces: ReadonlyArray<Piece>): void {
   for (const piece of pieces) {
     opening.hasBegun ||= !isKeepAlive(piece);
-    opening.bytes += piece.bytes.length + PIECE;
+    opening.bytes += piece.bytes.length + PIECE_OVERHEAD;
     if (opening.hasBegun || piece.bytes.length > 0) opening.first.push(piece);
   }
 }
 
-function isKept({ bytes, hasBegun }: StreamOpening): boolean {
-  return !hasBegun && bytes < MAX_KEPT_BACK;
+function isOnlyComments({ bytes, hasBegun }: StreamOpening): boolean {
+  return !hasBegun && bytes < MAX_COMMENT_BYTES;
 }
 
 /** Whether the piece is a comment, or an event without content, count, error or end. */
-function isKeepAlive({ events, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
-  const tells = events ?? frame ?? usage ?? error;
+function isKeepAlive({ readEvents, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
+  const tells = readEvents ?? frame ?? usage ?? error;
   return tells === undefined && choices.length === 0 && outputBytes === 0 && !done;
 }
 
@@ -158,25 +161,25 @@ function typeOf({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').toLowerCase();
 }
 
-function madeBy({ clock, marks, endpoint }: Origin): ReplyMarks {
+function toReplyMarks({ clock, marks, endpoint }: Origin): ReplyMarks {
   return { created: Math.floor(clock.now() / 1000), ...marks, redact: (words) => withoutSecrets(words, endpoint) };
 }
 
-interface ErrorBody {
+interface PartialBody {
   /** The beginning of the body, where it was not read to its end. */
   readonly bytes: Uint8Array;
   readonly length: number;
   readonly refused: BodyRefusal | undefined;
   /** Why the body ended too early. */
-  readonly broken: UpstreamBroke | undefined;
+  readonly broken: UpstreamError | undefined;
 }
 
 /** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
-async function read({ body }: UpstreamResponse, max: number, share?: Share): Promise<ErrorBody> {
+async function read({ body }: UpstreamResponse, max: number, share?: MemoryShare): Promise<PartialBody> {
   const pieces = new Pieces();
   let length = 0;
   let refused: BodyRefusal | undefined;
-  let broken: UpstreamBroke | undefined;
+  let broken: UpstreamError | undefined;
   try {
     for await (const piece of body) {
       pieces.add(piece);
@@ -184,15 +187,15 @@ async function read({ body }: UpstreamResponse, max: number, share?: Share): Pro
       // Its pieces are there beside the whole until they are joined. It is paid already: a short one is never refused
       // for what its key keeps.
       if (length > max) refused = 'too large';
-      else if (share?.take(2 * piece.length, length <= LONG_TEXT ? 'all' : 'mine') === false) refused = 'no room';
+      else if (share?.take(2 * piece.length, length <= LONG_TEXT ? 'all' : 'usual') === false) refused = 'no room';
       if (refused !== undefined) break;
     }
   } catch (error) {
-    if (!(error instanceof UpstreamBroke)) throw error;
+    if (!(error instanceof UpstreamError)) throw error;
     broken = error;
   }
   const isWhole = refused === undefined && broken === undefined;
-  if (isWhole) share?.give(length);
+  if (isWhole) share?.giveBack(length);
   // A body that was not read to its end is charged by its length alone.
   return { bytes: isWhole || share === undefined ? pieces.take() : NO_BYTES, length, refused, broken };
 }

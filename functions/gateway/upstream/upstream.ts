@@ -4,27 +4,27 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_REQUEST } from '#core/ledger/settlement.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { Deadline } from '../request/deadline.ts';
-import { roomToTranslate, type Share } from '../request/memory-budget.ts';
+import { bytesToTranslate, type MemoryShare } from '../request/memory-budget.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
-import type { PaidCall } from '../spend/charge.ts';
+import type { ChargedCall } from '../spend/charge.ts';
 import { entryTokensOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
-import { markOf } from '../targets/affinity.ts';
+import { entryMarkOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
 import type { Call, ReplyMarks } from '../wire/codec.ts';
-import type { SentBody } from '../wire/request.ts';
+import type { RequestBody } from '../wire/request.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
-import { type Attempts, createNextAttempt, lastFailure, passOver } from './attempts.ts';
+import { type Attempts, createNextAttempt, failureOfRequest, passOver } from './attempts.ts';
 import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 
-const made: unique symbol = Symbol('Exchange');
+const ticket: unique symbol = Symbol('Exchange');
 
 /** An upstream that answers. Only `callUpstream` makes one. */
 export type Exchange = PlainExchange | StreamExchange;
 
-interface AnsweredCall extends PaidCall {
-  readonly [made]: true;
+interface AnsweredCall extends ChargedCall {
+  readonly [ticket]: true;
   readonly target: Target;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -39,13 +39,13 @@ export interface StreamExchange extends AnsweredCall, StreamReply {
    * The stream has ended; `hasFailed`: its provider broke it off, or ended it by an error that is not the request's.
    * Called once.
    */
-  over(hasFailed: boolean): void;
+  reportEnd(hasFailed: boolean): void;
 }
 
 /** The pause before an upstream is called again; twice as long each time. */
 const PAUSE = 100;
-const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, again: 'never', fault: 'none' };
-const ENDED: AttemptFailure = { failure: { code: 'upstream_timeout' }, again: 'never', fault: 'none' };
+const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, retry: 'never', fault: 'none' };
+const ENDED: AttemptFailure = { failure: { code: 'upstream_timeout' }, retry: 'never', fault: 'none' };
 const UNLIMITED = ok(undefined);
 
 /** One attempt. `leave`: ends the attempt's count at the entry. */
@@ -53,32 +53,32 @@ interface Attempt {
   readonly attempts: Attempts;
   readonly target: Target;
   readonly deadline: Deadline;
-  readonly share: Share;
-  leave(): void;
+  readonly share: MemoryShare;
+  leaveEntry(): void;
 }
 
 export function createCallUpstream(
   deps: Pick<GatewayDeps, 'upstream' | 'timer' | 'clock' | 'ledger' | 'mac'>,
   cooldowns: Cooldowns,
 ) {
-  const { nextOf, note, covers } = createNextAttempt(deps, cooldowns);
+  const { chooseNext, recordFailure, growReservation } = createNextAttempt(deps, cooldowns);
 
   /** `attempts`: none yet. */
   return async function callUpstream(
     { reservation, order }: Targets,
     attempts: Attempts,
-    asking: ClientContext,
+    clientContext: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
-    const { client } = asking;
+    const { client } = clientContext;
     const { request, routing } = reservation.grant;
     // A client that leaves ends a stream; a plain request is read to its end and charged in full.
-    const leaving = request.stream ? client : undefined;
-    const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leaving);
-    attempts.left = order;
+    const leavingClient = request.stream ? client : undefined;
+    const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leavingClient);
+    attempts.targets = order;
     try {
-      return await callInTurn(attempts, deadline, asking);
+      return await callInTurn(attempts, deadline, clientContext);
     } catch (error) {
-      attempts.leave();
+      attempts.leaveEntry();
       deadline.close();
       throw error;
     }
@@ -92,57 +92,57 @@ export function createCallUpstream(
     const { grant, reservation } = attempts.reservation;
     const { request, routing, isLimited } = grant;
     for (let tries = 0; tries <= routing.retries; ) {
-      const next = nextOf(attempts);
+      const next = chooseNext(attempts);
       if (next === undefined) break;
       const failed = attempts.failures.get(next) ?? 0;
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
-      if (attempts.uncovered > 0n && !(await covers(attempts, next))) continue;
+      if (attempts.uncovered > 0n && !(await growReservation(attempts, next))) continue;
       // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
-      const leave = cooldowns.enter(next.entry.identifier);
-      attempts.leave = leave;
+      const leaveEntry = cooldowns.enter(next.entry.identifier);
+      attempts.leaveEntry = leaveEntry;
       const moved = isLimited ? await deps.ledger.move(reservation, next.rate, entryTokensOf(request)) : UNLIMITED;
       if (!moved.ok) {
-        leave();
+        leaveEntry();
         passOver(attempts, next, moved.failure, log);
         continue;
       }
       tries += 1;
-      const result = await attemptAt(next, { attempts, deadline, share, leave }, log);
+      const result = await attemptAt(next, { attempts, deadline, share, leaveEntry }, log);
       if (result.ok) return result;
-      note(attempts, next, { ...result.failure, deadline });
-      if (deadline.ended !== undefined || result.failure.failed.again === 'never') break;
+      recordFailure(attempts, next, { ...result.failure, deadline });
+      if (deadline.ended !== undefined || result.failure.failed.retry === 'never') break;
     }
     deadline.close();
-    return err(client.hasLeft() ? { code: 'client_left' } : lastFailure(attempts, request.model));
+    return err(client.hasLeft() ? { code: 'client_left' } : failureOfRequest(attempts, request.model));
   }
 
   /** Calls the entry, with the output limit that the rest of the reservation allows. */
   async function attemptAt(
     next: Target,
-    of: Omit<Attempt, 'target'>,
+    attempt: Omit<Attempt, 'target'>,
     log: RequestLog,
   ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
-    const { attempts, leave } = of;
+    const { attempts, leaveEntry } = attempt;
     const { reservation, isCalled, failedCharge } = attempts;
     const spent = failedCharge?.cost;
     const target = spent === undefined ? next : { ...next, limit: outputLimit(reservation, next, spent) };
     const { identifier } = next.entry;
-    const result = await exchange({ ...of, target });
-    log.attempt(identifier, result.ok ? undefined : result.failure);
+    const result = await exchange({ ...attempt, target });
+    log.addAttempt(identifier, result.ok ? undefined : result.failure);
     if (result.ok) {
-      cooldowns.succeeded(identifier);
+      cooldowns.recordSuccess(identifier);
       return result;
     }
-    leave();
+    leaveEntry();
     if (result.failure.unsent === true) attempts.isCalled = isCalled;
     return err({ target, failed: result.failure });
   }
 
-  function marksOf({ grant, options }: ReservedGrant, { entry }: Target): Pick<ReplyMarks, 'by' | 'markId'> {
-    const by = markOf(entry);
-    const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, by });
-    return { by: options.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
+  function marksOf({ grant, candidates }: ReservedGrant, { entry }: Target): Pick<ReplyMarks, 'entryMark' | 'markId'> {
+    const by = entryMarkOf(entry);
+    const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, entryMark: by });
+    return { entryMark: candidates.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
   }
 
   async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
@@ -152,8 +152,8 @@ export function createCallUpstream(
     const { endpoint } = target;
     const call = await callOf(attempt);
     if (!call.ok) return call;
-    const copied = copiedIn(call.value, request.sent);
-    if (!share.take(copied, 'more')) return err(NO_ROOM);
+    const copied = copiedBytesOf(call.value, request.body);
+    if (!share.take(copied, 'increased')) return err(NO_ROOM);
     const before = share.bytes;
     attempts.isCalled = true;
     const controller = new AbortController();
@@ -177,15 +177,15 @@ export function createCallUpstream(
       });
       if (!opened.ok) return opened;
       isOpen = true;
-      request.sent.drop();
-      share.give(before);
-      const answered = { [made]: true as const, reservation, target, failedCharge, headers: response.headers };
+      request.body.release();
+      share.giveBack(before);
+      const answered = { [ticket]: true as const, reservation, target, failedCharge, headers: response.headers };
       if (opened.value.type === 'stream') {
-        const ends = { deadline, stop, over: (hasFailed: boolean) => over(hasFailed, attempt) };
+        const ends = { deadline, stop, reportEnd: (hasFailed: boolean) => reportEnd(hasFailed, attempt) };
         return ok({ ...answered, ...opened.value, ...ends });
       }
       deadline.close();
-      attempt.leave();
+      attempt.leaveEntry();
       const { type, reply } = opened.value;
       return ok({ ...answered, type, reply });
     } catch (error) {
@@ -196,15 +196,16 @@ export function createCallUpstream(
       // The connection is closed after every failure, because nothing reads on.
       if (!isOpen) {
         stop();
-        share.give(copied + share.bytes - before);
+        share.giveBack(copied + share.bytes - before);
       }
     }
   }
 
-  function over(hasFailed: boolean, { attempts, target, leave }: Attempt): void {
-    leave();
+  function reportEnd(hasFailed: boolean, { attempts, target, leaveEntry }: Attempt): void {
+    leaveEntry();
     const { caller, routing } = attempts.reservation.grant;
-    if (hasFailed) cooldowns.failed(target.endpoint, routing.cooldown, { isFirst: true, by: caller.key });
+    if (hasFailed)
+      cooldowns.recordFailure(target.endpoint, routing.cooldown, { isFirst: true, causingKey: caller.key });
   }
 }
 
@@ -212,19 +213,19 @@ export function createCallUpstream(
 async function callOf({ attempts, target, deadline, share }: Attempt): Promise<Result<Call, AttemptFailure>> {
   const { request } = attempts.reservation.grant;
   const { codec } = target.endpoint;
-  const { bytes } = request.sent;
-  const room = codec.isTranslated ? roomToTranslate(bytes, await share.sizeOf(bytes)) : 0;
+  const { bytes } = request.body;
+  const room = codec.isTranslated ? bytesToTranslate(bytes, await share.sizeOf(bytes)) : 0;
   if (deadline.ended !== undefined) return err(ENDED);
-  if (!share.take(room, 'more')) return err(NO_ROOM);
+  if (!share.take(room, 'increased')) return err(NO_ROOM);
   const call = codec.toCall(request, target);
-  request.sent.rest();
-  share.give(room);
+  request.body.releaseText();
+  share.giveBack(room);
   // The dialect of the entry cannot express this request.
-  return call.ok ? call : err({ failure: call.failure, again: 'elsewhere', fault: 'none' });
+  return call.ok ? call : err({ failure: call.failure, retry: 'elsewhere', fault: 'none' });
 }
 
 /** Bytes of a call that are not the request's own: a translated body, and the copy that is made for a signature. */
-function copiedIn({ body, signing }: Call, { bytes }: SentBody): number {
+function copiedBytesOf({ body, signing }: Call, { bytes }: RequestBody): number {
   const copied = body.filter(
     (part) => signing !== undefined || typeof part === 'string' || part.buffer !== bytes.buffer,
   );

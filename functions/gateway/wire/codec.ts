@@ -8,7 +8,7 @@ import type { Usage } from '#core/money/usage.ts';
 import type { Tokens } from '#core/ports/ledger-rows.ts';
 import type { Signing, UpstreamRequest } from '#core/ports/serving.ts';
 import type { ModelRequest } from './request.ts';
-import type { KeepPending } from './streams/sse.ts';
+import type { ResizePending } from './streams/sse.ts';
 
 /** Byte for byte where the provider speaks the client's API; by translation elsewhere. */
 export interface Codec {
@@ -50,13 +50,13 @@ export interface StreamFormat {
 /** The end of a stream that its provider did not end, or ended by an error. */
 export interface StreamEnd {
   /** Learns of an event that the client has seen. */
-  note(piece: Piece): void;
+  record(piece: Piece): void;
   /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
-  fail(failure: Failure): Uint8Array;
+  toFailureEvent(failure: Failure): Uint8Array;
   /** The error by which the provider has ended the stream, in this event; nothing follows. */
-  pass(error: ShownError, event: unknown): Uint8Array;
+  toErrorEvent(error: ShownError, event: unknown): Uint8Array;
   /** The events that end the reply as at the client's own limit. `open`: answers that began and have not ended. */
-  cut(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
+  toCutEvents(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }
 
 /** An address and its credentials, at which an entry is called. */
@@ -97,7 +97,7 @@ export interface OutputLimit {
   /** Tokens of one answer, at most: for dialects that require a limit. */
   readonly max: number;
   /** The limit that is sent for each answer; absent where the request needs none. */
-  readonly send?: number;
+  readonly sentLimit?: number;
   /** `send` is less than the client's limit. */
   readonly clamped: boolean;
   /** A stream that has surely produced more than this is cut; absent where the target is free. */
@@ -109,7 +109,7 @@ export interface ReplyMarks {
   /** Seconds since the Unix epoch: the date of a reply. */
   readonly created: number;
   /** The mark of the entry, where the model has several; absent: nothing is marked. */
-  readonly by?: string | undefined;
+  readonly entryMark?: string | undefined;
   /**
    * An id of what the provider stores, with the mark that binds it to the VirtualKey; absent: providers store nothing.
    */
@@ -117,7 +117,7 @@ export interface ReplyMarks {
   /** Takes our credentials out of a provider's words. */
   readonly redact: (words: string) => string;
   /** Room for an event that has not ended. */
-  readonly keepPending?: KeepPending;
+  readonly resizePending?: ResizePending;
 }
 
 export interface Reply {
@@ -149,7 +149,7 @@ export interface Piece extends OutputSize {
    * Reads the events of an unread piece: they continue answers, and none of them contains a count or an error or ends
    * the stream. Until then everything below is as in `NOTHING`.
    */
-  readonly events: ((bytes: Uint8Array) => ReadonlyArray<Piece>) | undefined;
+  readonly readEvents: ((bytes: Uint8Array) => ReadonlyArray<Piece>) | undefined;
   /** `[DONE]`. */
   readonly done: boolean;
   /** Pieces of content, a lower bound of the tokens. */
@@ -179,9 +179,9 @@ export interface FailedPiece extends Piece {
   readonly error: WireError;
 }
 
-export const NOTHING: Piece = {
+export const EMPTY_PIECE: Piece = {
   bytes: new Uint8Array(0),
-  events: undefined,
+  readEvents: undefined,
   done: false,
   deltas: 0,
   searches: 0,
@@ -196,8 +196,8 @@ export const NOTHING: Piece = {
 };
 
 /** The only answer of a stream, when it continues and when it ends. */
-export const BEGUN: Piece['choices'] = [{ index: 0, finished: false }];
-export const FINISHED: Piece['choices'] = [{ index: 0, finished: true }];
+export const OPEN_ANSWER: Piece['choices'] = [{ index: 0, finished: false }];
+export const ENDED_ANSWER: Piece['choices'] = [{ index: 0, finished: true }];
 
 /** A refusal: the provider's message and code. */
 export interface WireError {
@@ -213,13 +213,13 @@ export interface WireError {
 }
 
 /** The call of this endpoint with this body. */
-export function toCall({ stream, forwarded }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
+export function toCall({ stream, forwardedHead }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
   const { route, signing } = endpoint;
   const { headers } = route;
   const url = stream ? (route.streamUrl ?? route.url) : route.url;
   const shared = stream ? headers.stream : headers.plain;
-  if (forwarded === undefined) return { url, headers: shared, body, signing };
-  return { url, query: forwarded.query, headers: { ...shared, ...forwarded.headers }, body, signing };
+  if (forwardedHead === undefined) return { url, headers: shared, body, signing };
+  return { url, query: forwardedHead.query, headers: { ...shared, ...forwardedHead.headers }, body, signing };
 }
 
 /** The header that carries the provider's key; none without one. */

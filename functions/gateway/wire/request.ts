@@ -6,13 +6,13 @@ import { countIn, listOf, member, parseJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { type EncodedText, type Member, membersOf, type ObjectText } from './json/json-splice.ts';
-import { asksForHour, type HigherRates } from './prompt/higher-rates.ts';
-import type { Measure } from './prompt/prompt.ts';
+import { asksForHourInCache, type HigherRates } from './prompt/higher-rates.ts';
+import type { PromptSize } from './prompt/prompt.ts';
 import type { StoredState } from './prompt/stored-state.ts';
 import { foldName, type Members, type WebSearches } from './prompt/unmetered-features.ts';
 
 export interface ModelRequest extends HigherRates {
-  readonly sent: SentBody;
+  readonly body: RequestBody;
   readonly model: string;
   readonly stream: boolean;
   /** `stream_options` as sent, where it is an object. */
@@ -27,7 +27,7 @@ export interface ModelRequest extends HigherRates {
   readonly limit: number | undefined;
   /** Tokens of the shortest answer of use. */
   readonly minOutput: number;
-  readonly input: Measure;
+  readonly input: PromptSize;
   /** The client asks for a larger context window than the model's usual one. */
   readonly hasLargerWindow?: boolean;
   /** Web searches that the request asks its provider for. */
@@ -39,7 +39,7 @@ export interface ModelRequest extends HigherRates {
   /** The conversation, if providers keep parts of it; absent: each entry of the model may answer. */
   readonly affinity?: Affinity;
   /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
-  readonly forwarded?: ForwardedHead;
+  readonly forwardedHead?: ForwardedHead;
 }
 
 export interface Affinity {
@@ -48,7 +48,7 @@ export interface Affinity {
   /** The request continues with parts that one account alone can read: no other entry is tried. */
   readonly isBound: boolean;
   /** The mark of the entry that made those parts; absent: they have none, and the conversation decides. */
-  readonly madeBy?: string | undefined;
+  readonly entryMark?: string | undefined;
 }
 
 export interface ForwardedHead {
@@ -58,11 +58,11 @@ export interface ForwardedHead {
 
 /** Bytes of a member without its name. */
 const MEMBER = 256;
-const NOTHING = new Uint8Array(0);
+const NO_BYTES = new Uint8Array(0);
 const NO_MEMBERS: ObjectText = { open: 0, members: [] };
 
 /** The body as it was sent. A class, because one is made for each request: methods are shared. */
-export class SentBody implements EncodedText {
+export class RequestBody implements EncodedText {
   readonly isAscii: boolean;
   #object: ObjectText;
   #bytes: Uint8Array;
@@ -95,30 +95,30 @@ export class SentBody implements EncodedText {
   }
 
   /** Gives up a long text until it is read again. Called before every wait. */
-  rest(): void {
+  releaseText(): void {
     if (this.#bytes.length > LONG_TEXT) this.#text = undefined;
   }
 
   /** Gives up everything: the request has its reply. */
-  drop(): void {
-    this.#bytes = NOTHING;
+  release(): void {
+    this.#bytes = NO_BYTES;
     this.#text = '';
     this.#object = NO_MEMBERS;
   }
 }
 
 /** A body that is one JSON object with a model. */
-export interface Body extends Pick<ModelRequest, 'sent' | 'model' | 'hourInCache'> {
+export interface ParsedBody extends Pick<ModelRequest, 'body' | 'model' | 'hourInCache'> {
   readonly members: Members;
 }
 
-export function readBody(bytes: Uint8Array): Result<Body, Failure> {
+export function readBody(bytes: Uint8Array): Result<ParsedBody, Failure> {
   const text = textIn(bytes);
   const members = parseJson(text);
   if (!isMap(members)) return invalid('The request body must be one JSON object in UTF-8.');
   const { model } = members;
   if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
-  return ok({ sent: new SentBody(bytes, text), model, members, hourInCache: asksForHour(text) });
+  return ok({ body: new RequestBody(bytes, text), model, members, hourInCache: asksForHourInCache(text) });
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -136,7 +136,7 @@ function textIn(bytes: Uint8Array): string {
  * Members by which a request reaches into a server that many share (vLLM): its place before others, its name among
  * theirs, and how large its media become.
  */
-const OF_SERVERS = ['priority', 'request_id', 'mm_processor_kwargs', 'media_io_kwargs'];
+const SERVER_MEMBERS = ['priority', 'request_id', 'mm_processor_kwargs', 'media_io_kwargs'];
 
 /**
  * Finds names of members that some parser takes for one of these. They must not reach a provider: `Model` means `model`
@@ -144,7 +144,7 @@ const OF_SERVERS = ['priority', 'request_id', 'mm_processor_kwargs', 'media_io_k
  * server's.
  */
 export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => ReadonlySet<string> {
-  const folded = new Set([...own, ...OF_SERVERS].map(foldName));
+  const folded = new Set([...own, ...SERVER_MEMBERS].map(foldName));
   return ({ members }) => {
     const lookalikes = new Set<string>();
     for (const { name } of members) if (!own.has(name) && folded.has(foldName(name))) lookalikes.add(name);

@@ -1,8 +1,8 @@
 // The upstream of a Worker: fetch, with the timeouts that fetch lacks.
 import type { Timer } from '#core/ports/platform.ts';
-import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
 import { toBytes } from './body.ts';
-import { withSigning } from './signed.ts';
+import { withSigning } from './signing.ts';
 
 interface Deps {
   readonly fetch: typeof globalThis.fetch;
@@ -13,18 +13,18 @@ interface Deps {
 export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Upstream {
   const send: Upstream = async ({ url, query = '', headers, body, timeouts, signal }) => {
     // After this point it is unknown whether anything was sent.
-    if (signal.aborted) throw new UpstreamBroke('unsent', 'the request was aborted');
-    const late = new AbortController();
+    if (signal.aborted) throw new UpstreamError('unsent', 'the request was aborted');
+    const timeoutController = new AbortController();
     let cancel = () => {};
     const startTimer = (millis: number) => {
       cancel();
-      cancel = timer(millis, () => late.abort());
+      cancel = timer(millis, () => timeoutController.abort());
     };
-    const broke = (error: unknown) => {
-      const how = late.signal.aborted ? 'timeout' : isUnreached(error) ? 'refused' : 'broken';
-      return new UpstreamBroke(how, `the upstream failed: ${how}`, { cause: error });
+    const toUpstreamError = (error: unknown) => {
+      const kind = timeoutController.signal.aborted ? 'timeout' : isConnectFailure(error) ? 'refused' : 'broken';
+      return new UpstreamError(kind, `the upstream failed: ${kind}`, { cause: error });
     };
-    const stop = AbortSignal.any([signal, late.signal]);
+    const stop = AbortSignal.any([signal, timeoutController.signal]);
     const request = toRequest(url + query, {
       method: 'POST',
       headers,
@@ -37,7 +37,7 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
       const response = await fetch(request);
       return { status: response.status, headers: Object.fromEntries(response.headers), body: read(response) };
     } catch (error) {
-      throw broke(error);
+      throw toUpstreamError(error);
     } finally {
       cancel();
     }
@@ -53,7 +53,7 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
           yield value;
         }
       } catch (error) {
-        throw broke(error);
+        throw toUpstreamError(error);
       } finally {
         cancel();
         // Harmless after the end; before it, this stops the provider.
@@ -69,18 +69,18 @@ function toRequest(url: string, init: RequestInit): Request {
   try {
     return new Request(url, init);
   } catch (cause) {
-    throw new UpstreamBroke('refused', 'the request cannot be sent', { cause });
+    throw new UpstreamError('refused', 'the request cannot be sent', { cause });
   }
 }
 
-const UNREACHED =
+const CONNECT_FAILURE =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_(TLS|SSL)_.*|UND_ERR_CONNECT.*)$|CERT|VERIFY/;
 
 /**
  * Whether the platform tells that there was no connection. Workers do not: what fails there may have been read (port:
- * `Breach`).
+ * `UpstreamErrorKind`).
  */
-function isUnreached(error: unknown): boolean {
+function isConnectFailure(error: unknown): boolean {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };
-  return typeof cause?.code === 'string' && UNREACHED.test(cause.code);
+  return typeof cause?.code === 'string' && CONNECT_FAILURE.test(cause.code);
 }

@@ -8,7 +8,7 @@ const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 
 /** `now`: seconds since the Unix epoch. */
 export async function toAssertion(
-  { clientEmail, privateKey, privateKeyId, tokenUri }: Extract<Signing, { by: 'google' }>,
+  { clientEmail, privateKey, privateKeyId, tokenUri }: Extract<Signing, { signer: 'google' }>,
   now: number,
 ): Promise<string> {
   const key = await importPKCS8(privateKey, 'RS256');

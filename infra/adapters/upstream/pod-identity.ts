@@ -1,7 +1,7 @@
 // Short-lived credentials of the Pod itself: a role of AWS for its service account (IRSA), and Google's Workload
 // Identity.
 import { readFile } from 'node:fs/promises';
-import type { PodIdentity } from './signed.ts';
+import type { PodIdentity } from './signing.ts';
 import { readAnswer } from './token-answer.ts';
 
 /** The role and the file that EKS writes into the Pod's environment; absent: the Pod has none. */
@@ -17,7 +17,7 @@ interface Deps {
 }
 
 /** Answers from inside the cluster, so a Pod without Workload Identity waits no longer than this. */
-const METADATA = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
+const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
 
 export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
   return {
@@ -40,7 +40,11 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
       return keysIn(await readAnswer(response));
     },
     googleToken: async (signal) => {
-      const response = await fetch(METADATA, { headers: { 'metadata-flavor': 'Google' }, redirect: 'error', signal });
+      const response = await fetch(METADATA_URL, {
+        headers: { 'metadata-flavor': 'Google' },
+        redirect: 'error',
+        signal,
+      });
       if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: ${response.status}`);
       const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
         string,

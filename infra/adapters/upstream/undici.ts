@@ -3,8 +3,8 @@ import { Pool } from 'undici';
 import { createLru } from '#core/caches/lru.ts';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
 import { createTurn } from '../process/event-loop-batch.ts';
-import { type PodIdentity, withSigning } from './signed.ts';
-import { ask, toBroken } from './upstream-response.ts';
+import { type PodIdentity, withSigning } from './signing.ts';
+import { dispatch, toUpstreamError } from './upstream-response.ts';
 
 /** The pool and the path of an address. */
 interface KnownRoute {
@@ -38,9 +38,9 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
     try {
       const { pool, path, connect } = routeOf(request);
       const { query = '' } = request;
-      return ask({ pool: poolFor(pool, connect), path: path + query }, request, turn);
+      return dispatch({ pool: poolFor(pool, connect), path: path + query }, request, turn);
     } catch (error) {
-      return Promise.reject(toBroken(error, false));
+      return Promise.reject(toUpstreamError(error, false));
     }
   };
 

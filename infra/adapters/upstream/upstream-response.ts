@@ -3,7 +3,7 @@
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
-import { UpstreamBroke, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
 import type { Turn } from '../process/event-loop-batch.ts';
 import { joinBody, lengthOf, MAX_JOINED, piecesOf } from './body.ts';
 
@@ -26,10 +26,10 @@ export interface Route {
 /**
  * Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply.
  */
-export function ask({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
+export function dispatch({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
   const { timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
-  const answer = new Answer(signal, turn);
+  const answer = new ResponseHandler(signal, turn);
   const { firstByte: headersTimeout, idle: bodyTimeout } = timeouts;
   pool.dispatch({ method: 'POST', path, ...bodyOf(request), headersTimeout, bodyTimeout }, answer);
   return answer.response.promise;
@@ -48,7 +48,7 @@ function bodyOf({ headers, body }: UpstreamRequest): Pick<Dispatcher.DispatchOpt
  * The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and
  * methods are shared.
  */
-class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
+class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
   readonly response = Promise.withResolvers<UpstreamResponse>();
   readonly #signal: UpstreamRequest['signal'];
   readonly #turn: Turn;
@@ -85,10 +85,10 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (status < 200) return;
     this.#hasBegun = true;
     const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
-    const body = PLAIN.has(encoding) ? this : decoded(this, encoding);
+    const body = NOT_ENCODED.has(encoding) ? this : decodeBody(this, encoding);
     // The words of a refusal are not needed: its status counts.
     if (body === undefined && status <= 299) {
-      const broken = new UpstreamBroke(
+      const broken = new UpstreamError(
         'broken',
         `the upstream answers with the content-encoding ${encoding.slice(0, 40)}`,
       );
@@ -98,7 +98,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     }
     // A decoded body ends later than the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
-    this.#turn(() => this.response.resolve({ status, headers: joined(headers), body: body ?? this, hasEnded }));
+    this.#turn(() => this.response.resolve({ status, headers: joinHeaders(headers), body: body ?? this, hasEnded }));
   }
 
   /** Chunks of one turn are read as one piece. */
@@ -106,7 +106,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
     if (this.#pieces.length === 0 && this.#reader !== undefined) this.#turn(this.#onPieces);
     this.#pieces.push(piece);
     this.#bytes += piece.length;
-    if (this.#pieces.length === MAX_PIECES) this.#pieces = [whole(this.#pieces, this.#bytes)];
+    if (this.#pieces.length === MAX_PIECES) this.#pieces = [joinPieces(this.#pieces, this.#bytes)];
     if (this.#bytes > MAX_WAITING) controller.pause();
   }
 
@@ -116,7 +116,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   }
 
   onResponseError(_: Controller | null, error: Error): void {
-    if (!this.#ended) this.#break(toBroken(error, this.#isReached(error)));
+    if (!this.#ended) this.#break(toUpstreamError(error, this.#isReached(error)));
   }
 
   [Symbol.asyncIterator](): this {
@@ -142,7 +142,7 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
 
   /** Takes all waiting pieces. */
   #take(): Next {
-    const value = whole(this.#pieces, this.#bytes);
+    const value = joinPieces(this.#pieces, this.#bytes);
     this.#pieces = [];
     this.#bytes = 0;
     if (this.#controller?.paused === true) this.#controller.resume();
@@ -151,11 +151,11 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
 
   /** The controller comes when undici has a connection for the request, after any handshake, just before it writes. */
   #isReached(error: Error): boolean {
-    return this.#controller !== undefined && (this.#hasBegun || !isOtherProtocol(error));
+    return this.#controller !== undefined && (this.#hasBegun || !isNotHttp(error));
   }
 
   #stop(): void {
-    const why = this.#controller === undefined ? unsent() : new UpstreamBroke('broken', ABORTED);
+    const why = this.#controller === undefined ? unsent() : new UpstreamError('broken', ABORTED);
     this.#pieces = [];
     this.#bytes = 0;
     this.#break(why);
@@ -182,23 +182,23 @@ class Answer implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8A
   }
 }
 
-function unsent(): UpstreamBroke {
-  return new UpstreamBroke('unsent', ABORTED);
+function unsent(): UpstreamError {
+  return new UpstreamError('unsent', ABORTED);
 }
 
 /** One array of all pieces, in pooled memory where it fits: a new allocation costs as much as the copy. */
-function whole(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
+function joinPieces(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
   const [first] = pieces;
   return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, length);
 }
 
 /** No encoding; the last three are none, and some servers write them. */
-const PLAIN: ReadonlySet<string> = new Set(['identity', '', 'none', 'utf-8']);
+const NOT_ENCODED: ReadonlySet<string> = new Set(['identity', '', 'none', 'utf-8']);
 
 const END: Next = { done: true, value: undefined };
 
 /** Headers with lower-case names; repeated ones are joined as in RFC 9110. */
-function joined(headers: Headers): Readonly<Record<string, string>> {
+function joinHeaders(headers: Headers): Readonly<Record<string, string>> {
   for (const name in headers) {
     const value = headers[name];
     if (Array.isArray(value)) headers[name] = value.join(', ');
@@ -213,7 +213,7 @@ function joined(headers: Headers): Readonly<Record<string, string>> {
  * deflate are decoded because some proxies compress all the same. A decoder of Brotli keeps up to 16 MiB for as long as
  * its stream.
  */
-function decoded(body: AsyncIterable<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> | undefined {
+function decodeBody(body: AsyncIterable<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> | undefined {
   const decoder = decoderFor(encoding);
   if (decoder === undefined) return undefined;
   // The reader of the decoder gets an error; the callback only keeps it from being thrown twice.
@@ -230,31 +230,31 @@ async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
     // Leaving this loop early destroys the decoder, which ends the answer that feeds it: the provider stops.
     for await (const chunk of body) yield chunk;
   } catch (error) {
-    throw toBroken(error, true);
+    throw toUpstreamError(error, true);
   }
 }
 
 const TIMEOUTS: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
 
 /** A failed call in the port's terms: unsent, refused, timeout or broken. An error of our own code stays what it is. */
-export function toBroken(error: unknown, isReached: boolean): Error {
-  if (error instanceof UpstreamBroke || isOurs(error)) return error;
+export function toUpstreamError(error: unknown, isReached: boolean): Error {
+  if (error instanceof UpstreamError || isProgramError(error)) return error;
   const code = codeOf(error);
   if (code === 'UND_ERR_CONNECT_TIMEOUT' || isConnecting(error)) {
-    return new UpstreamBroke('unsent', `the upstream failed: ${code}`, { cause: error });
+    return new UpstreamError('unsent', `the upstream failed: ${code}`, { cause: error });
   }
-  const how = !isReached ? 'refused' : TIMEOUTS.has(code) ? 'timeout' : 'broken';
-  return new UpstreamBroke(how, `the upstream failed: ${code || 'unknown'}`, { cause: error });
+  const kind = !isReached ? 'refused' : TIMEOUTS.has(code) ? 'timeout' : 'broken';
+  return new UpstreamError(kind, `the upstream failed: ${code || 'unknown'}`, { cause: error });
 }
 
 /** Errors of the network and of its libraries have codes. */
-const isOurs = (error: unknown): error is Error =>
+const isProgramError = (error: unknown): error is Error =>
   (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) && !('code' in error);
 
 /**
  * The first bytes of the response are not HTTP: who wrote them took no request. undici's error has no code for this.
  */
-const isOtherProtocol = ({ name, message }: Error): boolean =>
+const isNotHttp = ({ name, message }: Error): boolean =>
   name === 'HTTPParserError' && message.includes('Expected HTTP/');
 
 /** Whether the system gave up before there was a connection. */

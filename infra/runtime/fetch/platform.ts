@@ -33,7 +33,7 @@ export const WORKER_MEMORY: ProcessMemory = {
   limit: 128 * MIB,
   own: 32 * MIB,
   largestBody: 8 * MIB,
-  lasts: 60_000,
+  maxRequestTime: 60_000,
 };
 
 export function workerLog(name: string): Log {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import { chunkFrame, exceptionFrame, frame, frameOf } from '../../../../test/gateway/aws-event-stream.ts';
 import { runs } from '../../../../test/support/runs.ts';
 import { toSse } from '../../wire/streams/aws-event-stream.ts';
@@ -72,14 +72,14 @@ test('headers of all types are stepped over', async () => {
 });
 
 test('a frame whose bytes are no base64 is broken, and no error of our own', async () => {
-  await expect(textOf(frame({ ':event-type': 'chunk' }, '{"bytes":"%%%%"}'))).rejects.toThrow(UpstreamBroke);
+  await expect(textOf(frame({ ':event-type': 'chunk' }, '{"bytes":"%%%%"}'))).rejects.toThrow(UpstreamError);
 });
 
 test('a frame whose headers end too early is broken, and no error of our own', async () => {
   const whole = frame({ ':event-type': 'chunk' }, '{}');
   const headers = Buffer.from(whole.subarray(12, 12 + 10));
   // The header of `frame` without its last bytes, in a frame with right checksums.
-  await expect(textOf(frameOf(headers, '{}'))).rejects.toThrow(UpstreamBroke);
+  await expect(textOf(frameOf(headers, '{}'))).rejects.toThrow(UpstreamError);
 });
 
 test('the event in a frame may not hold more values than the gateway can read', async () => {

@@ -24,8 +24,8 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
 export function toCompletion(message: unknown, created: number): Reply | undefined {
   const blocks = member(message, 'content');
   if (!Array.isArray(blocks)) return undefined;
-  const text = joined(blocks, 'text', 'text');
-  const thoughts = joined(blocks, 'thinking', 'thinking');
+  const text = joinTexts(blocks, 'text', 'text');
+  const thoughts = joinTexts(blocks, 'thinking', 'thinking');
   const calls = blocks.filter((block) => member(block, 'type') === 'tool_use').map(toToolCall);
   const usage = toUsage(addUsage({}, member(message, 'usage')));
   const stopReason = textOf(member(message, 'stop_reason'));
@@ -61,7 +61,7 @@ export function toFinishReason(stopReason: string): string {
   return FINISH_REASONS.get(stopReason) ?? 'stop';
 }
 
-function joined(blocks: ReadonlyArray<unknown>, type: string, name: string): string {
+function joinTexts(blocks: ReadonlyArray<unknown>, type: string, name: string): string {
   return blocks
     .filter((block) => member(block, 'type') === type)
     .map((block) => textOf(member(block, name)) ?? '')

@@ -1,6 +1,6 @@
 // Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
 import { member, textOf } from '#core/json/json.ts';
-import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import {
   addUsage,
   anthropicError,
@@ -21,7 +21,7 @@ interface Call {
   hasArguments: boolean;
 }
 
-export function createReader({ created, keepPending }: ReplyMarks): StreamReader {
+export function createReader({ created, resizePending }: ReplyMarks): StreamReader {
   const calls = new Map<unknown, Call>();
   let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
   let head = headOf(frame);
@@ -29,7 +29,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
   let finished = false;
   let ended = false;
 
-  return createEventReader(keepPending, read, () => (finished ? conclude() : []));
+  return createEventReader(resizePending, read, () => (finished ? conclude() : []));
 
   function read(bytes: Uint8Array): ReadonlyArray<Piece> {
     const event = jsonOf(bytes);
@@ -39,7 +39,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
       case 'content_block_start':
         return open(member(event, 'index'), member(event, 'content_block'));
       case 'content_block_delta':
-        return go(member(event, 'index'), member(event, 'delta'));
+        return continueBlock(member(event, 'index'), member(event, 'delta'));
       case 'content_block_stop':
         return close(member(event, 'index'));
       case 'message_delta':
@@ -63,7 +63,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
   }
 
   function open(index: unknown, block: unknown): ReadonlyArray<Piece> {
-    if (member(block, 'type') === 'text') return speak('content', textOf(member(block, 'text')));
+    if (member(block, 'type') === 'text') return addText('content', textOf(member(block, 'text')));
     if (member(block, 'type') !== 'tool_use') return [];
     const call: Call = { index: calls.size, hasArguments: false };
     setPart(calls, index, call);
@@ -72,24 +72,24 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
     return [chunk({ tool_calls: [begun] }, { text: name })];
   }
 
-  function go(index: unknown, delta: unknown): ReadonlyArray<Piece> {
+  function continueBlock(index: unknown, delta: unknown): ReadonlyArray<Piece> {
     switch (member(delta, 'type')) {
       case 'text_delta':
-        return speak('content', textOf(member(delta, 'text')));
+        return addText('content', textOf(member(delta, 'text')));
       case 'thinking_delta':
-        return speak('reasoning_content', textOf(member(delta, 'thinking')));
+        return addText('reasoning_content', textOf(member(delta, 'thinking')));
       case 'input_json_delta':
-        return argue(calls.get(index), textOf(member(delta, 'partial_json')) ?? '');
+        return addArguments(calls.get(index), textOf(member(delta, 'partial_json')) ?? '');
       default:
         return [];
     }
   }
 
-  function speak(name: 'content' | 'reasoning_content', text = ''): ReadonlyArray<Piece> {
+  function addText(name: 'content' | 'reasoning_content', text = ''): ReadonlyArray<Piece> {
     return text === '' ? [] : [chunk({ [name]: text }, { text })];
   }
 
-  function argue(call: Call | undefined, json: string): ReadonlyArray<Piece> {
+  function addArguments(call: Call | undefined, json: string): ReadonlyArray<Piece> {
     if (call === undefined || json === '') return [];
     call.hasArguments = true;
     return [chunk({ tool_calls: [{ index: call.index, function: { arguments: json } }] }, { text: json })];
@@ -98,7 +98,7 @@ export function createReader({ created, keepPending }: ReplyMarks): StreamReader
   /** Closes a call. A call without arguments gets `{}`, because clients parse them. */
   function close(index: unknown): ReadonlyArray<Piece> {
     const call = calls.get(index);
-    return call === undefined || call.hasArguments ? [] : argue(call, '{}');
+    return call === undefined || call.hasArguments ? [] : addArguments(call, '{}');
   }
 
   function finish(stopReason: string | undefined, counted: unknown): ReadonlyArray<Piece> {
@@ -141,5 +141,5 @@ function headOf(frame: object): string {
 }
 
 function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {
-  return { ...NOTHING, bytes, ...more };
+  return { ...EMPTY_PIECE, bytes, ...more };
 }

@@ -16,12 +16,12 @@ export const anthropic: Codec = {
   isTranslated: true,
   routeTo: routeToAnthropic,
   toCall: (chat, to) => {
-    const { sent, stream } = chat;
+    const { body, stream } = chat;
     const decided = { model: to.endpoint.entry.model, maxTokens: to.limit.max, stream };
-    const body = toMessagesBody(parseJson(sent.text), decided);
+    const messagesBody = toMessagesBody(parseJson(body.text), decided);
     const cloud = membersFor(to, chat);
-    if (!body.ok || cloud === undefined) return toTranslatedCall(chat, to, body);
-    const kept = Object.entries(body.value).filter(([name]) => !cloud.drop.has(name));
+    if (!messagesBody.ok || cloud === undefined) return toTranslatedCall(chat, to, messagesBody);
+    const kept = Object.entries(messagesBody.value).filter(([name]) => !cloud.drop.has(name));
     return toTranslatedCall(chat, to, ok({ ...cloud.set, ...Object.fromEntries(kept) }));
   },
   readReply: (bytes, { created }) => toCompletion(parseJson(fromUtf8(bytes)), created),
@@ -38,9 +38,9 @@ interface GatewayMembers {
 }
 
 /** Fields of Anthropic's own that clients send along: same name, same meaning. */
-const PASSED_ON = ['top_p', 'top_k', 'thinking'];
+const PASSED_MEMBERS = ['top_p', 'top_k', 'thinking'];
 /** Anthropic's scale ends here, OpenAI's at 2. */
-const HOTTEST = 1;
+const MAX_TEMPERATURE = 1;
 
 /** The body for Anthropic, or the refusal of what has no counterpart there. */
 export function toMessagesBody(
@@ -60,8 +60,8 @@ export function toMessagesBody(
       tools: some(tools),
       tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
       stop_sequences: some(toStop(member(request, 'stop'))),
-      temperature: typeof temperature === 'number' ? Math.min(temperature, HOTTEST) : undefined,
-      ...Object.fromEntries(PASSED_ON.map((name) => [name, member(request, name) ?? undefined])),
+      temperature: typeof temperature === 'number' ? Math.min(temperature, MAX_TEMPERATURE) : undefined,
+      ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, member(request, name) ?? undefined])),
       metadata: user === '' ? undefined : { user_id: user },
       stream: stream || undefined,
     };

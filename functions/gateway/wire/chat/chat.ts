@@ -5,9 +5,9 @@ import { isMap } from '#crds/validation/json-shapes.ts';
 import type { Api } from '../api.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
 import { hasSound } from '../prompt/higher-rates.ts';
-import type { Measure } from '../prompt/prompt.ts';
+import type { PromptSize } from '../prompt/prompt.ts';
 import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
-import { ambiguousIn, DECIDING, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
+import { ambiguousIn, DECIDING_MEMBERS, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, isCount, type ModelRequest, minOutputOf, notObjectsIn, readBody } from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { LIMIT_NAMES, openai } from './openai.ts';
@@ -31,11 +31,11 @@ const MAX_ANSWERS = 1024;
  * different ways.
  */
 export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
-  const body = readBody(bytes);
-  if (!body.ok) return body;
-  const { members, ...sentBody } = body.value;
-  const { sent } = sentBody;
-  const { object } = sent;
+  const parsed = readBody(bytes);
+  if (!parsed.ok) return parsed;
+  const { members, ...shared } = parsed.value;
+  const { body } = shared;
+  const { object } = body;
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   const notObjects = notObjectsIn(members, 'messages', 'tools') ?? callsIn(messages);
@@ -48,13 +48,13 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const wrong = LIMIT_NAMES.find((name) => !isAbsent(members[name]) && !isCount(members[name]));
   // Zero is no limit to providers that test the member for truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
-  const decides = object.members.some(({ name }) => DECIDING.has(name));
-  const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(sent.text, object.members)) : undefined;
+  const decides = object.members.some(({ name }) => DECIDING_MEMBERS.has(name));
+  const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(body.text, object.members)) : undefined;
   if (unmetered !== undefined) return err(unmetered);
   const input = measure(bytes.length, messages, members.tools);
   const [newer, older] = [limitOf(members.max_completion_tokens), limitOf(members.max_tokens)];
   return ok({
-    ...sentBody,
+    ...shared,
     stream: stream === true,
     streamOptions: isMap(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isMap(options) && options.include_usage === true,
@@ -80,7 +80,7 @@ function callsIn(messages: ReadonlyArray<unknown>): Result<never, Failure> | und
 }
 
 /** Most prompts refer to nothing. */
-function storedIn({ hasStoredFile, hasStoredSpeech }: Measure): StoredState {
+function storedIn({ hasStoredFile, hasStoredSpeech }: PromptSize): StoredState {
   if (!hasStoredFile && !hasStoredSpeech) return NOTHING_STORED;
   const [file, speech] = [hasStoredFile, hasStoredSpeech].map((has) => (has ? 'messages' : undefined));
   return { ...NOTHING_STORED, file, speech };

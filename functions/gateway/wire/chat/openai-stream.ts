@@ -3,7 +3,7 @@
 import { countIn, listOf, member, parseJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { toUsage } from '#core/money/usage.ts';
-import { NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 import { dataOf, latin1, SseSplitter } from '../streams/sse.ts';
@@ -15,19 +15,19 @@ const DONE = '[DONE]';
  * Marks of events that do more than continue an answer: the end of the stream, a count or an error with a value (some
  * providers write `"usage":null` into each event), and a name that may be written with escapes.
  */
-const TELLING = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
+const SIGNIFICANT = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
 /** Texts one of which is in each match of the pattern: the engine finds them faster. */
 const MARKS = ['usage"', 'error"', '\\u00', DONE];
 
-export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
-  const splitter = new SseSplitter(keepPending);
+export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'> = {}): StreamReader {
+  const splitter = new SseSplitter(resizePending);
   return {
     push: (bytes) => {
       const isShort = bytes.length <= LONG_TEXT;
-      const length = isShort && splitter.isBetween ? lengthUnread(latin1.decode(bytes)) : 0;
+      const length = isShort && splitter.isAtEventStart ? lengthUnread(latin1.decode(bytes)) : 0;
       if (length === 0) return splitter.push(bytes).map(toPiece);
       const unread = length === bytes.length ? bytes : bytes.subarray(0, length);
-      const piece = { ...NOTHING, bytes: unread, events: readEvents };
+      const piece = { ...EMPTY_PIECE, bytes: unread, readEvents };
       return length === bytes.length ? [piece] : [piece, ...splitter.push(bytes.subarray(length)).map(toPiece)];
     },
     end: () => splitter.end().map(toPiece),
@@ -46,7 +46,7 @@ function readEvents(bytes: Uint8Array): ReadonlyArray<Piece> {
 function lengthUnread(text: string): number {
   // Nearly all providers end lines with a line feed.
   if (text.includes('\r')) return 0;
-  const telling = MARKS.some((mark) => text.includes(mark)) ? text.search(TELLING) : -1;
+  const telling = MARKS.some((mark) => text.includes(mark)) ? text.search(SIGNIFICANT) : -1;
   const end = text.lastIndexOf(BLANK_LINE, telling === -1 ? text.length : telling);
   const choices = text.indexOf('"choices"');
   return choices !== -1 && choices < end ? end + BLANK_LINE.length : 0;
@@ -55,15 +55,15 @@ function lengthUnread(text: string): number {
 /** One event, parsed. */
 export function toPiece(event: Uint8Array): Piece {
   const data = dataOf(event);
-  if (data === undefined || data.trim() === DONE) return { ...NOTHING, bytes: event, done: data !== undefined };
+  if (data === undefined || data.trim() === DONE) return { ...EMPTY_PIECE, bytes: event, done: data !== undefined };
   const chunk = parseJson(data);
   // Data that is no JSON reaches the client all the same: without a count of the provider's, all of it is output.
-  if (chunk === undefined) return { ...NOTHING, bytes: event, outputBytes: bytesIn(data) };
+  if (chunk === undefined) return { ...EMPTY_PIECE, bytes: event, outputBytes: bytesIn(data) };
   const choices = member(chunk, 'choices');
   const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));
   const error = member(chunk, 'error');
   return {
-    ...NOTHING,
+    ...EMPTY_PIECE,
     ...sizeOf(listOf(choices), 'delta'),
     bytes: event,
     usage,

@@ -6,7 +6,7 @@ import { toUsage } from '#core/money/usage.ts';
 import { type Codec, type Recipient, type Reply, toCall } from '../codec.ts';
 import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
 import { membersOf, type NewValue, splice, spliceBytes } from '../json/json-splice.ts';
-import { DECIDING } from '../prompt/unmetered-features.ts';
+import { DECIDING_MEMBERS } from '../prompt/unmetered-features.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
@@ -29,7 +29,7 @@ const READ = ['model', 'messages', 'stream', 'stream_options', 'n', 'store'];
  * Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach
  * the provider.
  */
-export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING, ...LIMIT_NAMES]);
+export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING_MEMBERS, ...LIMIT_NAMES]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
@@ -41,14 +41,14 @@ function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | s
     set.push(['store', 'false']);
   const names = addLimits(set, chat, to);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
-  const { sent } = chat;
-  const lookalikes = lookalikesIn(sent.object);
+  const { body } = chat;
+  const lookalikes = lookalikesIn(body.object);
   const drop = unknown.length === 0 ? lookalikes : new Set([...lookalikes, ...unknown]);
-  return spliceBytes(sent, sent.object, { set, drop, once: OWN_MEMBERS });
+  return spliceBytes(body, body.object, { set, drop, once: OWN_MEMBERS });
 }
 
-function isWritten({ sent }: ModelRequest, wanted: string): boolean {
-  return sent.object.members.some(({ name }) => name === wanted);
+function isWritten({ body }: ModelRequest, wanted: string): boolean {
+  return body.object.members.some(({ name }) => name === wanted);
 }
 
 const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
@@ -57,7 +57,7 @@ const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
 function streamOptions(chat: ModelRequest): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
-  const options = chat.sent.text.slice(sent.valueStart, sent.end);
+  const options = chat.body.text.slice(sent.valueStart, sent.end);
   const object = membersOf(options);
   return splice(options, object, { set: [['include_usage', 'true']], drop: forcedLookalikesIn(object) });
 }
@@ -75,20 +75,20 @@ function addLimits(
   { limit, endpoint }: Recipient,
 ): ReadonlyArray<LimitName> {
   const { outputLimit } = endpoint.provider;
-  const { send } = limit;
+  const { sentLimit } = limit;
   const { max_completion_tokens: newer, max_tokens: older = 0 } = limits;
   if (newer !== undefined && outputLimit === 'max_tokens') {
-    set.push(['max_tokens', `${Math.min(Math.max(newer, older), send ?? Number.MAX_SAFE_INTEGER)}`]);
+    set.push(['max_tokens', `${Math.min(Math.max(newer, older), sentLimit ?? Number.MAX_SAFE_INTEGER)}`]);
     return NEWER_NAME;
   }
-  if (send === undefined) return NO_NAMES;
+  if (sentLimit === undefined) return NO_NAMES;
   let isNamed = false;
   for (const name of LIMIT_NAMES) {
     const value = limits[name];
     isNamed ||= value !== undefined;
-    if (value !== undefined && value > send) set.push([name, `${send}`]);
+    if (value !== undefined && value > sentLimit) set.push([name, `${sentLimit}`]);
   }
-  if (!isNamed) set.push([outputLimit, `${send}`]);
+  if (!isNamed) set.push([outputLimit, `${sentLimit}`]);
   return NO_NAMES;
 }
 

@@ -26,7 +26,7 @@ export function sizeOf(
   for (const choice of choices) {
     const message = member(choice, name);
     const length = lengthOf(message);
-    const ofMedia = soundIn(message) + picturesIn(message) * MAX_PICTURE;
+    const ofMedia = soundTokensIn(message) + picturesIn(message) * MAX_PICTURE;
     // A piece of sound may be less than a token, and what is counted here may cut a stream.
     if (length > 0 || ofMedia >= 1) deltas += 1;
     outputBytes += length;
@@ -39,9 +39,9 @@ export function sizeOf(
 function lengthOf(message: unknown): number {
   let length = 0;
   for (const name of TEXTS) length += bytesOf(member(message, name));
-  length += calledIn(member(message, 'function_call'), 'arguments');
+  length += callBytesOf(member(message, 'function_call'), 'arguments');
   for (const call of listOf(member(message, 'tool_calls'))) {
-    length += calledIn(member(call, 'function'), 'arguments') + calledIn(member(call, 'custom'), 'input');
+    length += callBytesOf(member(call, 'function'), 'arguments') + callBytesOf(member(call, 'custom'), 'input');
   }
   return length + bytesOf(member(member(message, 'audio'), 'transcript'));
 }
@@ -54,12 +54,12 @@ function picturesIn(message: unknown): number {
 const isPicture = (part: unknown): boolean => member(part, 'type') === 'image_url';
 
 /** Estimated tokens of the message's sound: also fractions, because sound arrives in pieces of any length. */
-function soundIn(message: unknown): number {
+function soundTokensIn(message: unknown): number {
   const data = textOf(member(member(message, 'audio'), 'data')) ?? '';
   return data.length / LETTERS_PER_SOUND_TOKEN;
 }
 
-function calledIn(called: unknown, given: 'arguments' | 'input'): number {
+function callBytesOf(called: unknown, given: 'arguments' | 'input'): number {
   return bytesOf(member(called, 'name')) + bytesOf(member(called, given));
 }
 

@@ -1,7 +1,7 @@
 // Parts of chat messages: their size, without a tokenizer.
 import { isObject, listOf, member, textOf } from '#core/json/json.ts';
 import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
-import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
+import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
@@ -11,7 +11,7 @@ const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'a
 const MAY_BE_TEXT = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 const TEXT_FILE = /^\s*data:text\//i;
 
-export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): Measure {
+export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): PromptSize {
   const lists = messages.map((message) => member(message, 'content'));
   const measured = measureParts(bodyBytes, { lists, tools: listOf(tools).slice(0, 1) }, toPart);
   // A spoken answer is an id of a few bytes in the request, and costs the same as before.
@@ -28,7 +28,7 @@ function toPart(part: unknown): Part {
   if (!isObject(part)) return TEXT;
   // The content of a part (the result of a tool, say) is a list of parts.
   const inner = [member(part, 'content')];
-  const type = mediaOf(part);
+  const type = mediaTypeOf(part);
   if (type === undefined) return { inner };
   const holder = MEDIA_PARTS.has(type) ? member(part, type) : undefined;
   const isStoredFile = refersToFile(part) || refersToFile(holder);
@@ -41,7 +41,7 @@ function toPart(part: unknown): Part {
 }
 
 /** The kind of a part that is no text. A part without a type has the kind of its content: some providers read it so. */
-function mediaOf(part: object): string | undefined {
+function mediaTypeOf(part: object): string | undefined {
   const type = member(part, 'type');
   if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
   const carried = Object.keys(part).filter((name) => name !== 'type' && !TEXT_PARTS.has(name));

@@ -9,12 +9,12 @@ import { toEvent } from '../streams/sse.ts';
 const MAX_TEXT = 1024;
 
 /** No `[DONE]` follows. */
-function fail(failure: Failure): Uint8Array {
+function toFailureEvent(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
 }
 
 /** A provider that names no type has failed like a server. */
-function pass({ message, type = 'server_error', code, param }: ShownError): Uint8Array {
+function toErrorEvent({ message, type = 'server_error', code, param }: ShownError): Uint8Array {
   return toEvent(JSON.stringify({ error: { message, type, param: param ?? null, code: code ?? null } }));
 }
 
@@ -22,12 +22,12 @@ function pass({ message, type = 'server_error', code, param }: ShownError): Uint
 export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
   let shared: object | undefined;
   return {
-    note: ({ frame }) => {
+    record: ({ frame }) => {
       if (frame !== undefined) shared ??= sharedIn(frame);
     },
-    fail,
-    pass,
-    cut: (open, tokens) => {
+    toFailureEvent,
+    toErrorEvent,
+    toCutEvents: (open, tokens) => {
       const ended = open.length > 0 ? open : [0];
       const choices = ended.map((index) => ({ index, delta: {}, finish_reason: 'length' }));
       const usage = {

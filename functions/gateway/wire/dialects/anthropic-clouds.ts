@@ -27,11 +27,11 @@ export function routeToCloud({ base, entry }: Address, cloud: Cloud, headers: Re
 /** Members that a cloud adds to a body, and those that it must not have. Undefined: it is Anthropic's own API. */
 export function membersFor(
   { endpoint: { provider, credentials } }: Recipient,
-  request: Pick<ModelRequest, 'forwarded'>,
+  request: Pick<ModelRequest, 'forwardedHead'>,
 ) {
   const { cloud } = provider;
   if (cloud === undefined) return undefined;
-  const betas = request.forwarded?.headers[BETA]?.split(',').map((beta) => beta.trim());
+  const betas = request.forwardedHead?.headers[BETA]?.split(',').map((beta) => beta.trim());
   const features = cloud === 'bedrock' && betas !== undefined ? { anthropic_beta: betas } : {};
   const set = { anthropic_version: credentials.apiVersion ?? VERSIONS[cloud], ...features };
   return { set, drop: new Set(IN_ADDRESS[cloud]) };
@@ -45,8 +45,8 @@ const BETA = 'anthropic-beta';
  */
 export function toAnthropicCall(request: ModelRequest, to: Recipient, body: Call['body']): Call {
   const { cloud } = to.endpoint.provider;
-  if (cloud === undefined || request.forwarded === undefined) return toCall(request, to, body);
-  const beta = request.forwarded.headers[BETA];
+  if (cloud === undefined || request.forwardedHead === undefined) return toCall(request, to, body);
+  const beta = request.forwardedHead.headers[BETA];
   const headers = cloud === 'vertex' && beta !== undefined ? { [BETA]: beta } : {};
-  return toCall({ ...request, forwarded: { query: '', headers } }, to, body);
+  return toCall({ ...request, forwardedHead: { query: '', headers } }, to, body);
 }

@@ -1,6 +1,6 @@
 // Errors as the clients of an API parse them.
 import type { FailureReply } from '#core/failure/failure.ts';
-import type { BudgetLeft } from '../../caller/budget-left.ts';
+import type { RemainingBudget } from '../../caller/remaining-limits.ts';
 import { spendHeaders } from '../messages/spend.ts';
 
 export interface ErrorFormat {
@@ -12,7 +12,7 @@ export interface ErrorFormat {
    * Headers that tell clients of this API what is left of a budget, beside those of all APIs. `isSpent`: in its
    * refusal.
    */
-  budgetHeaders?(budget: BudgetLeft, isSpent: boolean): Readonly<Record<string, string>>;
+  budgetHeaders?(budget: RemainingBudget, isSpent: boolean): Readonly<Record<string, string>>;
 }
 
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };

@@ -37,7 +37,7 @@ export function toTranslatedCall(
   body: Result<object, Failure>,
 ): Result<Call, Failure> {
   if (!body.ok) return body;
-  const { forwarded: _, ...own } = request;
+  const { forwardedHead: _, ...own } = request;
   try {
     const text = JSON.stringify(body.value);
     // A long text would fill the engine's own memory for as long as the provider takes it.

@@ -9,10 +9,10 @@ import { type Codec, type Reply, toCall } from '../codec.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
 import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
 import { spliceBytes } from '../json/json-splice.ts';
-import { bytesIn, type Measure } from '../prompt/prompt.ts';
+import { bytesIn, type PromptSize } from '../prompt/prompt.ts';
 import { NOTHING_STORED } from '../prompt/stored-state.ts';
-import { absent, DECIDING, type Rule, unmeteredIn } from '../prompt/unmetered-features.ts';
-import { invalid, lookalikesOf, type ModelRequest, readBody, type SentBody } from '../request.ts';
+import { DECIDING_MEMBERS, mustBeAbsent, type Rule, unmeteredIn } from '../prompt/unmetered-features.ts';
+import { invalid, lookalikesOf, type ModelRequest, type RequestBody, readBody } from '../request.ts';
 import { measureInputs } from './inputs.ts';
 
 const codec: Codec = {
@@ -20,9 +20,9 @@ const codec: Codec = {
   routeTo: (address) => routeToOpenai(address, '/embeddings'),
   toCall: (request, to) => {
     const set = [['model', JSON.stringify(to.endpoint.entry.model)]] as const;
-    const { sent } = request;
-    const changes = { set, drop: lookalikesIn(sent.object), once: OWN_MEMBERS };
-    return ok(toCall(request, to, spliceBytes(sent, sent.object, changes)));
+    const { body } = request;
+    const changes = { set, drop: lookalikesIn(body.object), once: OWN_MEMBERS };
+    return ok(toCall(request, to, spliceBytes(body, body.object, changes)));
   },
   readReply,
   readEdges,
@@ -41,22 +41,22 @@ export const embeddings: Api = {
 
 /** Members in which some servers read pictures by their addresses: no byte tells what they cost. */
 const MEDIA = ['messages', 'images', 'inputs', 'content', 'contents'];
-const INPUT_ALONE: Rule = absent(MEDIA, 'must be absent: "input" alone is embedded.');
-const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...MEDIA, ...DECIDING]);
+const INPUT_ALONE: Rule = mustBeAbsent(MEDIA, 'must be absent: "input" alone is embedded.');
+const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...MEDIA, ...DECIDING_MEMBERS]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
-  const body = readBody(bytes);
-  if (!body.ok) return body;
-  const { members, ...sentBody } = body.value;
-  const { sent } = sentBody;
+  const parsed = readBody(bytes);
+  if (!parsed.ok) return parsed;
+  const { members, ...shared } = parsed.value;
+  const { body } = shared;
   const inputs = measureInputs(members.input);
   if (inputs === undefined) return invalid('"input" must be a text, an array of texts, or tokens.', 'input');
   const unmetered = INPUT_ALONE(members) ?? unmeteredIn(members);
   if (unmetered !== undefined) return err(unmetered);
-  const input = withOthers(inputs, sent);
+  const input = withOthers(inputs, body);
   return ok({
-    ...sentBody,
+    ...shared,
     stream: false,
     streamOptions: undefined,
     includeUsage: false,
@@ -74,10 +74,10 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
  * Other members may be embedded too, where a server knows them: each of their bytes is a token, and may be an input of
  * its own.
  */
-function withOthers(inputs: Measure, { text, object }: Pick<SentBody, 'text' | 'object'>): Measure {
+function withOthers(inputs: PromptSize, { text, object }: Pick<RequestBody, 'text' | 'object'>): PromptSize {
   const others = object.members.filter(({ name }) => name !== 'model' && name !== 'input');
   const bytes = others.reduce((sum, { valueStart, end }) => sum + bytesIn(text.slice(valueStart, end)), 0);
-  return { ...inputs, max: inputs.max + BigInt(bytes), prompts: inputs.prompts + bytes };
+  return { ...inputs, maxTokens: inputs.maxTokens + BigInt(bytes), prompts: inputs.prompts + bytes };
 }
 
 /** Bytes of the beginning of a reply, and of its end: one of them has the usage. */

@@ -1,12 +1,12 @@
 // Inputs of an embeddings request: one or many, as texts or as tokens; their size, without a tokenizer.
 import { NO_MEDIA } from '../prompt/media.ts';
-import { bytesIn, estimateTokens, type Measure } from '../prompt/prompt.ts';
+import { bytesIn, estimateTokens, type PromptSize } from '../prompt/prompt.ts';
 
 /** Tokens that models add to each input, at its beginning and its end. */
 const MAX_ADDED = 4;
 
 /** Undefined where the member is none of a text, tokens, or an array of either. */
-export function measureInputs(input: unknown): Measure | undefined {
+export function measureInputs(input: unknown): PromptSize | undefined {
   const inputs = inputsIn(input);
   if (inputs === undefined) return undefined;
   let max = 0;
@@ -16,7 +16,7 @@ export function measureInputs(input: unknown): Measure | undefined {
     max += MAX_ADDED + (bytes ?? one.length);
     estimate += bytes === undefined ? one.length : estimateTokens(bytes);
   }
-  return { max: BigInt(max), prompts: inputs.length, media: NO_MEDIA, estimate: Math.max(1, estimate) };
+  return { maxTokens: BigInt(max), prompts: inputs.length, media: NO_MEDIA, estimatedTokens: Math.max(1, estimate) };
 }
 
 type Input = string | ReadonlyArray<number>;

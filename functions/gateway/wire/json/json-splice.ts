@@ -73,8 +73,8 @@ export function elementsOf(text: string, from: number): ReadonlyArray<number> {
 export function splice(text: string, object: ObjectText, changes: Changes): string {
   let spliced = '';
   let from = 0;
-  for (const { start, end, by } of editsOf(object, changes)) {
-    spliced += text.slice(from, start) + by;
+  for (const { start, end, replacement } of editsOf(object, changes)) {
+    spliced += text.slice(from, start) + replacement;
     from = end;
   }
   return spliced + text.slice(from);
@@ -100,11 +100,11 @@ export function spliceBytes(
   const { bytes } = sent;
   const parts: Array<Uint8Array | string> = [];
   let known: Offset = { text: 0, bytes: 0 };
-  for (const { start, end, by } of editsOf(object, changes)) {
+  for (const { start, end, replacement } of editsOf(object, changes)) {
     const from = known.bytes;
     known = offsetAt(start, known, sent);
     if (known.bytes > from) parts.push(bytes.subarray(from, known.bytes));
-    if (by !== '') parts.push(by);
+    if (replacement !== '') parts.push(replacement);
     known = offsetAt(end, known, sent);
   }
   parts.push(bytes.subarray(known.bytes));
@@ -133,32 +133,33 @@ function offsetAt(offset: number, known: Offset, sent: EncodedText): Offset {
 interface Edit {
   readonly start: number;
   readonly end: number;
-  readonly by: string;
+  readonly replacement: string;
 }
 
 /** Edits in the order of the text. */
 function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray<Edit> {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
   const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
-  const lasts = new Map(members.map(({ name }, at) => [name, at]));
-  const isLast = (name: string, at: number) => lasts.get(name) === at;
-  const stays = ({ name }: Member, at: number) =>
+  const lastIndexes = new Map(members.map(({ name }, at) => [name, at]));
+  const isLast = (name: string, at: number) => lastIndexes.get(name) === at;
+  const isKept = ({ name }: Member, at: number) =>
     !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
-  const last = members.findLastIndex(stays);
+  const last = members.findLastIndex(isKept);
   const edits: Edit[] = [];
   for (const [at, member] of members.entries()) {
     const { name, start, valueStart, end } = member;
     const value = newValueOf(name);
     // A member goes with the comma behind it, the last ones with the comma before them.
-    if (!stays(member, at)) {
-      if (at < last) edits.push({ start, end: members[at + 1]?.start ?? end, by: '' });
-      else edits.push({ start: members[at - 1]?.end ?? start, end, by: '' });
-    } else if (value !== undefined) edits.push({ start: valueStart, end, by: value });
+    if (!isKept(member, at)) {
+      if (at < last) edits.push({ start, end: members[at + 1]?.start ?? end, replacement: '' });
+      else edits.push({ start: members[at - 1]?.end ?? start, end, replacement: '' });
+    } else if (value !== undefined) edits.push({ start: valueStart, end, replacement: value });
   }
-  const isNew = ([name]: NewValue) => drop.has(name) || !lasts.has(name);
+  const isNew = ([name]: NewValue) => drop.has(name) || !lastIndexes.has(name);
   const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
-  const behind = members.at(-1)?.end ?? open + 1;
-  if (added.length > 0) edits.push({ start: behind, end: behind, by: `${last === -1 ? '' : ','}${added.join()}` });
+  const insertAt = members.at(-1)?.end ?? open + 1;
+  if (added.length > 0)
+    edits.push({ start: insertAt, end: insertAt, replacement: `${last === -1 ? '' : ','}${added.join()}` });
   return edits;
 }
 

@@ -23,12 +23,12 @@ const TOO_LONG = { code: 'server_error', message: 'The provider sent an error th
 export function withoutSecretsIn(response: unknown, redact: (words: string) => string): unknown {
   const error = member(response, 'error') ?? undefined;
   if (error === undefined) return response;
-  const whole = cleaned(response, redact);
-  return whole === undefined ? { ...Object(response), error: cleaned(error, redact) ?? TOO_LONG } : whole;
+  const whole = redactedValue(response, redact);
+  return whole === undefined ? { ...Object(response), error: redactedValue(error, redact) ?? TOO_LONG } : whole;
 }
 
 /** The same value where it has no credentials; undefined where it is too long to be searched. */
-function cleaned(value: unknown, redact: (words: string) => string): unknown {
+function redactedValue(value: unknown, redact: (words: string) => string): unknown {
   const text = JSON.stringify(value);
   if (text.length > MAX_SEARCHED) return undefined;
   const redacted = redact(text);

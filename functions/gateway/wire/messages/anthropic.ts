@@ -14,7 +14,7 @@ import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
-import { DECIDING } from './unmetered.ts';
+import { DECIDING_MEMBERS } from './unmetered.ts';
 
 /** Clients ignore it. */
 export const PING = toNamedEvent('ping', {});
@@ -31,7 +31,13 @@ export const anthropic: Codec = {
 };
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
-export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'messages', 'stream', 'max_tokens', ...DECIDING]);
+export const OWN_MEMBERS: ReadonlySet<string> = new Set([
+  'model',
+  'messages',
+  'stream',
+  'max_tokens',
+  ...DECIDING_MEMBERS,
+]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
 function toBody(request: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
@@ -39,12 +45,13 @@ function toBody(request: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array 
   const cloud = membersFor(to, request);
   const own = Object.entries(cloud?.set ?? { model: endpoint.entry.model });
   const set = own.map(([name, value]): NewValue => [name, JSON.stringify(value)]);
-  const { send } = limit;
-  if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY)) set.push(['max_tokens', `${send}`]);
-  const { sent } = request;
-  const lookalikes = lookalikesIn(sent.object);
+  const { sentLimit } = limit;
+  if (sentLimit !== undefined && sentLimit < (request.limit ?? Number.POSITIVE_INFINITY))
+    set.push(['max_tokens', `${sentLimit}`]);
+  const { body } = request;
+  const lookalikes = lookalikesIn(body.object);
   const drop = cloud === undefined ? lookalikes : lookalikes.union(cloud.drop);
-  return spliceBytes(sent, sent.object, { set, drop, once: OWN_MEMBERS });
+  return spliceBytes(body, body.object, { set, drop, once: OWN_MEMBERS });
 }
 
 function readReply(bytes: Uint8Array): Reply | undefined {

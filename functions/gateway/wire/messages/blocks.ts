@@ -1,7 +1,7 @@
 // Content blocks of Messages requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { fileIn, isPicture, PICTURE } from '../prompt/media.ts';
-import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
+import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
@@ -9,13 +9,17 @@ import type { Members } from '../prompt/unmetered-features.ts';
 const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result|.*_error)$/;
 const TEXT: Part = {};
 
-export function measure(bodyBytes: number, { system, messages, tools }: Members): Measure {
+export function measure(bodyBytes: number, { system, messages, tools }: Members): PromptSize {
   const contents = listOf(messages).map((message) => member(message, 'content'));
-  return measureParts(bodyBytes, { lists: [system, ...contents], tools: listOf(tools).filter(isDefinedThere) }, toPart);
+  return measureParts(
+    bodyBytes,
+    { lists: [system, ...contents], tools: listOf(tools).filter(isDefinedByAnthropic) },
+    toPart,
+  );
 }
 
 /** A tool that Anthropic defines: its description is added to the prompt, and is not in the request. */
-function isDefinedThere(tool: unknown, index: number): boolean {
+function isDefinedByAnthropic(tool: unknown, index: number): boolean {
   const type = member(tool, 'type');
   return index === 0 || (typeof type === 'string' && type !== 'custom');
 }

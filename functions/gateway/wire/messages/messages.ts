@@ -12,7 +12,7 @@ import { type ForwardedHead, invalid, isAbsent, type ModelRequest, minOutputOf, 
 import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
-import { NESTED, RULES } from './unmetered.ts';
+import { NESTED_MEMBERS, RULES } from './unmetered.ts';
 
 export const messages: Api = {
   name: 'messages',
@@ -25,13 +25,13 @@ export const messages: Api = {
   toRequest,
 };
 
-const FORM = { limit: 'max_tokens', rules: RULES, nested: NESTED };
+const FORM = { limit: 'max_tokens', rules: RULES, nested: NESTED_MEMBERS };
 
 function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, wrongIn);
   if (!read.ok) return read;
   const { members, request } = read.value;
-  const forwarded = forwardedBy(client);
+  const forwardedHead = forwardedHeadOf(client);
   const input = measure(bytes.length, members);
   return ok({
     ...request,
@@ -40,8 +40,8 @@ function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'que
     webSearches: webSearchesIn(members),
     store: false,
     stored: { ...NOTHING_STORED, file: input.hasStoredFile ? 'messages' : undefined },
-    forwarded,
-    hasLargerWindow: [forwarded.headers['anthropic-beta'], ...listOf(members.anthropic_beta)].some(isLargerWindow),
+    forwardedHead,
+    hasLargerWindow: [forwardedHead.headers['anthropic-beta'], ...listOf(members.anthropic_beta)].some(isLargerWindow),
   });
 }
 
@@ -64,7 +64,7 @@ function isLargerWindow(feature: unknown): boolean {
 /** Headers that choose the version and the features of the API: the provider reads them as the client wrote them. */
 const FORWARDED = ['anthropic-version', 'anthropic-beta'];
 
-function forwardedBy(client: Pick<HttpExchange, 'header' | 'query'>): ForwardedHead {
+function forwardedHeadOf(client: Pick<HttpExchange, 'header' | 'query'>): ForwardedHead {
   const headers: Record<string, string> = {};
   for (const name of FORWARDED) {
     const value = client.header(name);

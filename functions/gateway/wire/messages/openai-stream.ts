@@ -2,7 +2,7 @@
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
-import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
 import { toNamedEvent } from '../streams/sse.ts';
@@ -10,7 +10,7 @@ import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts
 
 type Event = readonly [type: string, more: object];
 
-export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = {}): StreamReader {
+export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'> = {}): StreamReader {
   /** Blocks of tool calls, by the provider's index of the call. */
   const calls = new Map<unknown, number>();
   let blocks = 0;
@@ -21,22 +21,23 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
   let usage: Usage | undefined;
   let output = 0;
 
-  return createEventReader(keepPending, read, () => (finishReason === undefined ? [] : conclude()));
+  return createEventReader(resizePending, read, () => (finishReason === undefined ? [] : conclude()));
 
   function read(bytes: Uint8Array): ReadonlyArray<Piece> {
     const piece = toPiece(bytes);
-    if (piece.error !== undefined) return [{ ...NOTHING, error: piece.error }];
+    if (piece.error !== undefined) return [{ ...EMPTY_PIECE, error: piece.error }];
     if (piece.done) return conclude();
     usage = piece.usage ?? usage;
     output += piece.deltas;
     const { frame, deltas, outputBytes, media, usageOnly } = piece;
     // Comments pass; other events are none of this API.
-    if (frame === undefined) return [{ ...NOTHING, bytes: isComment(bytes) ? bytes : NOTHING.bytes, outputBytes }];
+    if (frame === undefined)
+      return [{ ...EMPTY_PIECE, bytes: isComment(bytes) ? bytes : EMPTY_PIECE.bytes, outputBytes }];
     const events = hasEnded ? [] : toEvents(frame);
-    const choices = finishReason === undefined ? BEGUN : FINISHED;
+    const choices = finishReason === undefined ? OPEN_ANSWER : ENDED_ANSWER;
     const counted = { deltas, outputBytes, media, usage: piece.usage, usageOnly, choices };
     const [first, ...others] = events;
-    if (first === undefined) return [{ ...NOTHING, ...counted, frame }];
+    if (first === undefined) return [{ ...EMPTY_PIECE, ...counted, frame }];
     return [{ ...toShown(first), ...counted }, ...others.map(toShown)];
   }
 
@@ -44,7 +45,7 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
     const choice = listOf(member(chunk, 'choices')).find((one) => (member(one, 'index') ?? 0) === 0);
     if (choice === undefined) return [];
     const delta = member(choice, 'delta');
-    const events = [...begin(chunk), ...speak(textIn(delta)), ...listOf(member(delta, 'tool_calls')).flatMap(call)];
+    const events = [...begin(chunk), ...addText(textIn(delta)), ...listOf(member(delta, 'tool_calls')).flatMap(call)];
     finishReason = textOf(member(choice, 'finish_reason')) ?? finishReason;
     return events;
   }
@@ -56,7 +57,7 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
     return [['message_start', { message: { ...toHead(chunk), ...rest } }]];
   }
 
-  function speak(text: string): ReadonlyArray<Event> {
+  function addText(text: string): ReadonlyArray<Event> {
     if (text === '') return [];
     const opened = open?.isText === true ? [] : start({ type: 'text', text: '' });
     return [...opened, ['content_block_delta', { index: blocks - 1, delta: { type: 'text_delta', text } }]];
@@ -96,13 +97,13 @@ export function createReader({ keepPending }: Pick<ReplyMarks, 'keepPending'> = 
     hasEnded = true;
     const delta = { stop_reason: toStopReason(finishReason, calls.size > 0), stop_sequence: null };
     const counts: Event = ['message_delta', { delta, usage: toMessagesUsage(usage, output) }];
-    const last = { ...NOTHING, bytes: toNamedEvent('message_stop', {}), done: true };
+    const last = { ...EMPTY_PIECE, bytes: toNamedEvent('message_stop', {}), done: true };
     return [...begin(undefined), ...close(), counts].map(toShown).concat(last);
   }
 }
 
 function toShown([type, more]: Event): Piece {
-  return { ...NOTHING, bytes: toNamedEvent(type, more), frame: { type, ...more } };
+  return { ...EMPTY_PIECE, bytes: toNamedEvent(type, more), frame: { type, ...more } };
 }
 
 function isComment(bytes: Uint8Array): boolean {

@@ -18,7 +18,7 @@ export const openai: Codec = {
     const { entry, provider } = to.endpoint;
     const { stream, store } = request;
     const decided = { model: entry.model, maxTokens: to.limit.max, stream, store, provider };
-    return toTranslatedCall(request, to, toChatBody(parseJson(request.sent.text), decided));
+    return toTranslatedCall(request, to, toChatBody(parseJson(request.body.text), decided));
   },
   readReply: (bytes) => toMessage(readJson(bytes).reply),
   readError,
@@ -147,16 +147,16 @@ function toQuestion(content: unknown, at: string, refuse: Refuse): ReadonlyArray
       continue;
     }
     const shown = partsIn(member(block, 'content'), `${where}.content`, refuse);
-    results.push({ role: 'tool', tool_call_id: member(block, 'tool_use_id'), content: joined(shown) });
+    results.push({ role: 'tool', tool_call_id: member(block, 'tool_use_id'), content: joinTexts(shown) });
     // A message of a tool holds text only.
     for (const part of shown) if (member(part, 'type') !== 'text') parts.push(part);
   }
   const onlyText = parts.every((part) => member(part, 'type') === 'text');
-  const output = onlyText && parts.length === 1 ? joined(parts) : parts;
+  const output = onlyText && parts.length === 1 ? joinTexts(parts) : parts;
   return parts.length === 0 ? results : [...results, { role: 'user', content: output }];
 }
 
-function joined(parts: Parts): string {
+function joinTexts(parts: Parts): string {
   return parts.flatMap((part) => textOf(member(part, 'text')) ?? []).join('\n');
 }
 
@@ -165,7 +165,7 @@ function toTexts(content: unknown, at: string, refuse: Refuse): string {
   const parts = partsIn(content, at, refuse);
   const other = parts.findIndex((part) => member(part, 'type') !== 'text');
   if (other !== -1) refuse(`${at}[${other}].type`, 'must be text for this model.');
-  return joined(parts);
+  return joinTexts(parts);
 }
 
 /** The parts of a content: a text, or blocks. */

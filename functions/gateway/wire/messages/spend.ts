@@ -2,7 +2,7 @@
 // CLAUDE_CODE_USE_GATEWAY=1).
 import { parseDuration } from '#core/money/duration.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { BudgetLeft } from '../../caller/budget-left.ts';
+import type { RemainingBudget } from '../../caller/remaining-limits.ts';
 
 const PREFIX = 'anthropic-ratelimit-unified';
 const DAY: Millis = 86_400_000;
@@ -10,8 +10,8 @@ const DAY: Millis = 86_400_000;
 const THRESHOLDS = [9500, 7500];
 
 /** `isSpent`: the reply refuses a request that the budget cannot pay. */
-export function spendHeaders(budget: BudgetLeft, isSpent: boolean): Readonly<Record<string, string>> {
-  const used = usedOf(budget);
+export function spendHeaders(budget: RemainingBudget, isSpent: boolean): Readonly<Record<string, string>> {
+  const used = usedShareOf(budget);
   const passed = THRESHOLDS.find((threshold) => used >= threshold);
   const reset = String(Math.ceil(budget.resetAt / 1000));
   const headers: Record<string, string> = {
@@ -39,12 +39,12 @@ export function spendHeaders(budget: BudgetLeft, isSpent: boolean): Readonly<Rec
  * The answer to `GET api/oauth/usage`: cents, and whole percents. `budget`: undefined where the key may spend without
  * one.
  */
-export function toUsageReport(budget: BudgetLeft | undefined): object {
+export function toUsageReport(budget: RemainingBudget | undefined): object {
   const shared = { is_enabled: true, currency: 'USD' };
   if (budget === undefined) {
     return { extra_usage: { ...shared, monthly_limit: null, used_credits: 0, utilization: null }, limits: [] };
   }
-  const used = usedOf(budget);
+  const used = usedShareOf(budget);
   const percent = Math.floor(used / 100);
   const severity = ['critical', 'warning'][THRESHOLDS.findIndex((threshold) => used >= threshold)] ?? 'normal';
   const resets_at = new Date(budget.resetAt).toISOString();
@@ -54,12 +54,12 @@ export function toUsageReport(budget: BudgetLeft | undefined): object {
 }
 
 /** The used share of the budget, in ten thousandths. */
-function usedOf({ limit, spent, remaining }: BudgetLeft): number {
+function usedShareOf({ limit, spent, remaining }: RemainingBudget): number {
   return remaining === 0n ? 10_000 : Number((spent * 10_000n) / limit);
 }
 
 /** Claude Code knows three lengths of a window. */
-function periodOf({ scope }: BudgetLeft): 'daily' | 'weekly' | 'monthly' {
+function periodOf({ scope }: RemainingBudget): 'daily' | 'weekly' | 'monthly' {
   const length = parseDuration(scope.budget?.duration ?? '') ?? 0;
   if (length <= DAY) return 'daily';
   return length <= 7 * DAY ? 'weekly' : 'monthly';

@@ -5,13 +5,13 @@ import type { ShownError, StreamEnd } from '../codec.ts';
 import { anthropicErrors } from '../dialects/error-format.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
-function fail(failure: Failure): Uint8Array {
+function toFailureEvent(failure: Failure): Uint8Array {
   const { error, status } = toReply(failure);
   return toNamedEvent('error', anthropicErrors.toBody(error, status));
 }
 
 /** A provider that names no type has failed like Anthropic's API. */
-function pass({ message, type, code }: ShownError): Uint8Array {
+function toErrorEvent({ message, type, code }: ShownError): Uint8Array {
   const shown = { type: type ?? code ?? 'api_error', message, code: code === type ? undefined : code };
   return toNamedEvent('error', { error: shown });
 }
@@ -23,14 +23,14 @@ function pass({ message, type, code }: ShownError): Uint8Array {
 export function createEnd(): StreamEnd {
   const open = new Set<unknown>();
   return {
-    note: ({ frame }) => {
+    record: ({ frame }) => {
       const [type, index] = [member(frame, 'type'), member(frame, 'index')];
       if (type === 'content_block_start') open.add(index);
       if (type === 'content_block_stop') open.delete(index);
     },
-    fail,
-    pass,
-    cut: (_, { output }) => [
+    toFailureEvent,
+    toErrorEvent,
+    toCutEvents: (_, { output }) => [
       ...[...open].map((index) => toNamedEvent('content_block_stop', { index })),
       toNamedEvent('message_delta', {
         delta: { stop_reason: 'max_tokens', stop_sequence: null },

@@ -2,47 +2,57 @@
 // names a price.
 import { member } from '#core/json/json.ts';
 import {
-  absent,
-  DECIDING_EVERYWHERE,
-  isAsked,
-  NESTED as NESTED_EVERYWHERE,
+  isSet,
+  mustBeAbsent,
+  NESTED_MEMBERS as NESTED_EVERYWHERE,
   otherLimitsThan,
-  RULES_EVERYWHERE,
   type Rule,
   refusal,
+  SHARED_DECIDING_MEMBERS,
+  SHARED_RULES,
   toolsOfClient,
 } from '../prompt/unmetered-features.ts';
 
 /** Work beyond the prompt and its answer: tools on other servers, containers, conversations that the provider keeps. */
-const REFUSED = [...['mcp_servers', 'container', 'thread', 'compaction', 'billing_policy', 'fallback_credit_token']];
+const REFUSED_MEMBERS = [
+  ...['mcp_servers', 'container', 'thread', 'compaction', 'billing_policy', 'fallback_credit_token'],
+];
 const LIMITS = otherLimitsThan('max_tokens');
 const TIERS: ReadonlySet<unknown> = new Set(['auto', 'standard_only', 'standard', 'default']);
 /** Tools that the client runs, and searches among declared tools: they cost tokens only. */
 const OWN_TOOL = /^(function|custom|(bash|text_editor|computer|memory)_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/;
 
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
-export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ...NESTED_EVERYWHERE,
   ['thinking', ['type', 'budget_tokens']],
 ]);
 
 /** Members by which a request may cost more, or be answered by another model. */
-export const DECIDING: ReadonlyArray<string> = [
-  ...DECIDING_EVERYWHERE,
-  ...['speed', 'inference_geo', 'context_management', 'anthropic_beta', ...NESTED.keys(), ...REFUSED, ...LIMITS],
+export const DECIDING_MEMBERS: ReadonlyArray<string> = [
+  ...SHARED_DECIDING_MEMBERS,
+  ...[
+    'speed',
+    'inference_geo',
+    'context_management',
+    'anthropic_beta',
+    ...NESTED_MEMBERS.keys(),
+    ...REFUSED_MEMBERS,
+    ...LIMITS,
+  ],
 ];
 
 export const RULES: ReadonlyArray<Rule> = [
-  ...RULES_EVERYWHERE,
+  ...SHARED_RULES,
   // Other tiers, speeds and places cost more than the listed price.
   ({ service_tier: tier }) =>
-    isAsked(tier) && !TIERS.has(tier) ? refusal('service_tier', 'must be auto or standard_only.') : undefined,
-  ({ speed }) => (isAsked(speed) && speed !== 'standard' ? refusal('speed', 'must be standard.') : undefined),
+    isSet(tier) && !TIERS.has(tier) ? refusal('service_tier', 'must be auto or standard_only.') : undefined,
+  ({ speed }) => (isSet(speed) && speed !== 'standard' ? refusal('speed', 'must be standard.') : undefined),
   ({ inference_geo: geo }) =>
-    isAsked(geo) && geo !== 'global' ? refusal('inference_geo', 'must be absent or global.') : undefined,
-  absent(REFUSED, 'must be absent: no reservation covers what it costs.'),
+    isSet(geo) && geo !== 'global' ? refusal('inference_geo', 'must be absent or global.') : undefined,
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers what it costs.'),
   // A limit by a name that the reservation does not know is no limit.
-  absent(LIMITS, 'must be called max_tokens.'),
+  mustBeAbsent(LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
 ];
 

@@ -2,7 +2,7 @@
 // rates.
 import { member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
-import { type Measure, partsOf } from './prompt.ts';
+import { type PromptSize, partsOf } from './prompt.ts';
 import { foldName, spellingsOf } from './unmetered-features.ts';
 
 export interface HigherRates {
@@ -11,13 +11,13 @@ export interface HigherRates {
   /** The prompt may contain sound, also that of a video. */
   readonly sound?: boolean;
   /** The prompt, with its pictures. */
-  readonly input: Pick<Measure, 'media'>;
+  readonly input: Pick<PromptSize, 'media'>;
 }
 
 const HOUR = new RegExp(String.raw`"${spellingsOf('ttl')}"\s*:\s*"${spellingsOf('1h')}"`, 'i');
 
 /** Whether a body asks for an hour in the cache. The text is searched: the mark may be on any part of it. */
-export function asksForHour(text: string): boolean {
+export function asksForHourInCache(text: string): boolean {
   return HOUR.test(text);
 }
 
@@ -65,14 +65,14 @@ export function atHigherRates(usage: Usage, { hourInCache, sound = false, input 
   const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
   // Media that nobody has counted has the highest rate already.
   const isUncounted = usage.inputMedia !== undefined;
-  const isSpoken = sound && !isUncounted && usage.inputAudio === undefined;
-  const isSeen = input.media.pictures.tokens > 0 && !isUncounted && !isSpoken && usage.inputImage === undefined;
-  if (!isLong && !isSpoken && !isSeen) return usage;
+  const isAudio = sound && !isUncounted && usage.inputAudio === undefined;
+  const isImage = input.media.pictures.tokens > 0 && !isUncounted && !isAudio && usage.inputImage === undefined;
+  if (!isLong && !isAudio && !isImage) return usage;
   return {
     ...usage,
     ...(isLong ? { cacheWriteLong: usage.cacheWrite } : {}),
-    ...(isSpoken ? { inputAudio: usage.input, cachedAudio: usage.cachedInput } : {}),
-    ...(isSeen ? { inputImage: usage.input, cachedImage: usage.cachedInput } : {}),
+    ...(isAudio ? { inputAudio: usage.input, cachedAudio: usage.cachedInput } : {}),
+    ...(isImage ? { inputImage: usage.input, cachedImage: usage.cachedInput } : {}),
   };
 }
 

@@ -2,10 +2,17 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
-import { ambiguousIn, compactionIn, declaredIn, type Members, type Rule, unmeteredIn } from './unmetered-features.ts';
+import {
+  ambiguousIn,
+  compactionIn,
+  declaredToolsIn,
+  type Members,
+  type Rule,
+  unmeteredIn,
+} from './unmetered-features.ts';
 
 /** How an API writes such a request. */
-export interface Form {
+export interface RequestForm {
   /** The member that limits the answer. */
   readonly limit: string;
   readonly rules: ReadonlyArray<Rule>;
@@ -22,27 +29,27 @@ export interface LimitedRequest {
 /** `wrong`: the first member with a type that no provider of the API takes. */
 export function readLimited(
   bytes: Uint8Array,
-  { limit: limitName, rules, nested }: Form,
-  wrong: (members: Members) => Result<never, Failure> | undefined,
+  { limit: limitName, rules, nested }: RequestForm,
+  findWrongMember: (members: Members) => Result<never, Failure> | undefined,
 ): Result<LimitedRequest, Failure> {
-  const body = readBody(bytes);
-  if (!body.ok) return body;
-  const { members, ...sentBody } = body.value;
-  const { sent } = sentBody;
+  const parsed = readBody(bytes);
+  if (!parsed.ok) return parsed;
+  const { members, ...shared } = parsed.value;
+  const { body } = shared;
   const { stream, [limitName]: limit } = members;
-  const refused = wrong(members);
+  const refused = findWrongMember(members);
   if (refused !== undefined) return refused;
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!isAbsent(limit) && !isCount(limit)) return invalid(`"${limitName}" must be a whole number from 1.`, limitName);
-  const { members: written } = sent.object;
+  const { members: written } = body.object;
   const unmetered =
     unmeteredIn(members, rules) ??
-    ambiguousIn(sent.text, written, nested) ??
-    compactionIn(sent.text, written) ??
-    declaredIn(sent.text);
+    ambiguousIn(body.text, written, nested) ??
+    compactionIn(body.text, written) ??
+    declaredToolsIn(body.text);
   if (unmetered !== undefined) return err(unmetered);
   const request = {
-    ...sentBody,
+    ...shared,
     stream: stream === true,
     streamOptions: undefined,
     includeUsage: true,

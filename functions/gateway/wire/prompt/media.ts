@@ -8,8 +8,8 @@ export const LARGEST_WINDOW = 1_050_000;
  * pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision).
  */
 export const PICTURE = {
-  openai: { isFile: false, tokens: 100_000, elsewhere: 8_000 },
-  anthropic: { isFile: false, tokens: 8_000, elsewhere: 100_000 },
+  openai: { isFile: false, tokens: 100_000, tokensTranslated: 8_000 },
+  anthropic: { isFile: false, tokens: 8_000, tokensTranslated: 100_000 },
 } as const;
 /** About how many tokens a picture or a file has, for rates and for counts that cost nothing. */
 export const USUAL_MEDIA = 1_000;
@@ -24,7 +24,7 @@ export interface Medium {
    * window is not known.
    */
   readonly tokens: number;
-  readonly elsewhere: number;
+  readonly tokensTranslated: number;
 }
 
 /** A document, a sound or a film in these encoded parts; absent: the provider has it, or gets it from its address. */
@@ -32,7 +32,7 @@ export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
   const isHere = encoded.length > 0 && encoded.every((text) => isData(text) || isBase64(text));
   const bytes = encoded.reduce((sum, text) => sum + Math.ceil((text.length * 3) / 4), 0);
   const tokens = isHere ? Math.min(bytes, LARGEST_WINDOW) : LARGEST_WINDOW;
-  return { isFile: true, tokens, elsewhere: tokens };
+  return { isFile: true, tokens, tokensTranslated: tokens };
 }
 
 const DATA = /^\s*data:/i;
@@ -52,24 +52,27 @@ const isBase64 = (text: string): boolean => text.length >= MIN_ENCODED && !text.
 export interface Media {
   readonly count: number;
   readonly files: number;
-  readonly pictures: Pick<Medium, 'tokens' | 'elsewhere'>;
+  readonly pictures: Pick<Medium, 'tokens' | 'tokensTranslated'>;
   readonly fileTokens: number;
 }
 
-export const NO_MEDIA: Media = { count: 0, files: 0, pictures: { tokens: 0, elsewhere: 0 }, fileTokens: 0 };
+export const NO_MEDIA: Media = { count: 0, files: 0, pictures: { tokens: 0, tokensTranslated: 0 }, fileTokens: 0 };
 
-export function addMedium({ count, files, pictures, fileTokens }: Media, { isFile, tokens, elsewhere }: Medium): Media {
+export function addMedium(
+  { count, files, pictures, fileTokens }: Media,
+  { isFile, tokens, tokensTranslated }: Medium,
+): Media {
   if (isFile) return { count: count + 1, files: files + 1, pictures, fileTokens: fileTokens + tokens };
-  const more = { tokens: pictures.tokens + tokens, elsewhere: pictures.elsewhere + elsewhere };
+  const more = { tokens: pictures.tokens + tokens, tokensTranslated: pictures.tokensTranslated + tokensTranslated };
   return { count: count + 1, files, pictures: more, fileTokens };
 }
 
 /** The tokens of media at most. `window`: that of the model, where it bounds a prompt: each file may fill it. */
 export function mediaTokens(
   { files, pictures, fileTokens }: Media,
-  { isElsewhere, window }: { readonly isElsewhere: boolean; readonly window: bigint | undefined },
+  { isTranslated, window }: { readonly isTranslated: boolean; readonly window: bigint | undefined },
 ): bigint {
   if (files === 0 && pictures.tokens === 0) return 0n;
-  const ofPictures = BigInt(isElsewhere ? pictures.elsewhere : pictures.tokens);
+  const ofPictures = BigInt(isTranslated ? pictures.tokensTranslated : pictures.tokens);
   return ofPictures + (window === undefined ? BigInt(fileTokens) : window * BigInt(files));
 }

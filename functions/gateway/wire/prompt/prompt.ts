@@ -2,11 +2,11 @@
 import { isObject, listOf } from '#core/json/json.ts';
 import { addMedium, type Media, type Medium, NO_MEDIA, USUAL_MEDIA } from './media.ts';
 
-export interface Measure {
+export interface PromptSize {
   /** Tokens of the text at most, one for each byte, and those that providers add. */
-  readonly max: bigint;
+  readonly maxTokens: bigint;
   /** About how many tokens the text has: one for three bytes, never zero. */
-  readonly estimate: number;
+  readonly estimatedTokens: number;
   /** Prompts, each of which has the model's whole context window. */
   readonly prompts: number;
   /** Pictures, sounds and files. */
@@ -23,8 +23,8 @@ export interface Measure {
 const MAX_FOR_TOOLS = 1_000;
 const BYTES_PER_TOKEN = 3;
 /** About how many tokens the prompt has, media at a usual size: for rates, and for counts that cost nothing. */
-export function usualTokens({ estimate, media }: Measure): number {
-  return estimate + media.count * USUAL_MEDIA;
+export function usualTokens({ estimatedTokens, media }: PromptSize): number {
+  return estimatedTokens + media.count * USUAL_MEDIA;
 }
 
 /** A part of a prompt, as far as it is not the text that it is written in. */
@@ -47,7 +47,7 @@ export function measureParts(
   bodyBytes: number,
   { lists, tools }: { readonly lists: ReadonlyArray<unknown>; readonly tools: ReadonlyArray<unknown> },
   read: (part: unknown) => Part,
-): Measure {
+): PromptSize {
   let mediaBytes = 0;
   let media = NO_MEDIA;
   let hasStoredFile = false;
@@ -63,8 +63,8 @@ export function measureParts(
   }
   // UTF-16 units are never more than bytes, so what is left is never less than the text.
   const text = Math.max(0, bodyBytes - mediaBytes);
-  const max = BigInt(text + tools.length * MAX_FOR_TOOLS);
-  return { max, estimate: Math.max(1, estimateTokens(text)), prompts: 1, media, hasStoredFile };
+  const maxTokens = BigInt(text + tools.length * MAX_FOR_TOOLS);
+  return { maxTokens, estimatedTokens: Math.max(1, estimateTokens(text)), prompts: 1, media, hasStoredFile };
 }
 
 /** The parts of a content: a list, or one that stands alone. */
@@ -105,7 +105,7 @@ function isDigit(unit: number): boolean {
 }
 
 /** An estimate of tokens as that of a text with so many tokens for each byte. */
-export function asDense(estimate: number, tokensPerByte: number): number {
+export function toDenseEstimate(estimate: number, tokensPerByte: number): number {
   return Math.ceil(estimate * BYTES_PER_TOKEN * tokensPerByte);
 }
 

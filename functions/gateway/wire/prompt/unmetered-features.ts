@@ -14,15 +14,15 @@ export type Rule = (body: Members) => Failure | undefined;
 /** Service tiers at the listed price or less; `auto` is the tier that the operator has chosen at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 /** Work that providers bill by the call and count nowhere: Together; searches of Qwen, searches and tools of Groq. */
-const BY_THE_CALL = ['safety_model', 'enable_search', 'search_options', 'compound_custom', 'search_settings'];
+const BILLED_PER_CALL = ['safety_model', 'enable_search', 'search_options', 'compound_custom', 'search_settings'];
 /**
  * Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template
  * that repeats, and what another request left in memory (vLLM).
  */
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_params'];
 /** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
-const LATER = ['background', 'deferred'];
-const REFUSED = [...BY_THE_CALL, ...PROMPT_FROM_ELSEWHERE, ...LATER];
+const ASYNCHRONOUS = ['background', 'deferred'];
+const REFUSED_MEMBERS = [...BILLED_PER_CALL, ...PROMPT_FROM_ELSEWHERE, ...ASYNCHRONOUS];
 /** Other servers' names for the limit of an answer, which they apply before the one that the reservation was made for. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
 /** Names of the limit among which an API has its own. */
@@ -30,7 +30,7 @@ const LIMITS = [...OTHER_LIMITS, 'max_tokens', 'max_completion_tokens'];
 /** Members that name other models to answer: neither the price of the requested model nor the key's list would hold. */
 const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
-export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['tools', ['type', 'max_uses']],
   ['plugins', ['id']],
   ['search_parameters', ['mode', 'max_search_results']],
@@ -39,16 +39,16 @@ export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
 ]);
 
 /** Members by which a request of any API may cost more, or be answered by another model. */
-export const DECIDING_EVERYWHERE: ReadonlyArray<string> = [
-  ...['service_tier', 'web_search_options', ...NESTED.keys()],
-  ...[...REFUSED, ...OTHER_MODELS],
+export const SHARED_DECIDING_MEMBERS: ReadonlyArray<string> = [
+  ...['service_tier', 'web_search_options', ...NESTED_MEMBERS.keys()],
+  ...[...REFUSED_MEMBERS, ...OTHER_MODELS],
 ];
 
 /** The same of chat completions and embeddings. Most requests have none of them. */
-export const DECIDING: ReadonlySet<string> = new Set([...DECIDING_EVERYWHERE, ...OTHER_LIMITS]);
+export const DECIDING_MEMBERS: ReadonlySet<string> = new Set([...SHARED_DECIDING_MEMBERS, ...OTHER_LIMITS]);
 
 /** A request is for one model, which its key may use. */
-const oneModel: Rule = absent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
+const oneModel: Rule = mustBeAbsent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
 
 /** Names of limits that an API with this one does not know. */
 export const otherLimitsThan = (own: string): ReadonlyArray<string> => LIMITS.filter((name) => name !== own);
@@ -63,7 +63,7 @@ export function toolsOfClient(isOwn: (tool: unknown) => boolean): Rule {
 
 /** Another tier may cost more than the listed price. */
 export const listedTier: Rule = ({ service_tier: tier }) =>
-  isAsked(tier) && !LISTED_TIERS.has(tier)
+  isSet(tier) && !LISTED_TIERS.has(tier)
     ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
     : undefined;
 
@@ -83,17 +83,17 @@ const countedSearches: Rule = ({ search_parameters: parameters, tools }) => {
 };
 
 /** The rules of every API. */
-export const RULES_EVERYWHERE: ReadonlyArray<Rule> = [
+export const SHARED_RULES: ReadonlyArray<Rule> = [
   oneModel,
   // Work that no usage counts would be free.
-  absent(REFUSED, 'must be absent: no usage tells what it costs.'),
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no usage tells what it costs.'),
   // Gemini's other options there are searches and cached prompts.
   ({ extra_body: extra }) =>
     hasOnly(member(extra, 'google'), ['thinking_config'])
       ? undefined
       : refusal('extra_body', 'must hold nothing of google but thinking_config: no usage tells what else costs.'),
   ({ plugins }) =>
-    !isAsked(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
+    !isSet(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
       ? undefined
       : refusal('plugins', 'must be web searches: no usage tells what others cost.'),
   countedSearches,
@@ -101,10 +101,10 @@ export const RULES_EVERYWHERE: ReadonlyArray<Rule> = [
 ];
 
 const RULES: ReadonlyArray<Rule> = [
-  ...RULES_EVERYWHERE,
+  ...SHARED_RULES,
   listedTier,
   // A limit by a name that the reservation does not know is no limit.
-  absent(OTHER_LIMITS, 'must be called max_tokens.'),
+  mustBeAbsent(OTHER_LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
 ];
 
@@ -121,7 +121,11 @@ export function unmeteredIn(body: Members, rules: ReadonlyArray<Rule> = RULES): 
  * A member whose objects contain a deciding name twice or in another spelling: a parser that takes the first of two
  * names, or ignores case as Go's does, would read another tool than we do.
  */
-export function ambiguousIn(text: string, members: ReadonlyArray<Member>, nested = NESTED): Failure | undefined {
+export function ambiguousIn(
+  text: string,
+  members: ReadonlyArray<Member>,
+  nested = NESTED_MEMBERS,
+): Failure | undefined {
   for (const { name, valueStart } of members) {
     const deciding = nested.get(name);
     if (
@@ -158,7 +162,7 @@ const DECLARES = new RegExp(
 );
 
 /** Tools, or a summary, in the middle of a prompt. The text is searched, as above. */
-export function declaredIn(text: string): Failure | undefined {
+export function declaredToolsIn(text: string): Failure | undefined {
   return DECLARES.test(text)
     ? refusal('tools', 'must declare all tools: the prompt must declare none, and ask for no summary of itself.')
     : undefined;
@@ -223,8 +227,8 @@ export function webSearchesIn(
 ): WebSearches | undefined {
   const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
   const asked: Array<Omit<WebSearches, 'isOffline'>> = [];
-  if (isAsked(options)) asked.push({ param: 'web_search_options', max: USUAL_SEARCHES });
-  if (isAsked(parameters) && member(parameters, 'mode') !== 'off')
+  if (isSet(options)) asked.push({ param: 'web_search_options', max: USUAL_SEARCHES });
+  if (isSet(parameters) && member(parameters, 'mode') !== 'off')
     asked.push({ param: 'search_parameters', max: countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES });
   for (const _ of listOf(plugins)) asked.push({ param: 'plugins', max: USUAL_SEARCHES });
   const searching = listOf(tools).filter(isWebSearch);
@@ -247,7 +251,7 @@ export function webSearchesAt(
   return searches === undefined || codec.isTranslated || isOfflineAt(provider, searches) ? undefined : searches;
 }
 
-export function webSearchRefused({ param }: WebSearches): Failure {
+export function webSearchRefusal({ param }: WebSearches): Failure {
   return refusal(param, 'must hold no web search: no entry of this model names a price for it (toolCosts.webSearch).');
 }
 
@@ -271,9 +275,9 @@ function isWebSearch(tool: unknown): boolean {
   return typeof type === 'string' && type.length <= MAX_TYPE && WEB_SEARCH.test(type);
 }
 
-export function absent(names: ReadonlyArray<string>, message: string): Rule {
+export function mustBeAbsent(names: ReadonlyArray<string>, message: string): Rule {
   return (body) => {
-    const name = names.find((name) => isAsked(body[name]));
+    const name = names.find((name) => isSet(body[name]));
     return name === undefined ? undefined : refusal(name, message);
   };
 }
@@ -282,12 +286,12 @@ export function refusal(param: string, message: string): Failure {
   return { code: 'invalid_request', param, message: `"${param}" ${message}` };
 }
 
-export function isAsked(value: unknown): boolean {
+export function isSet(value: unknown): boolean {
   return value !== undefined && value !== null && value !== false && !(Array.isArray(value) && value.length === 0);
 }
 
 function hasOnly(value: unknown, names: ReadonlyArray<string>): boolean {
-  if (!isAsked(value)) return true;
+  if (!isSet(value)) return true;
   return (
     typeof value === 'object' && !Array.isArray(value) && Object.keys(value ?? {}).every((name) => names.includes(name))
   );

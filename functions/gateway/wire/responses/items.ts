@@ -1,7 +1,7 @@
 // Input items of Responses requests: their size, without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
-import { type Measure, measureParts, type Part } from '../prompt/prompt.ts';
+import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { type MarkedId, refersToFile, type StoredState } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
@@ -14,7 +14,7 @@ const ENCODED = ['image_url', 'file_data', 'file_url', 'result', 'data'];
 const TEXT_FILE = /^\s*data:text/i;
 const TEXT: Part = {};
 
-export function measure(bodyBytes: number, members: Members): Measure {
+export function measure(bodyBytes: number, members: Members): PromptSize {
   const tools = listOf(members.tools).slice(0, 1);
   const measured = measureParts(bodyBytes, { lists: [members.input], tools }, toPart);
   // A stored conversation may be as long as a file that only the provider knows.
@@ -32,9 +32,12 @@ export function storedStateOf(members: Members, marked: ReadonlyArray<MarkedId>)
   const { store, previous_response_id: previous, input } = members;
   const unmarked = { input, previous_response_id: known.has(previous) ? undefined : previous };
   return {
-    isAsked: store === true,
+    asksToStore: store === true,
     reference: referenceIn(members, isReference),
-    unmarked: referenceIn(unmarked, (item) => !known.has(member(item, 'id')) && (isReference(item) || isKept(item))),
+    unmarkedReference: referenceIn(
+      unmarked,
+      (item) => !known.has(member(item, 'id')) && (isReference(item) || isStoredCall(item)),
+    ),
     ids: marked,
   };
 }
@@ -53,7 +56,7 @@ function referenceIn(
 const OF_CLIENT = /^(function|custom_tool|local_shell|shell|apply_patch|computer)_call$/;
 
 /** An item with the name of a call that the provider has answered itself: it may add the answer that it has stored. */
-function isKept(item: unknown): boolean {
+function isStoredCall(item: unknown): boolean {
   const type = textOf(member(item, 'type')) ?? '';
   return textOf(member(item, 'id')) !== undefined && /_call$/.test(type) && !OF_CLIENT.test(type);
 }

@@ -9,10 +9,10 @@ import { type NewValue, spliceBytes } from '../json/json-splice.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../streams/sse.ts';
-import { mark } from './conversation-tag.ts';
+import { mark } from './marks.ts';
 import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
-import { DECIDING } from './unmetered.ts';
+import { DECIDING_MEMBERS } from './unmetered.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
 export const openai: Codec = {
@@ -28,16 +28,25 @@ export const openai: Codec = {
 };
 
 /** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
-export const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', 'stream', 'max_output_tokens', ...DECIDING]);
+export const OWN_MEMBERS: ReadonlySet<string> = new Set([
+  'model',
+  'input',
+  'stream',
+  'max_output_tokens',
+  ...DECIDING_MEMBERS,
+]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
-function toBody(request: ModelRequest, { endpoint, limit: { send } }: Recipient): ReadonlyArray<Uint8Array | string> {
+function toBody(
+  request: ModelRequest,
+  { endpoint, limit: { sentLimit } }: Recipient,
+): ReadonlyArray<Uint8Array | string> {
   const set: NewValue[] = [['model', JSON.stringify(endpoint.entry.model)]];
-  if (send !== undefined && send < (request.limit ?? Number.POSITIVE_INFINITY))
-    set.push(['max_output_tokens', `${send}`]);
+  if (sentLimit !== undefined && sentLimit < (request.limit ?? Number.POSITIVE_INFINITY))
+    set.push(['max_output_tokens', `${sentLimit}`]);
   if (request.store === false) set.push(['store', 'false']);
-  const { sent } = request;
-  return spliceBytes(sent, sent.object, { set, drop: lookalikesIn(sent.object), once: OWN_MEMBERS });
+  const { body } = request;
+  return spliceBytes(body, body.object, { set, drop: lookalikesIn(body.object), once: OWN_MEMBERS });
 }
 
 function readReply(received: Uint8Array, made: ReplyMarks): Reply | undefined {

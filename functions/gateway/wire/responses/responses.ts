@@ -8,10 +8,10 @@ import { responsesErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { ambiguousIn, type Members } from '../prompt/unmetered-features.ts';
 import { invalid, isAbsent, type ModelRequest } from '../request.ts';
-import { type UntaggedBody, unmark } from './conversation-tag.ts';
 import { measure, storedStateOf } from './items.ts';
+import { type UnmarkedBody, unmark } from './marks.ts';
 import { openai } from './openai.ts';
-import { NESTED, RULES, webSearchesIn } from './unmetered.ts';
+import { NESTED_MEMBERS, RULES, webSearchesIn } from './unmetered.ts';
 
 export const responses: Api = {
   name: 'responses',
@@ -29,7 +29,7 @@ const MAX_NAME = 256;
 /** No provider takes a lower limit. */
 const MIN_OUTPUT = 16;
 
-const FORM = { limit: 'max_output_tokens', rules: RULES, nested: NESTED };
+const FORM = { limit: 'max_output_tokens', rules: RULES, nested: NESTED_MEMBERS };
 
 /** Members of an item that say whether the provider completes it, which must stand once and in one spelling. */
 const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['id', 'type']]]);
@@ -37,7 +37,7 @@ const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['i
 const MAYBE_ID = /"[iı]d"|\\u0/i;
 
 /** `marked`: the marks that were taken out of the body. */
-function toRequest(bytes: Uint8Array, marked?: Omit<UntaggedBody, 'bytes'>): Result<ModelRequest, Failure> {
+function toRequest(bytes: Uint8Array, marked?: Omit<UnmarkedBody, 'bytes'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, ({ input }) =>
     isAbsent(input) || typeof input === 'string' || Array.isArray(input)
       ? undefined
@@ -45,11 +45,11 @@ function toRequest(bytes: Uint8Array, marked?: Omit<UntaggedBody, 'bytes'>): Res
   );
   if (!read.ok) return read;
   const { members, request } = read.value;
-  const { sent } = request;
+  const { body } = request;
   // Long bodies take a while to look through, and most items have no id: then no parser sees one.
-  const ambiguous = MAYBE_ID.test(sent.text) ? ambiguousIn(sent.text, sent.object.members, ITEMS) : undefined;
+  const ambiguous = MAYBE_ID.test(body.text) ? ambiguousIn(body.text, body.object.members, ITEMS) : undefined;
   if (ambiguous !== undefined) return err(ambiguous);
-  const unmarked = marked === undefined ? unmark(sent) : undefined;
+  const unmarked = marked === undefined ? unmark(body) : undefined;
   if (unmarked !== undefined) return toRequest(unmarked.bytes, unmarked);
   const input = measure(bytes.length, members);
   const stored = storedStateOf(members, marked?.ids ?? []);
@@ -63,7 +63,7 @@ function toRequest(bytes: Uint8Array, marked?: Omit<UntaggedBody, 'bytes'>): Res
     affinity: {
       conversation: copyOf((textOf(members.prompt_cache_key) ?? '').slice(0, MAX_NAME)),
       isBound: isEncrypted(members) || stored.reference !== undefined,
-      madeBy: marked?.by,
+      entryMark: marked?.entryMark,
     },
   });
 }

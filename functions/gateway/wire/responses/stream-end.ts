@@ -12,7 +12,7 @@ import { toNamedEvent } from '../streams/sse.ts';
  * one repeats none of it.
  */
 const MAX_KEPT = 64 * 1024;
-const EACH = 256;
+const PART_OVERHEAD = 256;
 /** Deltas that are kept one by one before they are joined: each takes several times its characters. */
 const MAX_PIECES = 64;
 /** A response repeats its request, `instructions` and `tools` included: only so many short members of it are kept. */
@@ -34,7 +34,7 @@ interface Item {
 }
 
 /** A stream so far, as far as its end must repeat it. */
-interface Begun {
+interface StreamState {
   response: object;
   sequence: number;
   readonly items: Map<number, Item>;
@@ -47,16 +47,16 @@ interface Begun {
  * left out.
  */
 export function createEnd(): StreamEnd {
-  const begun: Begun = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
+  const begun: StreamState = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
   return {
-    note: ({ frame }) => note(begun, frame),
-    fail: (failure) => fail(begun, failure),
-    pass: (error, event) => pass(begun, error, event),
-    cut: (_, tokens) => cut(begun, tokens),
+    record: ({ frame }) => note(begun, frame),
+    toFailureEvent: (failure) => fail(begun, failure),
+    toErrorEvent: (error, event) => pass(begun, error, event),
+    toCutEvents: (_, tokens) => cut(begun, tokens),
   };
 }
 
-function note(begun: Begun, event: unknown): void {
+function note(begun: StreamState, event: unknown): void {
   begun.sequence = countIn(event, 'sequence_number') ?? begun.sequence;
   const response = member(event, 'response');
   if (typeof response === 'object' && response !== null) begun.response = shortMembersOf(response);
@@ -77,12 +77,12 @@ function shortMembersOf(response: object): object {
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-function noteItem(begun: Begun, index: number, event: unknown): void {
+function noteItem(begun: StreamState, index: number, event: unknown): void {
   const known = begun.items.get(index);
   const item: Item = known ?? { json: undefined, parts: new Map(), isDone: false };
   if (known === undefined) {
     begun.items.set(index, item);
-    begun.kept += EACH;
+    begun.kept += PART_OVERHEAD;
   }
   const [type, written] = [member(event, 'type'), member(event, 'item')];
   const isDone = type === 'response.output_item.done';
@@ -97,30 +97,30 @@ function noteItem(begun: Begun, index: number, event: unknown): void {
   if (begun.kept > MAX_KEPT) begun.items.clear();
 }
 
-function add(begun: Begun, { texts }: Part, text: string): void {
+function add(begun: StreamState, { texts }: Part, text: string): void {
   begun.kept += text.length;
   texts.push(text);
   if (texts.length > MAX_PIECES) texts.splice(0, texts.length, texts.join(''));
 }
 
-function partOf(begun: Begun, { parts }: Item, event: unknown): Part {
+function partOf(begun: StreamState, { parts }: Item, event: unknown): Part {
   const index = countIn(event, 'content_index') ?? 0;
   const known = parts.get(index);
   if (known !== undefined) return known;
   const part = { texts: [], isClosed: false };
   parts.set(index, part);
-  begun.kept += EACH;
+  begun.kept += PART_OVERHEAD;
   return part;
 }
 
-function fail(begun: Begun, failure: Failure): Uint8Array {
+function fail(begun: StreamState, failure: Failure): Uint8Array {
   const { message } = toReply(failure).error;
   const response = { ...begun.response, status: 'failed', error: { code: 'server_error', message } };
   return toNamedEvent('response.failed', { sequence_number: begun.sequence + 1, response });
 }
 
 /** A client that knows no `error` waits for the last event of a response, so that one follows. */
-function pass(begun: Begun, { message, code = 'server_error', param }: ShownError, event: unknown): Uint8Array {
+function pass(begun: StreamState, { message, code = 'server_error', param }: ShownError, event: unknown): Uint8Array {
   note(begun, { sequence_number: begun.sequence + 1, ...Object(event) });
   const sequence_number = begun.sequence;
   // The provider's own last response reaches the client whole.
@@ -134,7 +134,7 @@ function pass(begun: Begun, { message, code = 'server_error', param }: ShownErro
   ]);
 }
 
-function cut(begun: Begun, tokens: Tokens): ReadonlyArray<Uint8Array> {
+function cut(begun: StreamState, tokens: Tokens): ReadonlyArray<Uint8Array> {
   const events: Array<[type: string, more: object]> = [];
   const output: unknown[] = [];
   for (const [index, item] of begun.items) {

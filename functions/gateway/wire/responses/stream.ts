@@ -1,24 +1,24 @@
 // Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { BEGUN, FINISHED, NOTHING, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
 import { dataOf, jsonOf, toNamedEvent } from '../streams/sse.ts';
-import { mark } from './conversation-tag.ts';
+import { mark } from './marks.ts';
 import { isSearch, sizeOf, toUsage } from './usage.ts';
 
 const ITEM_DONE = 'response.output_item.done';
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
 export function createReader(made: ReplyMarks): StreamReader {
-  const written: OutputBytes = new Map();
-  return createEventReader(made.keepPending, (bytes) => {
+  const writtenBytes: OutputBytes = new Map();
+  return createEventReader(made.resizePending, (bytes) => {
     const event = jsonOf(bytes);
     const shown = mark(withoutSecrets(bytes, event, made), event, made);
-    return readEvent(shown, shown === bytes ? event : jsonOf(shown), written);
+    return readEvent(shown, shown === bytes ? event : jsonOf(shown), writtenBytes);
   });
 }
 
@@ -39,15 +39,15 @@ function readEvent(bytes: Uint8Array, event: unknown, written: OutputBytes): Rea
   switch (type) {
     case 'response.completed':
     case 'response.incomplete':
-      return [counted(event, written), { ...NOTHING, bytes, done: true }];
+      return [toCountPiece(event, written), { ...EMPTY_PIECE, bytes, done: true }];
     case 'response.failed':
-      return failed(event);
+      return toFailedPieces(event);
     case 'error':
-      return [{ ...NOTHING, frame: event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
+      return [{ ...EMPTY_PIECE, frame: event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
     default:
-      if (type.startsWith('response.')) return [content(bytes, event, { type, written })];
+      if (type.startsWith('response.')) return [toContentPiece(bytes, event, { type, written })];
       // Comments, and events that are new to us. Text that is no JSON may be the beginning of one that was cut.
-      return [{ ...NOTHING, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 }];
+      return [{ ...EMPTY_PIECE, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 }];
   }
 }
 
@@ -57,44 +57,44 @@ function withoutType(event: unknown): unknown {
 }
 
 /** The count of an end, and output that only the end shows. The event itself waits for the settlement. */
-function counted(event: unknown, written: OutputBytes): Piece {
+function toCountPiece(event: unknown, written: OutputBytes): Piece {
   const response = member(event, 'response');
   const usage = toUsage(response);
-  const end = { ...NOTHING, frame: event, choices: FINISHED, usage };
+  const end = { ...EMPTY_PIECE, frame: event, choices: ENDED_ANSWER, usage };
   if (usage !== undefined) return end;
-  const sizes = listOf(member(response, 'output')).map((item, index) => unwritten(item, index, written));
-  return { ...end, ...sized(sizes.reduce((sum, size) => sum + size, 0)) };
+  const sizes = listOf(member(response, 'output')).map((item, index) => unwrittenBytesOf(item, index, written));
+  return { ...end, ...toSizes(sizes.reduce((sum, size) => sum + size, 0)) };
 }
 
 /** The count of a response that failed, and its error. */
-function failed(event: unknown): ReadonlyArray<Piece> {
+function toFailedPieces(event: unknown): ReadonlyArray<Piece> {
   const response = member(event, 'response');
   const usage = toUsage(response);
   const error = readOpenaiError(member(response, 'error'));
-  return [...(usage === undefined ? [] : [{ ...NOTHING, usage }]), { ...NOTHING, frame: event, error }];
+  return [...(usage === undefined ? [] : [{ ...EMPTY_PIECE, usage }]), { ...EMPTY_PIECE, frame: event, error }];
 }
 
-function content(
+function toContentPiece(
   bytes: Uint8Array,
   event: unknown,
   { type, written }: { readonly type: string; readonly written: OutputBytes },
 ): Piece {
-  const piece = { ...NOTHING, bytes, frame: event, choices: BEGUN };
+  const piece = { ...EMPTY_PIECE, bytes, frame: event, choices: OPEN_ANSWER };
   // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has
   // counted.
   if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };
   const searches = type === ITEM_DONE && isSearch(member(event, 'item')) ? 1 : 0;
-  return { ...piece, ...sized(sizeIn(event, type, written)), searches };
+  return { ...piece, ...toSizes(sizeIn(event, type, written)), searches };
 }
 
-function sized(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
+function toSizes(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
   return { deltas: outputBytes > 0 ? 1 : 0, outputBytes };
 }
 
 /** Bytes of output that no event before this one has shown. */
 function sizeIn(event: unknown, type: string, written: OutputBytes): number {
   const index = member(event, 'output_index');
-  if (type === ITEM_DONE) return unwritten(member(event, 'item'), index, written);
+  if (type === ITEM_DONE) return unwrittenBytesOf(member(event, 'item'), index, written);
   if (!type.endsWith('.delta')) return 0;
   const size = bytesIn(textOf(member(event, 'delta')) ?? '');
   setPart(written, index, (written.get(index) ?? 0) + size);
@@ -102,7 +102,7 @@ function sizeIn(event: unknown, type: string, written: OutputBytes): number {
 }
 
 /** Bytes of a whole item beyond those of its deltas. */
-function unwritten(item: unknown, index: unknown, written: OutputBytes): number {
+function unwrittenBytesOf(item: unknown, index: unknown, written: OutputBytes): number {
   const known = written.get(index) ?? 0;
   const size = sizeOf({ ...Object(item), summary: undefined });
   setPart(written, index, Math.max(known, size));

@@ -2,43 +2,43 @@
 // names a price.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import {
-  absent,
-  DECIDING_EVERYWHERE,
   listedTier,
   type Members,
-  NESTED as NESTED_EVERYWHERE,
+  mustBeAbsent,
+  NESTED_MEMBERS as NESTED_EVERYWHERE,
   otherLimitsThan,
-  RULES_EVERYWHERE,
   type Rule,
+  SHARED_DECIDING_MEMBERS,
+  SHARED_RULES,
   webSearchesIn as searchesIn,
   toolsOfClient,
   type WebSearches,
 } from '../prompt/unmetered-features.ts';
 
 /** Conversations and prompts that the provider keeps. */
-const REFUSED = ['conversation', 'prompt'];
+const REFUSED_MEMBERS = ['conversation', 'prompt'];
 const LIMITS = otherLimitsThan('max_output_tokens');
 /** Tools that the client runs: they cost tokens only. */
 const OWN_TOOL = /^(function|custom|local_shell|apply_patch|computer|computer_use_preview)$/;
 
 /** Members whose objects contain deciding members, which must stand once and in one spelling. */
-export const NESTED: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
+export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ...NESTED_EVERYWHERE,
   ['tools', ['type', 'max_uses', 'external_web_access', 'tools']],
 ]);
 
 /** Members by which a request may cost more, or be answered by another model. */
-export const DECIDING: ReadonlyArray<string> = [
-  ...DECIDING_EVERYWHERE,
-  ...['store', 'previous_response_id', 'context_management', ...REFUSED, ...LIMITS],
+export const DECIDING_MEMBERS: ReadonlyArray<string> = [
+  ...SHARED_DECIDING_MEMBERS,
+  ...['store', 'previous_response_id', 'context_management', ...REFUSED_MEMBERS, ...LIMITS],
 ];
 
 export const RULES: ReadonlyArray<Rule> = [
-  ...RULES_EVERYWHERE,
+  ...SHARED_RULES,
   listedTier,
-  absent(REFUSED, 'must be absent: no reservation covers what it costs.'),
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers what it costs.'),
   // A limit by a name that the reservation does not know is no limit.
-  absent(LIMITS, 'must be called max_output_tokens.'),
+  mustBeAbsent(LIMITS, 'must be called max_output_tokens.'),
   toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
 ];
 

@@ -4,8 +4,8 @@ import { bytesOf } from '#core/json/base64.ts';
 import { concat, fromUtf8, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
 import { isTooCostly } from '#core/json/json-limits.ts';
-import { UpstreamBroke } from '#core/ports/serving.ts';
-import { type KeepPending, PendingBytes, toNamedEvent } from './sse.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
+import { PendingBytes, type ResizePending, toNamedEvent } from './sse.ts';
 
 /** Lengths of message and headers, and their checksum. */
 const PRELUDE = 12;
@@ -36,7 +36,7 @@ const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
 /** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
 export async function* toSse(
   body: AsyncIterable<Uint8Array>,
-  keep: KeepPending = () => true,
+  keep: ResizePending = () => true,
 ): AsyncGenerator<Uint8Array> {
   const pending = new PendingBytes(keep);
   let needed = PRELUDE;
@@ -60,21 +60,21 @@ function lengthOf(bytes: Uint8Array): number {
   if (bytes.length < PRELUDE) return PRELUDE;
   const view = viewOf(bytes);
   if (view.getUint32(8) !== crc32(bytes.subarray(0, 8)))
-    throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
+    throw new UpstreamError('broken', 'an event stream of AWS has a wrong checksum');
   const length = view.getUint32(0);
   const headers = view.getUint32(4);
   if (length > MAX_MESSAGE || headers > length - PRELUDE - CHECKSUM)
-    throw new UpstreamBroke('broken', 'an event stream of AWS has wrong lengths');
+    throw new UpstreamError('broken', 'an event stream of AWS has wrong lengths');
   return length;
 }
 
-/** Throws `UpstreamBroke` where the message is malformed: a header that ends too early, bytes that are no base64. */
+/** Throws `UpstreamError` where the message is malformed: a header that ends too early, bytes that are no base64. */
 function read(message: Uint8Array): Uint8Array {
   try {
     return toEvent(message);
   } catch (cause) {
-    if (cause instanceof UpstreamBroke) throw cause;
-    throw new UpstreamBroke('broken', 'an event stream of AWS has a malformed message', { cause });
+    if (cause instanceof UpstreamError) throw cause;
+    throw new UpstreamError('broken', 'an event stream of AWS has a malformed message', { cause });
   }
 }
 
@@ -82,11 +82,11 @@ function toEvent(message: Uint8Array): Uint8Array {
   const end = message.length - CHECKSUM;
   const view = viewOf(message);
   if (view.getUint32(end) !== crc32(message.subarray(0, end)))
-    throw new UpstreamBroke('broken', 'an event stream of AWS has a wrong checksum');
+    throw new UpstreamError('broken', 'an event stream of AWS has a wrong checksum');
   const payload = PRELUDE + view.getUint32(4);
   const headers = headersIn(message.subarray(PRELUDE, payload));
   const bytes = message.subarray(payload, end);
-  if (isTooCostly(bytes)) throw new UpstreamBroke('broken', 'an event of the upstream holds too many values');
+  if (isTooCostly(bytes)) throw new UpstreamError('broken', 'an event of the upstream holds too many values');
   const body = parseJson(fromUtf8(bytes));
   const failed = headers.get(':exception-type') ?? headers.get(':error-code');
   if (failed !== undefined) {
@@ -94,7 +94,7 @@ function toEvent(message: Uint8Array): Uint8Array {
     return toNamedEvent('error', { error: { type: ERROR_TYPES.get(failed) ?? 'api_error', message: why } });
   }
   const inner = bytesOf(textOf(member(body, 'bytes')) ?? '');
-  if (isTooCostly(inner)) throw new UpstreamBroke('broken', 'an event of the upstream holds too many values');
+  if (isTooCostly(inner)) throw new UpstreamError('broken', 'an event of the upstream holds too many values');
   const data = fromUtf8(inner);
   const type = textOf(member(parseJson(data), 'type'));
   // Messages without an event keep the connection alive.

@@ -1,7 +1,7 @@
 // Readers of streams that read each event.
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 import type { Piece, StreamReader } from '../codec.ts';
-import { type KeepPending, SseSplitter } from './sse.ts';
+import { type ResizePending, SseSplitter } from './sse.ts';
 
 const NO_PIECES: ReadonlyArray<Piece> = [];
 
@@ -10,7 +10,7 @@ const NO_PIECES: ReadonlyArray<Piece> = [];
  * when its last event did not come: without that event some clients ask for the reply again and again.
  */
 export function createEventReader(
-  keepPending: KeepPending | undefined,
+  keepPending: ResizePending | undefined,
   read: (event: Uint8Array) => Piece | ReadonlyArray<Piece>,
   last = () => NO_PIECES,
 ): StreamReader {
@@ -26,7 +26,7 @@ export function createEventReader(
     } catch (cause) {
       // JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
       if (!(cause instanceof RangeError)) throw cause;
-      throw new UpstreamBroke('broken', 'an event of the upstream is nested too deeply', { cause });
+      throw new UpstreamError('broken', 'an event of the upstream is nested too deeply', { cause });
     }
   }
 }

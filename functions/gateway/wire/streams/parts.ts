@@ -1,7 +1,7 @@
 // Parts of a stream that a provider numbers: answers, blocks, items.
 import { member, textOf } from '#core/json/json.ts';
 import { copyOf } from '#core/json/text.ts';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 
 /** The maximum number of parts: what a reader keeps of each lasts as long as the stream. No provider sends as many. */
 export const MAX_PARTS = 4096;
@@ -10,14 +10,14 @@ export const MAX_PARTS = 4096;
 const MAX_ID = 256;
 
 /**
- * Keeps a value of a part, by the provider's index or id. Throws `UpstreamBroke` where the stream has too many parts, or
+ * Keeps a value of a part, by the provider's index or id. Throws `UpstreamError` where the stream has too many parts, or
  * the key is neither.
  */
 export function setPart<T>(parts: Map<unknown, T>, key: unknown, value: T): void {
   if (parts.size >= MAX_PARTS && !parts.has(key))
-    throw new UpstreamBroke('broken', `a stream of the upstream has more than ${MAX_PARTS} parts`);
+    throw new UpstreamError('broken', `a stream of the upstream has more than ${MAX_PARTS} parts`);
   const isKey = key === undefined || typeof key === 'number' || (typeof key === 'string' && key.length <= MAX_ID);
-  if (!isKey) throw new UpstreamBroke('broken', 'a part of the upstream has neither an index nor an id');
+  if (!isKey) throw new UpstreamError('broken', 'a part of the upstream has neither an index nor an id');
   parts.set(key, value);
 }
 

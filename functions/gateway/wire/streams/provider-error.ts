@@ -7,14 +7,14 @@ const NAME = /^[\w.[\]-]{1,64}$/;
  * Errors that are between the gateway and its provider. A client would take them for an error of its own key or its own
  * quota.
  */
-const OURS = /^(insufficient_quota|usage_limit|billing|authentication|invalid_api_key|permission)/;
+const GATEWAY_ERROR = /^(insufficient_quota|usage_limit|billing|authentication|invalid_api_key|permission)/;
 /** Errors of the provider's servers, which another request will meet as well. */
-const OF_SERVER = /overloaded|rate_limit|server|internal|unavailable|timeout|api_error|quota|billing|authentication/;
+const SERVER_ERROR = /overloaded|rate_limit|server|internal|unavailable|timeout|api_error|quota|billing|authentication/;
 
 export function toShownError({ type, code, param }: WireError): ShownError {
   const [shownType, shownCode] = [toName(type), toName(code)];
   const name = shownCode ?? shownType;
-  const isOurs = OURS.test(shownType ?? '') || OURS.test(shownCode ?? '');
+  const isOurs = GATEWAY_ERROR.test(shownType ?? '') || GATEWAY_ERROR.test(shownCode ?? '');
   const message = 'The provider ended the stream with an error';
   if (isOurs || name === undefined) return { ...NO_NAMES, message: `${message}.` };
   return { message: `${message} (${name}).`, type: shownType, code: shownCode, param: toName(param) };
@@ -27,8 +27,8 @@ function toName(text: string | undefined): string | undefined {
 }
 
 /** Whether the request itself is to blame, so that the entry may serve others. */
-export function isOfRequest({ status, type, code }: WireError): boolean {
+export function isRequestError({ status, type, code }: WireError): boolean {
   if (status !== undefined) return status < 500 && status !== 429;
   const name = code ?? type;
-  return name !== undefined && !OF_SERVER.test(name);
+  return name !== undefined && !SERVER_ERROR.test(name);
 }

@@ -2,7 +2,7 @@
 import { concat, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import { parseJson } from '#core/json/json.ts';
 import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
-import { UpstreamBroke } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/serving.ts';
 
 /** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
 const MAX_EVENT = 32 * 1024 * 1024;
@@ -47,7 +47,7 @@ export function dataOf(event: Uint8Array): string | undefined {
   }
   const all = text.split(/\r\n|\r|\n/, MAX_LINES + 1);
   if (all.length > MAX_LINES)
-    throw new UpstreamBroke('broken', `an event of the upstream has more than ${MAX_LINES} lines`);
+    throw new UpstreamError('broken', `an event of the upstream has more than ${MAX_LINES} lines`);
   const lines = all
     .map((line) => line.replace(/^\ufeff/, ''))
     .filter((line) => line === 'data' || line.startsWith('data:'))
@@ -62,16 +62,16 @@ export function jsonOf(event: Uint8Array): unknown {
 }
 
 /** Takes room for so many bytes of an event that has not ended, in place of the last number. False: there is none. */
-export type KeepPending = (bytes: number) => boolean;
+export type ResizePending = (bytes: number) => boolean;
 
 /** The bytes of an event, or of a frame, of which the rest has not arrived. Long ones take room. */
 export class PendingBytes {
   readonly #pieces = new Pieces();
-  readonly #keep: KeepPending;
+  readonly #keep: ResizePending;
   #kept = 0;
 
-  constructor(keep: KeepPending) {
-    this.#keep = keep;
+  constructor(resize: ResizePending) {
+    this.#keep = resize;
   }
 
   get length(): number {
@@ -82,7 +82,7 @@ export class PendingBytes {
     this.#pieces.add(bytes);
     const { length } = this.#pieces;
     if (length > MAX_EVENT)
-      throw new UpstreamBroke('broken', `an event of the upstream is larger than ${MAX_EVENT} bytes`);
+      throw new UpstreamError('broken', `an event of the upstream is larger than ${MAX_EVENT} bytes`);
     if (length > LONG_TEXT) this.#resize(2 * length);
   }
 
@@ -94,7 +94,7 @@ export class PendingBytes {
 
   /** The pieces are there beside the whole while they are joined. */
   #resize(bytes: number): void {
-    if (!this.#keep(bytes)) throw new UpstreamBroke('no room', 'no room for an event of the upstream');
+    if (!this.#keep(bytes)) throw new UpstreamError('no room', 'no room for an event of the upstream');
     this.#kept = bytes;
   }
 }
@@ -105,12 +105,12 @@ export class SseSplitter {
   /** The last characters of what is pending: the end of an event may come in two packets. */
   #tail = '';
 
-  constructor(keep: KeepPending = () => true) {
+  constructor(keep: ResizePending = () => true) {
     this.#pending = new PendingBytes(keep);
   }
 
   /** Whether nothing is left over, so that the next byte begins an event. */
-  get isBetween(): boolean {
+  get isAtEventStart(): boolean {
     return this.#pending.length === 0;
   }
 
@@ -139,8 +139,8 @@ export class SseSplitter {
   }
 
   #take(rest: Uint8Array): Uint8Array {
-    const event = this.isBetween ? rest : concat([this.#pending.take(), rest]);
-    if (isTooCostly(event)) throw new UpstreamBroke('broken', 'an event of the upstream holds too many values');
+    const event = this.isAtEventStart ? rest : concat([this.#pending.take(), rest]);
+    if (isTooCostly(event)) throw new UpstreamError('broken', 'an event of the upstream holds too many values');
     return event;
   }
 }

@@ -3,7 +3,7 @@ import { createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamBroke } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
 import { createUpstream } from '../undici.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
@@ -68,7 +68,7 @@ describe('an upstream over undici', () => {
     'that answers in the content-encoding %s, which nobody asked for, is broken',
     async (encoding) => {
       const asked = ask((_, response) => response.writeHead(200, { 'content-encoding': encoding }).end('x'));
-      await expect(asked).rejects.toMatchObject({ name: 'UpstreamBroke', how: 'broken' });
+      await expect(asked).rejects.toMatchObject({ name: 'UpstreamError', kind: 'broken' });
     },
   );
 
@@ -86,8 +86,8 @@ describe('an upstream over undici', () => {
     const failure = asked.catch((error: unknown) => error);
     await expect.poll(() => sockets.length).toBe(1);
     client.abort();
-    expect(await failure).toMatchObject({ how: 'unsent' });
-    expect(await failure).toBeInstanceOf(UpstreamBroke);
+    expect(await failure).toMatchObject({ kind: 'unsent' });
+    expect(await failure).toBeInstanceOf(UpstreamError);
     await upstream.close();
     for (const socket of sockets) socket.destroy();
     mute.close();
@@ -109,7 +109,7 @@ describe('an upstream over undici', () => {
     const timeouts = { connect: 1000, firstByte: 2000, idle: 2000 };
     const signal = new AbortController().signal;
     const asked = upstream({ url, headers: {}, body: ['x'], timeouts, signal });
-    expect(await asked.catch((error: unknown) => error)).toMatchObject({ how: 'refused' });
+    expect(await asked.catch((error: unknown) => error)).toMatchObject({ kind: 'refused' });
     await upstream.close();
     server.close();
   });
@@ -204,7 +204,7 @@ describe('connection pools', () => {
     const running = [await call(upstream, first.url), await call(upstream, second.url)];
     const broken = running.map(({ body }) => textOf(body).catch((error: unknown) => error));
     await upstream.close();
-    for (const error of await Promise.all(broken)) expect(error).toBeInstanceOf(UpstreamBroke);
+    for (const error of await Promise.all(broken)) expect(error).toBeInstanceOf(UpstreamError);
   });
 });
 

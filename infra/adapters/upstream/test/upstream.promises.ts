@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer as createSocketServer, type Socket } from 'node:net';
 import { constants, createGzip, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamBroke, type UpstreamRequest } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/serving.ts';
 import { issue, issueAuthority } from '../../certificates/x509.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000 };
@@ -44,12 +44,12 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       ...more,
     });
 
-  async function failure(asked: Promise<unknown>): Promise<UpstreamBroke> {
+  async function failure(asked: Promise<unknown>): Promise<UpstreamError> {
     const error: unknown = await asked.then(
       () => undefined,
       (reason: unknown) => reason,
     );
-    if (error instanceof UpstreamBroke) return error;
+    if (error instanceof UpstreamError) return error;
     throw new Error('did not break', { cause: error });
   }
 
@@ -112,7 +112,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       const url = await serve((_, response) => void response.writeHead(413).end('too long'));
       const reply = await ask(url, { body: [new Uint8Array(20_000_000)] }).catch((error: unknown) => error);
       // A client that still writes when the connection closes may miss the answer.
-      if (reply instanceof UpstreamBroke) expect(reply.how).toBe('broken');
+      if (reply instanceof UpstreamError) expect(reply.kind).toBe('broken');
       else expect(reply).toMatchObject({ status: 413 });
     });
 
@@ -161,7 +161,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
         response.write(whole.subarray(0, 50_000));
         setImmediate(() => response.socket?.end());
       });
-      expect((await failure(text((await ask(url)).body))).how).toBe('broken');
+      expect((await failure(text((await ask(url)).body))).kind).toBe('broken');
     });
 
     test('that redirects is not followed: our key goes nowhere else', async () => {
@@ -192,7 +192,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
         called.push(request.url);
         response.end();
       });
-      expect((await failure(ask(url, { signal: AbortSignal.abort() }))).how).toBe('unsent');
+      expect((await failure(ask(url, { signal: AbortSignal.abort() }))).kind).toBe('unsent');
       await ask(`${url}/next`);
       expect(called).toEqual(['/v1/chat/next']);
     });
@@ -201,7 +201,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       const url = await serve(() => {});
       const [server] = servers.splice(0);
       await new Promise((resolve) => server?.close(resolve));
-      expect((await failure(ask(url))).how).toBe('refused');
+      expect((await failure(ask(url))).kind).toBe('refused');
     });
 
     test('with a certificate that nobody trusts is refused: nothing was sent', async () => {
@@ -213,29 +213,29 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
         called += 1;
         response.end();
       });
-      expect((await failure(ask(await listen(server, 'https')))).how).toBe('refused');
+      expect((await failure(ask(await listen(server, 'https')))).kind).toBe('refused');
       expect(called).toBe(0);
     });
 
     test('that speaks no TLS where its address says so is refused', async () => {
       const url = await serve((_, response) => void response.end());
-      expect((await failure(ask(url.replace('http:', 'https:')))).how).toBe('refused');
+      expect((await failure(ask(url.replace('http:', 'https:')))).kind).toBe('refused');
     });
 
     test('that takes the request and closes without an answer is broken', async () => {
       for (const end of [(socket: Socket) => void socket.end(), (socket: Socket) => void socket.resetAndDestroy()])
-        expect((await failure(ask(await serveBytes(end)))).how).toBe('broken');
+        expect((await failure(ask(await serveBytes(end)))).kind).toBe('broken');
     });
 
     test('that takes too long to start is a timeout', async () => {
       const url = await serve(() => {});
-      expect((await failure(ask(url, { timeouts: { ...TIMEOUTS, connect: 50, firstByte: 50 } }))).how).toBe('timeout');
+      expect((await failure(ask(url, { timeouts: { ...TIMEOUTS, connect: 50, firstByte: 50 } }))).kind).toBe('timeout');
     });
 
     test('that stops sending in the middle is a timeout', async () => {
       const url = await serve((_, response) => void response.write('one'));
       const { body } = await ask(url, { timeouts: { ...TIMEOUTS, idle: 50 } });
-      expect((await failure(text(body))).how).toBe('timeout');
+      expect((await failure(text(body))).kind).toBe('timeout');
     });
 
     test('that breaks in the middle is distinguished from one that ends', async () => {
@@ -244,7 +244,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
         setImmediate(() => response.socket?.end());
       });
       const { body } = await ask(url);
-      expect((await failure(text(body))).how).toBe('broken');
+      expect((await failure(text(body))).kind).toBe('broken');
     });
 
     test('is stopped immediately when the signal aborts, before and after its first byte', async () => {
@@ -262,7 +262,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       await expect.poll(() => begun).toBe(1);
       first.abort();
       // How much of the request the server has read is unknown.
-      expect((await asked).how).not.toBe('unsent');
+      expect((await asked).kind).not.toBe('unsent');
       const second = new AbortController();
       const { body } = await ask(`${url}/speaks`, { signal: second.signal });
       const reading = failure(text(body));
@@ -284,9 +284,9 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
     });
 
     test('with an invalid address is refused, and throws nothing else', async () => {
-      expect((await failure(ask('http://127.0.0.1:99999/v1'))).how).toBe('refused');
+      expect((await failure(ask('http://127.0.0.1:99999/v1'))).kind).toBe('refused');
       const url = await serve(() => {});
-      expect(await failure(ask(url, { headers: { 'x-bad': 'a\nb' } }))).toBeInstanceOf(UpstreamBroke);
+      expect(await failure(ask(url, { headers: { 'x-bad': 'a\nb' } }))).toBeInstanceOf(UpstreamError);
     });
   });
 }

@@ -4,7 +4,7 @@ import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
 import type { Failure } from '../../../../functions/core/failure/failure.ts';
 import type { Ids, Log } from '../../../../functions/core/ports/clock.ts';
 import type { HttpHandler } from '../../../../functions/core/ports/http-exchange.ts';
-import { contextOf, refuse, sendText } from '../../../../functions/gateway/reply/respond.ts';
+import { refuse, sendText, toRequestContext } from '../../../../functions/gateway/reply/respond.ts';
 import type { OpenGateway } from '../../../runtime/node/gateway.ts';
 import type { Gateways } from './gateways.ts';
 
@@ -24,7 +24,7 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
     const { method, path } = client;
     if (method === 'GET' && (path === '/healthz' || path === '/readyz')) return sendText(client, 200, 'ok');
     if (method === 'GET' && path === '/metrics') return sendText(client, 200, await metrics.render());
-    const context = contextOf(client, ids);
+    const context = toRequestContext(client, ids);
     try {
       const at = addressIn(path);
       const runtime = at === undefined ? 'nothing' : await gateways.find(at.namespace, at.name);

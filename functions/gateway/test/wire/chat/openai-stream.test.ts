@@ -21,7 +21,7 @@ function parsed(bytes: Uint8Array): Piece[] {
   return [...splitter.push(bytes), ...splitter.end()].map(toPiece);
 }
 
-const one = (piece: Piece) => piece.events?.(piece.bytes) ?? [piece];
+const one = (piece: Piece) => piece.readEvents?.(piece.bytes) ?? [piece];
 /**
  * What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind
  * them.
@@ -36,7 +36,7 @@ function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
   // An event that the end has cut gets its blank line.
   const passed = decoder.decode(concat(pieces.map((piece) => piece.bytes)));
   expect([decoder.decode(bytes), `${decoder.decode(bytes)}\n\n`]).toContain(passed);
-  const unread = pieces.flatMap((piece) => piece.events?.(piece.bytes) ?? []);
+  const unread = pieces.flatMap((piece) => piece.readEvents?.(piece.bytes) ?? []);
   for (const { usage, done, error, usageOnly, prompt } of unread) {
     expect({ usage, done, error, usageOnly, prompt }).toEqual({
       usage: undefined,
@@ -61,7 +61,7 @@ test('a stream says the same whether its events are read immediately or later, h
 
 const event = (content: string, more = '') =>
   `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(content)}}}]${more}}\n\n`;
-const isUnread = (pieces: ReadonlyArray<Piece>) => pieces.map(({ events }) => events !== undefined);
+const isUnread = (pieces: ReadonlyArray<Piece>) => pieces.map(({ readEvents }) => readEvents !== undefined);
 
 test('events that only continue with an answer come as one piece, unread, and give themselves one by one where that is asked', () => {
   const sent = ['a', 'bc', 'é', '', '"usage":{', '"error":{}'].map((content) => event(content, ',"usage":null'));
@@ -70,7 +70,7 @@ test('events that only continue with an answer come as one piece, unread, and gi
   expect(
     pieces
       .slice(0, 1)
-      .flatMap((piece) => piece.events?.(piece.bytes) ?? [])
+      .flatMap((piece) => piece.readEvents?.(piece.bytes) ?? [])
       .map(({ bytes }) => decoder.decode(bytes)),
   ).toEqual(sent);
 });
@@ -80,8 +80,8 @@ test('usage, errors and ends are read wherever they stand', () => {
   const sent = [event('a'), event('b'), event('c', usage), event('d'), event('e', ',"error":{"message":"m"}')];
   const pieces = read([encoder.encode([...sent, 'data: [DONE]\n\n'].join(''))]);
   expect(
-    pieces.map(({ bytes, events, usage, error, done }) => [
-      events?.(bytes).length,
+    pieces.map(({ bytes, readEvents, usage, error, done }) => [
+      readEvents?.(bytes).length,
       usage?.output,
       error?.message,
       done,

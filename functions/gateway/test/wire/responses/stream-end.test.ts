@@ -1,7 +1,7 @@
 // Does the end of a streamed response keep a bounded part of it, and repeat short responses whole?
 import { describe, expect, test } from 'vitest';
 import { memory } from '../../../../../test/gateway/memory.ts';
-import { NOTHING, type StreamEnd } from '../../../wire/codec.ts';
+import { EMPTY_PIECE, type StreamEnd } from '../../../wire/codec.ts';
 import { createEnd } from '../../../wire/responses/stream-end.ts';
 
 const TOKENS = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
@@ -10,7 +10,7 @@ const MAX = 256 * 1024;
 const LETTERS = { Latin: 'w', Greek: 'ω' };
 
 const decoder = new TextDecoder();
-const note = (end: StreamEnd, type: string, more: object) => end.note({ ...NOTHING, frame: { type, ...more } });
+const note = (end: StreamEnd, type: string, more: object) => end.record({ ...EMPTY_PIECE, frame: { type, ...more } });
 const added = (index: number) => ({ output_index: index, item: { id: `i${index}`, type: 'message', content: [] } });
 const eventsOf = (cut: ReadonlyArray<Uint8Array>) =>
   cut.map((bytes) => JSON.parse(decoder.decode(bytes).split('data: ')[1] ?? ''));
@@ -41,7 +41,7 @@ describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letter
     const before = await memory();
     for (const end of ends) write(end, 100_000, LETTERS[name]);
     expect(((await memory()) - before) / ends.length).toBeLessThan(MAX / 8);
-    expect(eventsOf(ends[0]?.cut([], TOKENS) ?? [])).toMatchObject([
+    expect(eventsOf(ends[0]?.toCutEvents([], TOKENS) ?? [])).toMatchObject([
       { type: 'response.incomplete', response: { output: [], usage: { output_tokens: 2 } } },
     ]);
   });
@@ -51,7 +51,7 @@ describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letter
     const before = await memory();
     for (const end of ends) write(end, 50_000, LETTERS[name]);
     expect(((await memory()) - before) / ends.length).toBeLessThan(MAX);
-    const { response } = eventsOf(ends[0]?.cut([], TOKENS) ?? []).at(-1) ?? {};
+    const { response } = eventsOf(ends[0]?.toCutEvents([], TOKENS) ?? []).at(-1) ?? {};
     expect(JSON.stringify(response.output).match(new RegExp(LETTERS[name], 'g'))?.length).toBeGreaterThanOrEqual(
       50_000,
     );
@@ -63,7 +63,7 @@ test('a response is told by its short members: what repeats the request is left 
   const short = { id: 'r', model: 'm', created_at: 1, store: false, error: null, output: [] };
   const long = { instructions: 'x'.repeat(1000), tools: [{}], input: ['x'], metadata: { a: 1 } };
   note(end, 'response.created', { response: { ...short, ...long } });
-  const [event] = eventsOf([end.fail({ code: 'upstream_error' })]);
+  const [event] = eventsOf([end.toFailureEvent({ code: 'upstream_error' })]);
   expect(event.response).toEqual({
     ...short,
     status: 'failed',
@@ -75,6 +75,6 @@ test('a response that failed reaches the client whole', () => {
   const end = createEnd();
   const response = { id: 'r', usage: { input_tokens: 1 }, tools: [{ type: 'function' }] };
   const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
-  const [event] = eventsOf([end.pass(error, { type: 'response.failed', response })]);
+  const [event] = eventsOf([end.toErrorEvent(error, { type: 'response.failed', response })]);
   expect(event.response).toMatchObject({ ...response, status: 'failed', error: { code: 'invalid_prompt' } });
 });

@@ -58,7 +58,7 @@ const requestOf = (signing: Signing | undefined, body: UpstreamRequest['body'] =
 });
 
 const AWS: Signing = {
-  by: 'aws',
+  signer: 'aws',
   service: 'bedrock',
   region: 'eu-central-1',
   accessKeyId: 'AKIDEXAMPLE',
@@ -67,7 +67,7 @@ const AWS: Signing = {
 };
 const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const google = (): Signing => ({
-  by: 'google',
+  signer: 'google',
   clientEmail: 'gateway@project.iam.gserviceaccount.com',
   privateKeyId: 'key-1',
   privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
@@ -119,7 +119,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     const pem = forged.export({ type: 'pkcs8', format: 'pem' }).toString();
     status = (path) => (path === '/token' ? 403 : 200);
     const asked = upstream(requestOf({ ...google(), privateKey: pem } as Signing));
-    await expect(asked).rejects.toMatchObject({ how: 'unsigned' });
+    await expect(asked).rejects.toMatchObject({ kind: 'unsigned' });
     expect(seen.map(({ path }) => path.slice(0, 7))).toEqual(['/token', '/openai', '/token']);
   });
 
@@ -140,7 +140,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     ],
   ])('is not sent where %s', async (_, signing) => {
     status = () => 403;
-    await expect(make()(requestOf(signing()))).rejects.toMatchObject({ name: 'UpstreamBroke', how: 'unsigned' });
+    await expect(make()(requestOf(signing()))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'unsigned' });
     expect(seen.filter(({ path }) => path !== '/token')).toEqual([]);
   });
 
@@ -156,7 +156,7 @@ describe('a request with the role of the Pod', () => {
   writeFileSync(tokenFile, 'the-token\n');
   afterAll(() => rmSync(folder, { recursive: true }));
   const role = { arn: 'arn:aws:iam::1:role/gateway', tokenFile };
-  const AWS_ROLE: Signing = { by: 'pod-role', of: 'aws', service: 'bedrock', region: 'eu-west-1' };
+  const AWS_ROLE: Signing = { signer: 'pod-role', issuer: 'aws', service: 'bedrock', region: 'eu-west-1' };
   const KEYS = `<Credentials><AccessKeyId>ASIAPOD</AccessKeyId><SecretAccessKey>s/e+c=</SecretAccessKey>
     <SessionToken>session/+=</SessionToken><Expiration>${new Date(NOW + 3_600_000).toISOString()}</Expiration></Credentials>`;
 
@@ -189,7 +189,7 @@ describe('a request with the role of the Pod', () => {
 
   test('of Google carries the token of the metadata server', async () => {
     const { calls, upstream } = open(() => Response.json({ access_token: 'pod-token', expires_in: 3600 }));
-    await upstream(requestOf({ by: 'pod-role', of: 'google' }));
+    await upstream(requestOf({ signer: 'pod-role', issuer: 'google' }));
     expect(calls[0]?.init.headers).toEqual({ 'metadata-flavor': 'Google' });
     expect(seen[0]?.headers.authorization).toBe('Bearer pod-token');
   });
@@ -200,7 +200,7 @@ describe('a request with the role of the Pod', () => {
     ['the answer has no keys', () => open(() => new Response('<html>')).upstream],
     ['it is a Worker', () => createFetchUpstream({ fetch, timer, now: () => now })],
   ])('is not sent where %s', async (_, make) => {
-    await expect(make()(requestOf(AWS_ROLE))).rejects.toMatchObject({ name: 'UpstreamBroke', how: 'unsigned' });
+    await expect(make()(requestOf(AWS_ROLE))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'unsigned' });
     expect(seen).toEqual([]);
   });
 });
@@ -218,7 +218,7 @@ function authorizationOf({ path, headers, body }: ReceivedRequest): string {
   const date = String(headers['x-amz-date']);
   const toSign = ['AWS4-HMAC-SHA256', date, scope, sha256(canonical)].join('\n');
   expect(scope).toBe('20261123/eu-central-1/bedrock/aws4_request');
-  const key = scope.split('/').reduce<string | Buffer>(hmac, `AWS4${AWS.by === 'aws' ? AWS.secretAccessKey : ''}`);
+  const key = scope.split('/').reduce<string | Buffer>(hmac, `AWS4${AWS.signer === 'aws' ? AWS.secretAccessKey : ''}`);
   const signature = hmac(key, toSign).toString('hex');
   return `AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/${scope}, SignedHeaders=${names}, Signature=${signature}`;
 }

@@ -6,7 +6,7 @@ import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { ReplyMarks } from '../codec.ts';
 import { elementsOf, type Member, membersOf, type ObjectText } from '../json/json-splice.ts';
 import type { MarkedId } from '../prompt/stored-state.ts';
-import type { SentBody } from '../request.ts';
+import type { RequestBody } from '../request.ts';
 
 const ENCRYPTED = /("encrypted_content"\s*:\s*"[^"\\]+)"/g;
 const IDS = /("(?:id|item_id|previous_response_id)"\s*:\s*")([^"\\]+)"/g;
@@ -24,10 +24,14 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * An event with marks on its ids and on encrypted reasoning; the same bytes where it has neither. `event`: the bytes
  * parsed; of a whole reply, `{"response"}`.
  */
-export function mark(bytes: Uint8Array, event: unknown, { by, markId }: Pick<ReplyMarks, 'by' | 'markId'>): Uint8Array {
-  if (by === undefined && markId === undefined) return bytes;
+export function mark(
+  bytes: Uint8Array,
+  event: unknown,
+  { entryMark, markId }: Pick<ReplyMarks, 'entryMark' | 'markId'>,
+): Uint8Array {
+  if (entryMark === undefined && markId === undefined) return bytes;
   const text = decoder.decode(bytes);
-  const sealed = by === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${by}"`);
+  const sealed = entryMark === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${entryMark}"`);
   const marked = markId === undefined ? sealed : withIds(sealed, idsIn(event), markId);
   return marked === text ? bytes : toUtf8(marked);
 }
@@ -49,15 +53,15 @@ function idsIn(event: unknown): ReadonlySet<string> {
 }
 
 /** A body as its provider knows it. */
-export interface UntaggedBody {
+export interface UnmarkedBody {
   readonly bytes: Uint8Array;
   /** The mark of the entry that the marked parts belong to. */
-  readonly by: string;
+  readonly entryMark: string;
   readonly ids: ReadonlyArray<MarkedId>;
 }
 
 /** The body without its marks; undefined where it has none. */
-export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): UntaggedBody | undefined {
+export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): UnmarkedBody | undefined {
   if (!MAYBE_MARKED.test(text)) return undefined;
   const ids = new Map<string, MarkedId>();
   let by: string | undefined;
@@ -70,12 +74,14 @@ export function unmark({ text, object }: Pick<SentBody, 'text' | 'object'>): Unt
     if (found === null || value.length === length) continue;
     const [, entry = '', mac] = found;
     const id = value.slice(0, -length);
-    if (mac !== undefined) ids.set(value, { id, by: entry, mac, param: name === 'id' ? 'input' : name });
+    if (mac !== undefined) ids.set(value, { id, entryMark: entry, mac, param: name === 'id' ? 'input' : name });
     by = entry;
     unmarked += text.slice(from, valueStart) + JSON.stringify(id);
     from = end;
   }
-  return by === undefined ? undefined : { bytes: toUtf8(unmarked + text.slice(from)), by, ids: [...ids.values()] };
+  return by === undefined
+    ? undefined
+    : { bytes: toUtf8(unmarked + text.slice(from)), entryMark: by, ids: [...ids.values()] };
 }
 
 /** The members of a request that may carry a mark, in the order of the text: others are the client's own. */

@@ -5,7 +5,7 @@ import type { Ledger, RateView } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 
-export interface BudgetLeft {
+export interface RemainingBudget {
   readonly scope: ScopePolicy;
   readonly limit: Nano;
   readonly spent: Nano;
@@ -28,16 +28,16 @@ export interface RequestFailure extends RequestLimits {
 /** The rest of a request's limits: the key's rates, and the budget that has least. */
 export interface RemainingLimits {
   readonly rates: RateView | undefined;
-  readonly budget: BudgetLeft | undefined;
+  readonly budget: RemainingBudget | undefined;
 }
 
 const NO_SCOPES: ReadonlyArray<ScopePolicy> = [];
 
-export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'knownSpend' | 'spend'> }) {
-  return { look, learn };
+export function createRemainingLimits({ ledger }: { readonly ledger: Pick<Ledger, 'knownSpend' | 'spend'> }) {
+  return { fromMemory, fromStore };
 
   /** From memory, which knows the budgets of every request that holds money. */
-  function look({ chargedScopes = NO_SCOPES, rates }: RequestLimits): RemainingLimits {
+  function fromMemory({ chargedScopes = NO_SCOPES, rates }: RequestLimits): RemainingLimits {
     const spends = isCapped(chargedScopes) ? ledger.knownSpend(chargedScopes) : [];
     return { rates, budget: smallestOf(chargedScopes, spends) };
   }
@@ -46,7 +46,9 @@ export function createBudgetLeft({ ledger }: { readonly ledger: Pick<Ledger, 'kn
    * For replies without a reservation: the store is asked where memory does not know. A reply that already waited for the
    * store in vain goes without.
    */
-  async function learn(limits: RequestLimits & { readonly failure?: Failure | undefined }): Promise<RemainingLimits> {
+  async function fromStore(
+    limits: RequestLimits & { readonly failure?: Failure | undefined },
+  ): Promise<RemainingLimits> {
     const { chargedScopes = NO_SCOPES, rates, failure } = limits;
     const known = ledger.knownSpend(chargedScopes);
     const isWhole = chargedScopes.every(({ budget }, index) => budget === undefined || known[index] !== undefined);
@@ -69,8 +71,8 @@ export function chargedScopesOf({ key, scopes }: KeyRecord): ReadonlyArray<Scope
 function smallestOf(
   chargedScopes: ReadonlyArray<ScopePolicy>,
   spends: ReadonlyArray<ScopeSpend | undefined>,
-): BudgetLeft | undefined {
-  let smallest: BudgetLeft | undefined;
+): RemainingBudget | undefined {
+  let smallest: RemainingBudget | undefined;
   for (const [index, scope] of chargedScopes.entries()) {
     const spend = spends[index];
     if (scope.budget === undefined || spend === undefined) continue;

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { runs } from '../../../../../test/support/runs.ts';
 import { membersOf } from '../../../wire/json/json-splice.ts';
-import { mark, unmark } from '../../../wire/responses/conversation-tag.ts';
+import { mark, unmark } from '../../../wire/responses/marks.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -34,7 +34,7 @@ test('what a client sends back is what the provider sent, and texts that look li
       ];
       const reply = { id, output, previous_response_id: null, metadata: { note: note } };
       const marked = JSON.parse(
-        decoder.decode(mark(encoder.encode(JSON.stringify(reply)), { response: reply }, { by, markId })),
+        decoder.decode(mark(encoder.encode(JSON.stringify(reply)), { response: reply }, { entryMark: by, markId })),
       );
       expect(marked).toEqual({
         ...reply,
@@ -49,9 +49,9 @@ test('what a client sends back is what the provider sent, and texts that look li
       const found = unmarked(JSON.stringify(sent));
       expect(decoder.decode(found?.bytes)).toBe(JSON.stringify(asked));
       expect(found).toMatchObject({
-        by,
+        entryMark: by,
         ids: [
-          { id, by, mac, param: 'previous_response_id' },
+          { id, entryMark: by, mac, param: 'previous_response_id' },
           { id: item, param: 'input' },
         ],
       });
@@ -63,16 +63,16 @@ test('what a client sends back is what the provider sent, and texts that look li
 test('ids that a reply only mentions are not marked, and without a mark for ids none is', () => {
   const reply = { id: 'resp_1', metadata: { id: 'a' }, output: [{ id: 'msg_1', annotations: [{ id: 'b' }] }] };
   const bytes = encoder.encode(JSON.stringify(reply));
-  const marked = decoder.decode(mark(bytes, { response: reply }, { by: undefined, markId }));
+  const marked = decoder.decode(mark(bytes, { response: reply }, { entryMark: undefined, markId }));
   expect(marked).toContain('"metadata":{"id":"a"}');
   expect(marked).toContain('"annotations":[{"id":"b"}]');
-  expect(mark(bytes, { response: reply }, { by, markId: undefined })).toBe(bytes);
+  expect(mark(bytes, { response: reply }, { entryMark: by, markId: undefined })).toBe(bytes);
 });
 
 test('a body without marks is left alone', () => {
   expect(unmarked('{"previous_response_id":"resp_1","input":"resp_1.gw0123abcd"}')).toBeUndefined();
   const bytes = encoder.encode('{"delta":"resp_1"}');
-  expect(mark(bytes, new Set(['resp_1']), { by, markId })).toBe(bytes);
+  expect(mark(bytes, new Set(['resp_1']), { entryMark: by, markId })).toBe(bytes);
 });
 
 test.each([
@@ -90,6 +90,6 @@ test.each([
   ['{"input":[{"encrypted_content":"a\\u002egw0123abcd"}],"n":1}', '{"input":[{"encrypted_content":"a"}],"n":1}'],
   ['{"input":[1,{"\\u0065ncrypted_content":"\\/.gw\\u0030123abcd"}]}', '{"input":[1,{"\\u0065ncrypted_content":"/"}]}'],
 ])('a mark is taken out however its letters are escaped: %s', (body, sent) => {
-  expect(unmarked(body)).toMatchObject({ by });
+  expect(unmarked(body)).toMatchObject({ entryMark: by });
   expect(decoder.decode(unmarked(body)?.bytes)).toBe(sent);
 });

@@ -5,7 +5,7 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import {
   type Signing,
   type Upstream,
-  UpstreamBroke,
+  UpstreamError,
   type UpstreamRequest,
   type UpstreamResponse,
 } from '#core/ports/serving.ts';
@@ -15,7 +15,7 @@ import { readAnswer } from './token-answer.ts';
 /** Milliseconds: a token is renewed so long before its end. */
 const MARGIN = 60_000;
 /** Tokens that are kept, and keys: edited credentials leave theirs behind. */
-const MAX_KNOWN = 1_024;
+const MAX_TOKENS = 1_024;
 
 interface Deps {
   readonly fetch: typeof globalThis.fetch;
@@ -37,35 +37,35 @@ export interface PodIdentity {
 
 type Keys = Pick<SigningOf<'aws'>, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>;
 
-const none = () =>
+const rejectNoPod = () =>
   Promise.reject(new Error('there is no role of a Pod here: give the entry an apiKey, or keys of its own'));
 /** A Worker, or a process on a person's machine. */
-const NO_POD: PodIdentity = { awsKeys: none, googleToken: none };
+const NO_POD: PodIdentity = { awsKeys: rejectNoPod, googleToken: rejectNoPod };
 
-type SigningOf<By extends Signing['by']> = Extract<Signing, { by: By }>;
+type SigningOf<Signer extends Signing['signer']> = Extract<Signing, { signer: Signer }>;
 
 /** The upstream with signed requests. One that cannot be signed is not sent: it breaks as `unsigned`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
   /** Values only: on Workers a request may not wait for another's call. */
-  const tokens = createLru<ExpiringValue<string>>(MAX_KNOWN);
-  const keys = createLru<ExpiringValue<Keys>>(MAX_KNOWN);
+  const tokens = createLru<ExpiringValue<string>>(MAX_TOKENS);
+  const keys = createLru<ExpiringValue<Keys>>(MAX_TOKENS);
 
   return (request) => (request.signing === undefined ? upstream(request) : sign(request, request.signing));
 
   async function sign(request: UpstreamRequest, signing: Signing): Promise<UpstreamResponse> {
-    if (signing.by === 'aws') return upstream(await orBroken(toSigned(request, signing, now())));
-    if (signing.by === 'google') {
+    if (signing.signer === 'aws') return upstream(await orUnsigned(toSigned(request, signing, now())));
+    if (signing.signer === 'google') {
       const { clientEmail, privateKey, privateKeyId, tokenUri } = signing;
       // The other members are known to many: only a file with the private key gets a token that was made by it.
       const proof = createHash('sha256').update(privateKey).digest('hex');
       const id = `${clientEmail} ${privateKeyId} ${tokenUri} ${proof}`;
       return withToken(request, id, () => askToken(request, signing));
     }
-    const signal = inTime(request);
-    if (signing.of === 'google') return withToken(request, 'pod', () => pod.googleToken(signal));
+    const signal = connectSignal(request);
+    if (signing.issuer === 'google') return withToken(request, 'pod', () => pod.googleToken(signal));
     const { service, region } = signing;
-    const own = await lasting(keys, region, () => pod.awsKeys(region, signal));
-    return upstream(await orBroken(toSigned(request, { by: 'aws', service, region, ...own }, now())));
+    const own = await cachedValue(keys, region, () => pod.awsKeys(region, signal));
+    return upstream(await orUnsigned(toSigned(request, { signer: 'aws', service, region, ...own }, now())));
   }
 
   async function withToken(
@@ -73,21 +73,21 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     id: string,
     ask: () => Promise<ExpiringValue<string>>,
   ): Promise<UpstreamResponse> {
-    const headers = { ...request.headers, authorization: `Bearer ${await lasting(tokens, id, ask)}` };
+    const headers = { ...request.headers, authorization: `Bearer ${await cachedValue(tokens, id, ask)}` };
     const response = await upstream({ ...request, headers });
     // A token that was revoked is not kept until its end.
     if (response.status === 401) tokens.delete(id);
     return response;
   }
 
-  async function lasting<T>(
+  async function cachedValue<T>(
     known: Lru<ExpiringValue<T>>,
     id: string,
     ask: () => Promise<ExpiringValue<T>>,
   ): Promise<T> {
     const before = known.get(id);
     if (before !== undefined && now() < before.until - MARGIN) return before.value;
-    const asked = await orBroken(ask());
+    const asked = await orUnsigned(ask());
     known.set(id, asked);
     return asked.value;
   }
@@ -102,7 +102,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
         assertion: await toAssertion(signing, Math.floor(at / 1000)),
       }),
       redirect: 'error',
-      signal: inTime(request),
+      signal: connectSignal(request),
     });
     if (!response.ok) throw new Error(`Google gave no access token: ${response.status}`);
     const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
@@ -114,19 +114,19 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   }
 }
 
-function inTime({ signal, timeouts }: UpstreamRequest): AbortSignal {
+function connectSignal({ signal, timeouts }: UpstreamRequest): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(timeouts.connect)]);
 }
 
 /** Nothing was sent to the provider yet. */
-const orBroken = <T>(signed: Promise<T>): Promise<T> =>
+const orUnsigned = <T>(signed: Promise<T>): Promise<T> =>
   signed.catch((cause) => {
-    throw new UpstreamBroke('unsigned', `the request could not be signed: ${reasonOf(cause)}`, { cause });
+    throw new UpstreamError('unsigned', `the request could not be signed: ${reasonOf(cause)}`, { cause });
   });
 
 async function toSigned(
   request: UpstreamRequest,
-  { by: _, ...keys }: SigningOf<'aws'>,
+  { signer: _, ...keys }: SigningOf<'aws'>,
   now: number,
 ): Promise<UpstreamRequest> {
   const { AwsV4Signer } = await import('aws4fetch');

@@ -7,11 +7,11 @@ import type { ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Caller } from './authenticate.ts';
 
-export function createOwnKey({ ledger }: Pick<GatewayDeps, 'ledger'>) {
-  return async function ownKey(caller: Caller): Promise<Result<object, Failure>> {
+export function createKeyReport({ ledger }: Pick<GatewayDeps, 'ledger'>) {
+  return async function keyReport(caller: Caller): Promise<Result<object, Failure>> {
     const { key } = caller;
     const policies = [...caller.scopes, ...(key.furtherBudgets ?? []).map(toFurtherScope(key))];
-    const spend = await ledger.spend(policies, caller.waited);
+    const spend = await ledger.spend(policies, caller.databaseTime);
     if (!spend.ok) {
       const why = spend.failure.reason === 'unavailable' ? spend.failure.why : spend.failure.reason;
       return err({ code: 'ledger_unavailable', why });
