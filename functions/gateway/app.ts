@@ -11,10 +11,10 @@ import { createModels } from './caller/models.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
 import { chargedScopesOf, createRemainingLimits, isCapped } from './caller/remaining-limits.ts';
 import type { GatewayDeps } from './deps.ts';
-import { createHandle } from './handle.ts';
-import { type RequestContext, refuse, sendJson, sendText, toRequestContext } from './reply/respond.ts';
-import type { RequestMemory } from './request/admit.ts';
+import { createHandle, type SharedState } from './handle.ts';
+import { refuse, sendJson, sendText } from './reply/respond.ts';
 import { createMemoryBudget, limitsIn, type MemoryShare } from './request/memory-budget.ts';
+import { type RequestContext, toRequestContext } from './request/request-context.ts';
 import { createCooldowns } from './targets/cooldown.ts';
 import type { Api } from './wire/api.ts';
 import { APIS } from './wire/apis.ts';
@@ -34,12 +34,12 @@ interface Route {
  * State of a gateway that outlives a request: one for as long as the process, or the isolate, lives. Plain data: on
  * Workers, I/O of one request cannot serve another.
  */
-export function createMemory(
+export function createSharedState(
   deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>,
-): RequestMemory & { readonly policies: PolicyMemory } {
+): SharedState & { readonly policies: PolicyMemory } {
   return {
     policies: createPolicyMemory(),
-    memory: createMemoryBudget(limitsIn(deps.memory ?? USUAL_MEMORY), deps.clock),
+    memoryBudget: createMemoryBudget(limitsIn(deps.memory ?? USUAL_MEMORY), deps.clock),
     access: new Map(),
     cooldowns: createCooldowns(deps),
   };
@@ -52,8 +52,8 @@ const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
  * One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared
  * memory.
  */
-export function createGateway(deps: GatewayDeps, memory = createMemory(deps)): HttpHandler {
-  const routes = createRoutes(deps, memory);
+export function createGateway(deps: GatewayDeps, state = createSharedState(deps)): HttpHandler {
+  const routes = createRoutes(deps, state);
 
   return async function gateway(client, path = client.path) {
     if (path === '/healthz') return sendText(client, 200, 'ok');
@@ -103,9 +103,9 @@ function errorsFor(client: HttpExchange, path: string): ErrorFormat {
 }
 
 /** Routes by path, with and without `/v1`: those that spend, each an API, and those that are free. */
-export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): ReadonlyMap<string, Route> {
-  const authenticate = createAuthenticate(deps, createPolicyCache(deps, memory.policies));
-  const shared = { ...memory, authenticate };
+export function createRoutes(deps: GatewayDeps, state = createSharedState(deps)): ReadonlyMap<string, Route> {
+  const authenticate = createAuthenticate(deps, createPolicyCache(deps, state.policies));
+  const shared = { ...state, authenticate };
   const remainingLimits = createRemainingLimits(deps);
   const models = createModels(deps);
   const routes: ReadonlyArray<readonly [string, Route]> = [
@@ -135,7 +135,7 @@ export function createRoutes(deps: GatewayDeps, memory = createMemory(deps)): Re
   /** A report keeps its room until the client has taken it. */
   function report(read: ReadReport): Route['answer'] {
     return async (client, context, path) => {
-      const share = memory.memory.open();
+      const share = state.memoryBudget.open();
       try {
         await sendReport(read, { client, context, path, share });
         await client.drained();

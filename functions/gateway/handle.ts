@@ -1,28 +1,43 @@
 // A request that spends on its way through the gateway: each step demands what only the step before it can make.
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
-import type { Grant } from './caller/access.ts';
+import type { AccessMemory, Grant } from './caller/access.ts';
+import type { Authenticate } from './caller/authenticate.ts';
 import { createRemainingLimits, type RequestFailure } from './caller/remaining-limits.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply/reply.ts';
-import { type RequestContext, refuse } from './reply/respond.ts';
-import { type AdmitShared, createAdmit } from './request/admit.ts';
+import { refuse } from './reply/respond.ts';
+import { createAdmit } from './request/admit.ts';
+import type { MemoryBudget } from './request/memory-budget.ts';
+import type { RequestContext } from './request/request-context.ts';
 import { type ClientContext, createRequestLogs } from './request/request-log.ts';
 import { createReserve, type ReservedGrant, requestLimitsOf, toFreeGrant } from './spend/reserve.ts';
 import { createSettle, FREE_SETTLE } from './spend/settle.ts';
-import { toReadOnly } from './targets/cooldown.ts';
+import { type Cooldowns, toReadOnly } from './targets/cooldown.ts';
 import { createChooseTargets } from './targets/targets.ts';
 import { createAttempts } from './upstream/attempts.ts';
 import { createCallUpstream } from './upstream/upstream.ts';
 import type { Api } from './wire/api.ts';
 
+/** State that outlives a request, and that all APIs share. */
+export interface SharedState {
+  readonly memoryBudget: MemoryBudget;
+  readonly access: AccessMemory;
+  readonly cooldowns: Cooldowns;
+}
+
 /** Request → Caller → Grant → Reservation or Free → Targets → Exchange → Settlement; the first failure is the answer. */
-export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
+export function createHandle(
+  deps: GatewayDeps,
+  shared: SharedState & { readonly authenticate: Authenticate },
+  api: Api,
+) {
   const isFree = api.estimate !== undefined;
   const cooldowns = isFree ? toReadOnly(shared.cooldowns) : shared.cooldowns;
   const remainingLimits = createRemainingLimits(deps);
   const openRequestLog = createRequestLogs(deps, api.route);
-  const admit = createAdmit(deps, shared, api);
+  const { authenticate, access, memoryBudget } = shared;
+  const admit = createAdmit({ ...deps, authenticate, access, limits: memoryBudget.limits }, api);
   const reserve = isFree ? async (grant: Grant) => ok(toFreeGrant(grant)) : createReserve(deps);
   const chooseTargets = createChooseTargets(deps, cooldowns);
   const callUpstream = createCallUpstream(deps, cooldowns);
@@ -34,7 +49,7 @@ export function createHandle(deps: GatewayDeps, shared: AdmitShared, api: Api) {
   );
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
-    const share = shared.memory.open(client);
+    const share = shared.memoryBudget.open(client);
     const log = openRequestLog(context);
     const clientContext = { client, log, share };
     try {

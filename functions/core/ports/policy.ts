@@ -133,3 +133,13 @@ export const counterKey = ({ scopeId, window }: ScopeWindow): string => `${windo
 export interface ScopeSpend extends ScopeWindow {
   readonly spent: Nano;
 }
+
+/** The budget of a scope in its window, with its spend. */
+export interface RemainingBudget {
+  readonly scope: ScopePolicy;
+  readonly limit: Nano;
+  readonly spent: Nano;
+  /** Never below zero. */
+  readonly remaining: Nano;
+  readonly resetAt: Millis;
+}

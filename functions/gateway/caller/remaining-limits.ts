@@ -2,17 +2,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import type { Ledger, RateView } from '#core/ports/ledger.ts';
-import type { Millis, Nano } from '#core/ports/money.ts';
-import type { KeyRecord, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
-
-export interface RemainingBudget {
-  readonly scope: ScopePolicy;
-  readonly limit: Nano;
-  readonly spent: Nano;
-  /** Never below zero. */
-  readonly remaining: Nano;
-  readonly resetAt: Millis;
-}
+import type { KeyRecord, RemainingBudget, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 
 /** The limits of a request: the scopes that it is charged to, known with its key, and the key's rates, known later. */
 export interface RequestLimits {

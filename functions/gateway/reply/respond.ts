@@ -1,50 +1,17 @@
 // Replies to clients: our own headers, a few of the provider's, and errors in the envelope of each API.
 import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure/failure.ts';
 import { formatMoney } from '#core/money/money.ts';
-import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { WINDOWED_RATES } from '#core/ports/rates.ts';
 import type { RemainingLimits } from '../caller/remaining-limits.ts';
-import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
+import type { RequestContext } from '../request/request-context.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
-export interface RequestContext {
-  readonly requestId: string;
-  readonly clientRequestId: string | undefined;
-  /** `spec.blockedMessage` of the instance. */
-  readonly blockedMessage: string | undefined;
-  readonly errors: ErrorFormat;
-}
-
 /** A request, and what its reply tells of its limits where they are known. */
 export interface ReplyContext extends RequestContext, Partial<RemainingLimits> {}
-
-/** `errors`: absent where no API is asked for. */
-interface ContextOptions {
-  readonly blockedMessage?: string | undefined;
-  readonly errors?: ErrorFormat | undefined;
-}
-
-/** A client's name for its request: printable, and short enough for a header. */
-const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
-
-export function toRequestContext(
-  client: HttpExchange,
-  ids: Ids,
-  { blockedMessage, errors = openaiErrors }: ContextOptions = {},
-): RequestContext {
-  const name = client.header('x-client-request-id') ?? client.header('x-request-id');
-  return {
-    requestId: ids.next(),
-    clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
-    blockedMessage,
-    errors,
-  };
-}
 
 /** Sends the refusal and returns it, for the log. */
 export function refuse(client: HttpExchange, failure: Failure, context: ReplyContext): FailureReply {

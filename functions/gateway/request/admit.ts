@@ -5,32 +5,23 @@ import { type AccessMemory, createAuthorize, type Grant } from '../caller/access
 import type { Authenticate, Caller } from '../caller/authenticate.ts';
 import { chargedScopesOf, type RequestFailure } from '../caller/remaining-limits.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Api } from '../wire/api.ts';
 import { createReadBody } from './body.ts';
-import type { MemoryBudget } from './memory-budget.ts';
+import type { MemoryLimits } from './memory-budget.ts';
 import type { ClientContext } from './request-log.ts';
 import { createCheckStoredState } from './stored-responses.ts';
 
-/** State that outlives a request, and that all APIs share. */
-export interface RequestMemory {
-  readonly memory: MemoryBudget;
-  readonly access: AccessMemory;
-  readonly cooldowns: Cooldowns;
-}
-
-export interface AdmitShared extends RequestMemory {
+interface AdmitDeps extends Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'> {
   readonly authenticate: Authenticate;
+  readonly access: AccessMemory;
+  readonly limits: MemoryLimits;
 }
 
-export function createAdmit(
-  deps: Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | 'mac' | 'timer'>,
-  { authenticate, access, memory }: Pick<AdmitShared, 'authenticate' | 'access' | 'memory'>,
-  api: Api,
-) {
+export function createAdmit(deps: AdmitDeps, api: Api) {
+  const { authenticate, access, limits } = deps;
   const authorize = createAuthorize(access, api);
   const confine = createCheckStoredState(deps);
-  const readBody = createReadBody(deps, memory.limits);
+  const readBody = createReadBody(deps, limits);
 
   return async function admit({ client, log, share }: ClientContext): Promise<Result<Grant, RequestFailure>> {
     const first = await authenticate(client, { onRecord: (record) => log.addCaller(record) });

@@ -6,14 +6,20 @@ import type { Reservation, Settlement } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { RequestContext } from '../reply/respond.ts';
-import type { AttemptFailure } from '../upstream/attempt-failure.ts';
 import type { WireError } from '../wire/codec.ts';
 import { createKeyFields } from './key-fields.ts';
 import type { MemoryShare } from './memory-budget.ts';
+import type { RequestContext } from './request-context.ts';
 
 /** The end of a reply. `failed`: the provider has ended its stream by an error. */
 export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
+
+/** A failed attempt, with the provider's own status and code. */
+interface FailedAttempt {
+  readonly failure: Failure;
+  readonly status?: number;
+  readonly upstreamCode?: string | undefined;
+}
 
 type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;
@@ -108,7 +114,7 @@ export class RequestLog {
   }
 
   /** A call of an entry, and how it failed, if it did. */
-  addAttempt(identifier: string, failed: AttemptFailure | undefined): void {
+  addAttempt(identifier: string, failed: FailedAttempt | undefined): void {
     const fields = this.#fields;
     this.#attempts += 1;
     fields.identifier = identifier;

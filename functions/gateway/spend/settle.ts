@@ -4,9 +4,8 @@
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
 import { NO_TOKENS } from '#core/money/usage.ts';
-import type { Settlement } from '#core/ports/ledger.ts';
+import type { Reservation, Settlement } from '#core/ports/ledger.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { RequestLog } from '../request/request-log.ts';
 import type { ReservedGrant } from './reserve.ts';
 
 /** The failure of a reply that cannot be settled: the client does not get it for free. */
@@ -21,6 +20,12 @@ interface ChargedCalls {
   readonly failedCharge: Settlement | undefined;
 }
 
+/** The log line of a request, as far as its settlement is written there. */
+interface SettlementLog {
+  readonly context: { readonly requestId: string };
+  addSettlement(reservation: Reservation, settlement: Settlement): void;
+}
+
 export type Settle = ReturnType<typeof createSettle>;
 
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
@@ -30,7 +35,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   async function settleDurably(
     { reservation }: ReservedGrant,
     settlement: Settlement,
-    log: RequestLog,
+    log: SettlementLog,
   ): Promise<boolean> {
     try {
       await ledger.settle(reservation, settlement);
@@ -43,7 +48,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   }
 
   /** Ends a request without an answer: prompts that providers took are charged; else the reservation is released. */
-  async function settleUnanswered(calls: ChargedCalls, log: RequestLog): Promise<void> {
+  async function settleUnanswered(calls: ChargedCalls, log: SettlementLog): Promise<void> {
     if (calls.failedCharge === undefined) await release(calls);
     else await settleDurably(calls.reservation, calls.failedCharge, log);
   }

@@ -12,7 +12,7 @@ import { stage } from '../../../test/gateway/stage.ts';
 import { REPLIES } from '../../../test/gateway/stream-shapes.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
 import { SSE } from '../../../test/gateway/upstream.ts';
-import { createGateway, createMemory } from '../app.ts';
+import { createGateway, createSharedState } from '../app.ts';
 
 /** Everything takes minutes; some of it shows a mistake as well. */
 const IS_ALL = process.env.TEST_ALL !== undefined;
@@ -56,10 +56,10 @@ function open(pair: Pair, repeated = 0, memory?: ProcessMemory) {
       ...(memory && { memory }),
     },
   });
-  const shared = createMemory(deps);
+  const shared = createSharedState(deps);
   return {
     handle: createGateway(deps, shared),
-    kept: shared.memory.kept,
+    kept: shared.memoryBudget.kept,
     called,
     begin: begin.resolve,
     pass: clock.pass,
@@ -181,7 +181,7 @@ test('reports that their clients do not take keep no more than the room, and oth
     keys: { [KEY]: keyRecord({ models }) },
     deps: { memory: { limit: 128 * 2 ** 20, own: 2 ** 27 } },
   });
-  const shared = createMemory(deps);
+  const shared = createSharedState(deps);
   const handle = createGateway(deps, shared);
   const statuses: number[] = [];
   const taken = Promise.withResolvers<void>();
@@ -191,12 +191,12 @@ test('reports that their clients do not take keep no more than the room, and oth
   }
   await settleDown();
   expect(statuses).toHaveLength(100);
-  expect(shared.memory.kept()).toBeGreaterThan(statuses.filter((status) => status === 200).length * 131_072);
-  expect(shared.memory.kept()).toBeLessThan(8 * 2 ** 20);
+  expect(shared.memoryBudget.kept()).toBeGreaterThan(statuses.filter((status) => status === 200).length * 131_072);
+  expect(shared.memoryBudget.kept()).toBeLessThan(8 * 2 ** 20);
   expect(statuses).toContain(503);
   taken.resolve();
   await settleDown();
-  expect(shared.memory.kept()).toBe(0);
+  expect(shared.memoryBudget.kept()).toBe(0);
 });
 
 async function expectRoom(pair: Pair, body: (size: number) => string): Promise<void> {

@@ -12,7 +12,7 @@ import { createLedger } from '#core/ledger/ledger.ts';
 import { readSnapshot } from '#core/models/snapshot.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Credentials } from '#core/ports/serving.ts';
-import { createGateway, createMemory } from '../../../functions/gateway/app.ts';
+import { createGateway, createSharedState } from '../../../functions/gateway/app.ts';
 import { GatewayBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';
 import { toExchange } from './http-exchange.ts';
@@ -21,7 +21,7 @@ import { type Bindings, type Execution, NO_METRICS, WORKER_MEMORY, workerDepende
 
 const log = workerLog('gateway');
 const node = workerDependencies();
-const memory = createMemory({ clock: node.clock, log, metrics: NO_METRICS, memory: WORKER_MEMORY });
+const state = createSharedState({ clock: node.clock, log, metrics: NO_METRICS, memory: WORKER_MEMORY });
 const storeMemory = createStoreState();
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
 const snapshots = createMountedText(node.clock, (text) => {
@@ -61,7 +61,7 @@ async function answer(
       log,
       metrics: NO_METRICS,
     },
-    memory,
+    state,
   );
   const { exchange, response } = toExchange(request);
   const over = async (): Promise<void> => {

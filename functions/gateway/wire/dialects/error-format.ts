@@ -1,6 +1,6 @@
 // Errors as the clients of an API parse them.
 import type { FailureReply } from '#core/failure/failure.ts';
-import type { RemainingBudget } from '../../caller/remaining-limits.ts';
+import type { RemainingBudget } from '#core/ports/policy.ts';
 import { spendHeaders } from '../messages/spend.ts';
 
 export interface ErrorFormat {

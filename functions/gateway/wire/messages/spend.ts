@@ -2,7 +2,7 @@
 // CLAUDE_CODE_USE_GATEWAY=1).
 import { parseDuration } from '#core/money/duration.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { RemainingBudget } from '../../caller/remaining-limits.ts';
+import type { RemainingBudget } from '#core/ports/policy.ts';
 
 const PREFIX = 'anthropic-ratelimit-unified';
 const DAY: Millis = 86_400_000;

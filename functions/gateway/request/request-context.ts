@@ -1,0 +1,36 @@
+// Names of a request, and the format of its errors.
+import type { Ids } from '#core/ports/clock.ts';
+import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
+
+/** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
+export interface RequestContext {
+  readonly requestId: string;
+  readonly clientRequestId: string | undefined;
+  /** `spec.blockedMessage` of the instance. */
+  readonly blockedMessage: string | undefined;
+  readonly errors: ErrorFormat;
+}
+
+/** `errors`: absent where no API is asked for. */
+interface ContextOptions {
+  readonly blockedMessage?: string | undefined;
+  readonly errors?: ErrorFormat | undefined;
+}
+
+/** A client's name for its request: printable, and short enough for a header. */
+const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
+
+export function toRequestContext(
+  client: HttpExchange,
+  ids: Ids,
+  { blockedMessage, errors = openaiErrors }: ContextOptions = {},
+): RequestContext {
+  const name = client.header('x-client-request-id') ?? client.header('x-request-id');
+  return {
+    requestId: ids.next(),
+    clientRequestId: name !== undefined && CLIENT_NAME.test(name) ? name : undefined,
+    blockedMessage,
+    errors,
+  };
+}
