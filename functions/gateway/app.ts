@@ -1,4 +1,4 @@
-// Routes of a gateway: one instance at its root, and the same under /v1 for clients that insist on it.
+// Routes of a gateway. It serves one instance, at the root and also under /v1, which some clients require.
 
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -31,7 +31,7 @@ interface Route {
 }
 
 /**
- * State of a gateway that outlives a request: one for as long as the process, or the isolate, lives. Plain data: on
+ * State of a gateway that outlives a request. It lives as long as the process, or the isolate. It is plain data: on
  * Workers, I/O of one request cannot serve another.
  */
 export function createSharedState(
@@ -45,12 +45,12 @@ export function createSharedState(
   };
 }
 
-/** A process that nothing limits has as much as a Pod. */
+/** The memory of a process without a limit: as much as a Pod has. */
 const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
 
 /**
- * One gateway for a process; on Workers, where each request has I/O of its own, one for each request over a shared
- * memory.
+ * The gateway of a process. On Workers each request has I/O of its own: there, a gateway for each request, over the
+ * shared state of the isolate.
  */
 export function createGateway(deps: GatewayDeps, state = createSharedState(deps)): HttpHandler {
   const routes = createRoutes(deps, state);
@@ -75,7 +75,7 @@ export function createGateway(deps: GatewayDeps, state = createSharedState(deps)
       const { requestId } = context;
       const stack = error instanceof Error ? error.stack : undefined;
       deps.log.error('a request failed with an internal error', { requestId, why: reasonAndCausesOf(error), stack });
-      // A reply that has begun cannot become a refusal any more.
+      // A reply that has begun can no longer become a refusal.
       if (client.hasBegun()) client.destroy();
       else refuse(client, { code: 'internal_error' }, context);
     }
@@ -83,26 +83,29 @@ export function createGateway(deps: GatewayDeps, state = createSharedState(deps)
 }
 
 const OVERLOADED: Failure = { code: 'overloaded' };
-/** Characters. The longest query of a provider's API has a tenth of them. */
+/** Characters. The longest query of a provider's API has a tenth of this. */
 const MAX_QUERY = 1_024;
 const LONG_QUERY: Failure = {
   code: 'invalid_request',
-  message: `The query of the address is longer than ${MAX_QUERY} characters. Send a shorter one.`,
+  message: `The query of the address must have at most ${MAX_QUERY} characters. Send a shorter query.`,
 };
 
-/** Clients that open a WebSocket first continue by POST after 426 only. */
+/** The failure of a wrong method. Clients that first try a WebSocket continue by POST only after a 426. */
 function methodFailure(client: HttpExchange, { method }: Route): Failure {
   const isUpgrade = method === 'POST' && client.header('upgrade')?.toLowerCase() === 'websocket';
   return isUpgrade ? { code: 'upgrade_not_supported' } : { code: 'method_not_allowed', allow: method };
 }
 
-/** Errors outside of an API: Anthropic's clients name their version in nearly every request. */
+/**
+ * The error format of a request outside of every API. Anthropic's clients send `anthropic-version` in nearly every
+ * request.
+ */
 function errorsFor(client: HttpExchange, path: string): ErrorFormat {
   const isAnthropic = client.header('anthropic-version') !== undefined || /^(\/v1)?\/messages\//.test(path);
   return isAnthropic ? anthropicErrors : openaiErrors;
 }
 
-/** Routes by path, with and without `/v1`: those that spend, each an API, and those that are free. */
+/** Routes by path, with and without `/v1`. A route that spends belongs to an API; the other routes are free. */
 export function createRoutes(deps: GatewayDeps, state = createSharedState(deps)): ReadonlyMap<string, Route> {
   const authenticate = createAuthenticate(deps, createPolicyCache(deps, state.policies));
   const shared = { ...state, authenticate };
@@ -124,15 +127,15 @@ export function createRoutes(deps: GatewayDeps, state = createSharedState(deps))
     return [[path, route], ...(counting === undefined ? [] : routesOf(toCountingApi(api, counting)))];
   }
 
-  /** Spend, as Claude Code asks for it. */
+  /** The usage report of Claude Code. */
   async function usage(caller: Caller): Promise<Result<unknown, Failure>> {
     const chargedScopes = chargedScopesOf(caller);
     const { budget } = await remainingLimits.fromStore({ chargedScopes });
     const isKnown = budget !== undefined || !isCapped(chargedScopes);
-    return isKnown ? ok(toUsageReport(budget)) : err({ code: 'ledger_unavailable', why: 'spend is not known' });
+    return isKnown ? ok(toUsageReport(budget)) : err({ code: 'ledger_unavailable', why: 'the spend is unknown' });
   }
 
-  /** A report keeps its room until the client has taken it. */
+  /** Sends a report. Its memory share stays until the client has taken it. */
   function report(read: ReadReport): Route['answer'] {
     return async (client, context, path) => {
       const share = state.memoryBudget.open();
@@ -151,11 +154,11 @@ export function createRoutes(deps: GatewayDeps, state = createSharedState(deps))
     const answer = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
     const limits = caller.ok ? { chargedScopes: chargedScopesOf(caller.value) } : caller.failure;
     const failure = answer.ok ? undefined : answer.failure;
-    const known = { ...context, ...(await remainingLimits.fromStore({ ...limits, failure })) };
-    if (!answer.ok) return void refuse(client, answer.failure, known);
+    const replyContext = { ...context, ...(await remainingLimits.fromStore({ ...limits, failure })) };
+    if (!answer.ok) return void refuse(client, answer.failure, replyContext);
     const json = JSON.stringify(answer.value);
-    if (share.take(bytesIn(json))) sendJson(client, known, json);
-    else refuse(client, OVERLOADED, known);
+    if (share.take(bytesIn(json))) sendJson(client, replyContext, json);
+    else refuse(client, OVERLOADED, replyContext);
   }
 }
 
@@ -168,7 +171,7 @@ interface ReportRequest {
   readonly share: MemoryShare;
 }
 
-/** Made when it is needed: on Workers a request needs one route. */
+/** A value that is created at its first use: on Workers a request needs one route. */
 function lazy<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => {
@@ -177,7 +180,7 @@ function lazy<T>(make: () => T): () => T {
   };
 }
 
-/** The beginning of the path of one model: names may hold slashes. */
+/** The beginning of the path of one model. Model names may contain slashes. */
 const ONE_MODEL = '/models/';
 
 function routeAt(routes: ReadonlyMap<string, Route>, path: string): Route | undefined {
@@ -185,7 +188,7 @@ function routeAt(routes: ReadonlyMap<string, Route>, path: string): Route | unde
   return routes.get(beginning);
 }
 
-/** The model that a path names; as it is written where its escapes are broken. */
+/** The model that a path names. A name with broken escapes stays as written. */
 function modelIn(path: string): string {
   const name = path.slice(path.indexOf(ONE_MODEL) + ONE_MODEL.length);
   try {

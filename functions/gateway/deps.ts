@@ -8,7 +8,7 @@ import type { Policies } from '#core/ports/policy.ts';
 import type { Credentials, Upstream } from '#core/ports/serving.ts';
 
 export interface GatewayDeps {
-  /** The compiled instance of this gateway. Undefined until the first one is there. */
+  /** The compiled instance of this gateway; undefined until the first snapshot has arrived. */
   readonly snapshots: { current(): Snapshot | undefined };
   readonly credentials: Credentials;
   readonly policies: Policies;
@@ -20,7 +20,7 @@ export interface GatewayDeps {
   readonly mac: Mac;
   readonly random: Random;
   readonly timer: Timer;
-  /** Absent: nothing limits it. */
+  /** The memory of the process; absent: unlimited. */
   readonly memory?: ProcessMemory | undefined;
   readonly log: Log;
   readonly metrics: Metrics;

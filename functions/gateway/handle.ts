@@ -1,4 +1,4 @@
-// A request that spends on its way through the gateway: each step demands what only the step before it can make.
+// A request that spends, as a sequence of steps. Each step needs a value that only the previous step can make.
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { AccessMemory, Grant } from './caller/access.ts';
@@ -26,7 +26,7 @@ export interface SharedState {
   readonly cooldowns: Cooldowns;
 }
 
-/** Request → Caller → Grant → Reservation or Free → Targets → Exchange → Settlement; the first failure is the answer. */
+/** Request → Caller → Grant → ReservedGrant or FreeGrant → Targets → Exchange → Settlement; the first failure is the answer. */
 export function createHandle(
   deps: GatewayDeps,
   shared: SharedState & { readonly authenticate: Authenticate },
@@ -67,7 +67,7 @@ export function createHandle(
     }
   };
 
-  /** Targets, the upstream's answer, and its settlement. */
+  /** Chooses targets, calls them, replies and settles. */
   async function spend(reservation: ReservedGrant, asking: ClientContext): Promise<Result<void, RequestFailure>> {
     const attempts = createAttempts(reservation);
     try {
@@ -77,7 +77,7 @@ export function createHandle(
       const replied = exchange.ok ? await reply(exchange.value, asking) : exchange;
       if (replied.ok) return replied;
       const { failure } = replied;
-      // A provider that refuses the request itself is right about that, also where its reply would be free.
+      // A request that its provider refused gets that refusal, also on a route with free estimates.
       const estimatedBody = failure.code === 'upstream_refused' ? undefined : api.estimate?.(reservation.grant.request);
       if (estimatedBody === undefined) return err({ failure, ...requestLimitsOf(reservation) });
       return ok(await estimate(reservation, asking, estimatedBody));

@@ -1,5 +1,5 @@
-// Access of a key to a model through one API: who pays, and which entries may serve it. Compiled once for a policy, a
-// snapshot and a model.
+// Access of a VirtualKey to a model through one API: its charged scopes, and the model entries that may serve it.
+// Compiled once for each policy, snapshot and model.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
@@ -22,15 +22,18 @@ export interface Candidate {
   readonly provider: Provider;
   readonly codec: Codec;
   readonly price: Price;
-  /** Requests and tokens per minute that the entry takes; undefined: as many as come. */
+  /** The entry's limits of requests and tokens per minute; undefined: unlimited. */
   readonly rate: RateLimit | undefined;
 }
 
 export interface Access {
   readonly candidates: ReadonlyArray<Candidate>;
-  /** Whether one of the entries has a rate. */
+  /** Whether one of the entries has a rate limit. */
   readonly isLimited: boolean;
-  /** The key, every scope it is charged to, and the key's further budgets: other windows, and the model's. */
+  /**
+   * The scopes that requests are charged to: the key, its user and teams, and its further budgets (other windows, and
+   * this model).
+   */
   readonly chargedScopes: ReadonlyArray<ScopePolicy>;
 }
 
@@ -44,13 +47,19 @@ export interface Grant extends Access {
   readonly storeResponses: boolean;
 }
 
-/** Model entries of one snapshot, and the accesses to them by key, kept as long as the key's present policy. */
+/**
+ * Model entries of one snapshot, and the accesses to them by key. An access is kept as long as the key's current
+ * policy.
+ */
 interface SnapshotModels {
   readonly byModel: ReadonlyMap<string, Model>;
   readonly byKey: WeakMap<KeyPolicy, Map<string, Access>>;
 }
 
-/** The entries of a model that have the route, and those of them that have a price for it. */
+/**
+ * The entries of one model. `isServed`: one of them has the route. `candidates`: these entries also have a price for
+ * it.
+ */
 interface Model {
   readonly isServed: boolean;
   readonly candidates: ReadonlyArray<Candidate>;
@@ -119,7 +128,8 @@ function compile(
 }
 
 /**
- * Models by name. An entry without the route, or without a price, is not a candidate: its use would fail, or be free.
+ * Models by name. An entry without the route or without a price is no candidate: a request there would fail, or be
+ * free.
  */
 function toModels(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {
   const byName = Map.groupBy(models, ({ modelName }) => modelName);

@@ -1,4 +1,4 @@
-// Callers: bearers of live keys, neither expired nor blocked, nor their user or teams.
+// Callers: clients whose VirtualKey works. It is not expired, and neither the key nor its user or teams are blocked.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { isKeyValue } from '#core/keys/key-value.ts';
@@ -11,12 +11,12 @@ import { chargedScopesOf, type RequestFailure } from './remaining-limits.ts';
 
 const ticket: unique symbol = Symbol('Caller');
 
-/** A bearer whose key works. Only `authenticate` makes one. */
+/** A client whose key works. Only `authenticate` makes one. */
 export interface Caller extends KeyRecord {
   readonly [ticket]: true;
-  /** The key's policy is trusted until then; after that the bearer is to be authenticated again. */
+  /** The key's policy is trusted until this time. After it, the client must be authenticated again. */
   readonly freshUntil: Millis;
-  /** The time that the database took. The time that the client takes for its body does not count. */
+  /** The time that the look-up in the database took. The time in which the client sent its body does not count. */
   readonly databaseTime: Millis;
 }
 
@@ -27,7 +27,7 @@ interface FoundPolicy {
   readonly freshUntil: Millis;
 }
 
-/** The record of a key by its hash; `err`: no fresh answer can be had, and why. */
+/** Finds the record of a key by its hash. `err`: why there is no fresh answer. */
 type FindPolicy = (hash: string) => Promise<Result<FoundPolicy, string>>;
 
 interface AuthenticateOptions {
@@ -38,7 +38,10 @@ interface AuthenticateOptions {
 const INVALID: RequestFailure = { failure: { code: 'invalid_api_key' } };
 
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
-  /** `known` learns whose key it is, also for keys that are refused. `before`: the time that the database has taken already. */
+  /**
+   * `onRecord` gets the record of the key, also if the key is refused. `databaseTime`: the time that earlier look-ups
+   * of this request took.
+   */
   return async function authenticate(
     client: Pick<HttpExchange, 'header'>,
     { databaseTime = 0, onRecord }: AuthenticateOptions = {},
@@ -68,11 +71,11 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
 }
 
 /**
- * The bearer's key value; without a bearer that of `x-api-key`, which Anthropic's clients send, some of them beside
- * another bearer. A text of another form is none.
+ * The key value of the bearer token; without such a token, that of `x-api-key`, which Anthropic's clients send. Some of
+ * them send another bearer token beside it. A text that has not the form of a key value does not count.
  */
 function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
-  // The scheme has no case, and blanks around the key are not part of it (RFC 9110, 11.1).
+  // The scheme is not case-sensitive, and blanks around the key value do not belong to it (RFC 9110, 11.1).
   const [, bearer] = /^\s*bearer\s+(\S+)\s*$/i.exec(client.header('authorization') ?? '') ?? [];
   const key = bearer ?? client.header('x-api-key')?.trim();
   return key !== undefined && isKeyValue(key) ? key : undefined;

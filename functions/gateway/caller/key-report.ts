@@ -1,4 +1,4 @@
-// The view that a key has of itself: its alias, budgets and dates (DESIGN 10, GET key).
+// The report of `GET key`: alias, budgets and dates of the caller's own key (DESIGN 10, GET key).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
@@ -24,7 +24,7 @@ export function createKeyReport({ ledger }: Pick<GatewayDeps, 'ledger'>) {
       models: key.models,
       ...(budgets[0]?.budget ?? toBudget(key, undefined)),
       expiryDate: key.expiresAt === undefined ? null : new Date(key.expiresAt).toISOString(),
-      // Expired and blocked keys are refused before this.
+      // Expired and blocked keys were refused before.
       isActive:
         budgets.every(({ policy, budget }) => policy.kind === 'model' || budget.remaining !== '0') &&
         (key.models.length === 0 || !key.models.every(spent)),
@@ -34,8 +34,8 @@ export function createKeyReport({ ledger }: Pick<GatewayDeps, 'ledger'>) {
 }
 
 /**
- * Money as decimal dollars, dates in RFC 3339; null where there is no limit, no window or no end. The spend of a user
- * or team without a budget is null too, because the ledger does not sum it.
+ * Money is in decimal dollars, dates are in RFC 3339. Null: no limit, no window or no end. The spend of a user or team
+ * without a budget is null too, because the ledger does not sum it.
  */
 function toBudget({ budget }: ScopePolicy, spend: ScopeSpend | undefined) {
   const spent = spend?.spent ?? 0n;

@@ -42,7 +42,7 @@ export function createModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
 }
 
 const openai: Shape = {
-  // Clients require a date; the instance keeps none per model.
+  // Clients require a date; the instance has none for a model.
   toModel: (id, entries) => {
     const { maxInputTokens: context_window, maxOutputTokens: max_output_tokens } = limitsOf(entries);
     const known = { context_window, max_output_tokens, pricing: pricingOf(entries) };
@@ -60,7 +60,10 @@ const anthropic: Shape = {
   toList: (data, ids) => ({ data, has_more: false, first_id: ids[0] ?? null, last_id: ids.at(-1) ?? null }),
 };
 
-/** Any entry may answer: the smallest limits hold for all. Unknown ones are absent in the reply. */
+/**
+ * The limits of a model: the smallest of its entries, because any entry may answer. Unknown limits are absent in the
+ * reply.
+ */
 function limitsOf(entries: Entries) {
   return { maxInputTokens: minOf(entries, 'maxInputTokens'), maxOutputTokens: minOf(entries, 'maxOutputTokens') };
 }
@@ -70,7 +73,7 @@ function minOf(entries: Entries, name: 'maxInputTokens' | 'maxOutputTokens'): nu
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** Dollars per million tokens, of the most expensive entry, for which money is held. */
+/** Prices of the most expensive entry, in dollars per million tokens: reservations use these. */
 function pricingOf(entries: Entries): object | undefined {
   const priced = entries.flatMap(({ price }) => (price === undefined ? [] : [{ price, height: heightOf(price) }]));
   const [first, ...others] = priced;

@@ -1,4 +1,4 @@
-// Key policies by hash, as PostgreSQL had them at most five seconds ago: a cache that is correct when empty (DESIGN 7).
+// Records of keys by hash, at most five seconds older than PostgreSQL: a cache that is correct when empty (DESIGN 7).
 
 import { createLru } from '#core/caches/lru.ts';
 import { withTimeout } from '#core/concurrency/timeout.ts';
@@ -9,33 +9,35 @@ import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 
-/** An answer is trusted for this time, counted from its question. */
+/** A record is trusted for this time, counted from the begin of its query. */
 const FRESH: Millis = 5_000;
-/** After this time a new answer is fetched while the old one still serves. */
+/** After this time the record is read again, while the old record still serves. */
 const REFRESH_AFTER: Millis = 3_000;
-/** An unknown key is looked up again sooner: reconcile may have made it just now. */
+/** An unknown key is read again sooner: the reconciler may have created it just now. */
 const FRESH_UNKNOWN: Millis = 1_000;
-/** A question is over after this time, answered or not: the next request asks again. */
+/** A look-up ends after this time, answered or not. The next request then begins a new look-up. */
 const LOOKUP_TIMEOUT: Millis = 2_000;
 const MAX_RECORDS = 10_000;
-/** Characters of records as JSON: a record may have some hundred thousand, and takes up to four bytes for each. */
+/**
+ * Characters of all records as JSON. One record may have some hundred thousand, and takes up to four bytes for each.
+ */
 const MAX_CHARACTERS = 8 * 1024 * 1024;
-/** Characters of an ordinary record. */
+/** The maximum characters of an ordinary record; a longer record is large. */
 const MAX_ORDINARY = 4096;
 const SIZES = {
   maxSize: MAX_CHARACTERS,
   sizeCalculation: ({ record }: CachedRecord) => JSON.stringify(record)?.length ?? 1,
 };
-/** Queries that run at the same time: of keys that are known, and of others, which may be made up. */
+/** Queries that run concurrently: for known keys, and for unknown keys, which may be made up. */
 const QUERIES = { known: 4, unknown: 2 };
-/** Keys that wait for a query, each of which asks for all of them. */
+/** The maximum number of keys that wait for a query. One query reads all keys that wait. */
 const MAX_WAITING = 1_000;
-const TOO_MANY_LOOKUPS = 'too many keys are asked for';
+const TOO_MANY_LOOKUPS = 'too many keys wait for a look-up';
 
 interface CachedRecord {
   readonly record: KeyRecord | undefined;
   readonly askedAt: Millis;
-  /** The record is trusted until then. */
+  /** The record is trusted until this time. */
   readonly freshUntil: Millis;
 }
 
@@ -44,8 +46,8 @@ export type PolicyMemory = ReturnType<typeof createPolicyMemory>;
 type PolicyResult = Result<CachedRecord, string>;
 
 /**
- * Answers by hash. Unknown keys stand apart, so that a flood of made-up ones pushes out no real one; and large records,
- * which a tenant may have many of, so that they push out no ordinary one.
+ * Records by hash. Unknown keys have a part of their own, so that a flood of made-up keys evicts no real key. Large
+ * records have one too: a tenant may have many of them, and they must not evict ordinary ones.
  */
 export const createPolicyMemory = () => ({
   known: createLru<CachedRecord>(MAX_RECORDS, { sizes: SIZES }),
@@ -55,15 +57,16 @@ export const createPolicyMemory = () => ({
 
 const PARTS = ['known', 'large', 'unknown'] as const;
 
-/** Where an answer is remembered. */
+/** The part of the memory for a record. */
 function partOf(answer: CachedRecord): (typeof PARTS)[number] {
   if (answer.record === undefined) return 'unknown';
   return SIZES.sizeCalculation(answer) > MAX_ORDINARY ? 'large' : 'known';
 }
 
 /**
- * Finds records by hash, immediately where one is fresh. `err`: why there is no fresh answer (the database is away).
- * No request waits longer than the request deadline; a later answer serves the requests after it.
+ * Finds records by hash; immediately, if memory has a fresh record. `err`: why there is no fresh record, such as a
+ * database that cannot be reached. A request waits no longer than the request deadline. A later answer serves later
+ * requests.
  */
 export function createPolicyCache(
   { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
@@ -115,17 +118,17 @@ export function createPolicyCache(
 }
 
 type Lookup = PromiseWithResolvers<PolicyResult>;
-/** Only the first call counts for a hash. */
+/** Ends the look-up of a hash. Only the first call for a hash counts. */
 type Resolve = (hash: string, result: PolicyResult) => void;
 type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
 
 /**
- * Questions about keys, of which each query asks all that wait. Where too many wait, the oldest goes: whoever asks for
- * very many delays nobody else. No `Limiter` does this: it would give each question a query of its own.
+ * Look-ups of keys; one query reads all keys that wait. If too many keys wait, the oldest look-up fails: a flood of
+ * keys delays no other key. `Limiter` cannot do this: it would run one query for each key.
  */
 function createLookupQueue(queries: number, query: Query) {
   let waiting = new Map<string, Lookup>();
-  /** Questions of the queries that run. */
+  /** Look-ups of the queries that run. */
   const asked = new Map<string, Lookup>();
   let running = 0;
 
@@ -133,7 +136,7 @@ function createLookupQueue(queries: number, query: Query) {
     const before = asked.get(hash) ?? waiting.get(hash);
     const question = before ?? Promise.withResolvers<PolicyResult>();
     if (asked.has(hash)) return question.promise;
-    // Asked for again, a key is the newest.
+    // A key that is requested again becomes the newest.
     waiting.delete(hash);
     waiting.set(hash, question);
     const [oldest] = waiting.size > MAX_WAITING ? waiting : [];

@@ -1,21 +1,22 @@
-// Limits of a request, and what is left of them, for the headers of its reply: of the budget that has least (DESIGN 7).
+// Limits of a request and the rest of them, for the headers of its reply. Of several budgets, the one with the smallest
+// rest counts (DESIGN 7).
 import type { Failure } from '#core/failure/failure.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import type { Ledger, RateView } from '#core/ports/ledger.ts';
 import type { KeyRecord, RemainingBudget, ScopePolicy, ScopeSpend } from '#core/ports/policy.ts';
 
-/** The limits of a request: the scopes that it is charged to, known with its key, and the key's rates, known later. */
+/** The limits of a request: its charged scopes, known with its key, and the key's rates, known later. */
 export interface RequestLimits {
   readonly chargedScopes?: ReadonlyArray<ScopePolicy>;
   readonly rates?: RateView | undefined;
 }
 
-/** The end of a request before its reply, and the limits that were known by then. */
+/** A request that failed before its reply, with its limits as far as they are known. */
 export interface RequestFailure extends RequestLimits {
   readonly failure: Failure;
 }
 
-/** The rest of a request's limits: the key's rates, and the budget that has least. */
+/** The rest of a request's limits: of the key's rates, and of the budget with the smallest rest. */
 export interface RemainingLimits {
   readonly rates: RateView | undefined;
   readonly budget: RemainingBudget | undefined;
@@ -26,15 +27,15 @@ const NO_SCOPES: ReadonlyArray<ScopePolicy> = [];
 export function createRemainingLimits({ ledger }: { readonly ledger: Pick<Ledger, 'knownSpend' | 'spend'> }) {
   return { fromMemory, fromStore };
 
-  /** From memory, which knows the budgets of every request that holds money. */
+  /** Reads memory only. Memory has the budgets of every request with a reservation. */
   function fromMemory({ chargedScopes = NO_SCOPES, rates }: RequestLimits): RemainingLimits {
     const spends = isCapped(chargedScopes) ? ledger.knownSpend(chargedScopes) : [];
     return { rates, budget: smallestOf(chargedScopes, spends) };
   }
 
   /**
-   * For replies without a reservation: the store is asked where memory does not know. A reply that already waited for the
-   * store in vain goes without.
+   * Reads memory, then the counter store for budgets that memory does not have. For replies without a reservation. A
+   * reply that has already waited for the store in vain gets what memory has.
    */
   async function fromStore(
     limits: RequestLimits & { readonly failure?: Failure | undefined },
@@ -52,7 +53,7 @@ export function isCapped(scopes: ReadonlyArray<ScopePolicy>): boolean {
   return scopes.some(({ budget }) => budget !== undefined);
 }
 
-/** All that pays for requests of this key, whatever the model. */
+/** The scopes that every request of this key is charged to, whatever its model. */
 export function chargedScopesOf({ key, scopes }: KeyRecord): ReadonlyArray<ScopePolicy> {
   const windows = key.furtherBudgets?.filter(({ model }) => model === undefined) ?? [];
   return windows.length === 0 ? scopes : [...scopes, ...windows.map(toFurtherScope(key))];

@@ -1,4 +1,4 @@
-// Requests admitted to a model: caller, body and grant, in this order. The first refusal is the answer.
+// Admission of a request to a model: caller, body and grant, in this order. The first refusal is the answer.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, type Result } from '#core/failure/result.ts';
 import { type AccessMemory, createAuthorize, type Grant } from '../caller/access.ts';
@@ -29,8 +29,8 @@ export function createAdmit(deps: AdmitDeps, api: Api) {
     const chargedScopes = chargedScopesOf(first.value);
     const body = await readBody({ client, share, key: first.value.key });
     if (!body.ok) return err({ failure: body.failure, chargedScopes });
-    // A client may take longer than that to send the body: then the key's policy is read again, and counts as it is
-    // now.
+    // The body may arrive after the policy of the key is fresh no longer. Then the policy is read again, and counts as
+    // it is now.
     const isFresh = deps.clock.now() < first.value.freshUntil;
     const caller = isFresh ? first : await authenticate(client, { databaseTime: first.value.databaseTime });
     if (!caller.ok) return err({ chargedScopes, ...caller.failure });

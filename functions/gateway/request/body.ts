@@ -1,4 +1,4 @@
-// Bodies of requests: read whole where they find room and arrive soon enough.
+// Bodies of requests: each is read whole, if memory has room for it and it arrives in time.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_VALUES } from '#core/json/json-limits.ts';
@@ -9,39 +9,43 @@ import type { GatewayDeps } from '../deps.ts';
 import { bytesToKeep, type MemoryLimits, type MemoryShare, workOf } from './memory-budget.ts';
 
 /**
- * A sender has this time, and for its bytes as much more as they take on a slow line (1 Mbit/s): then it leaves its
- * room to others.
+ * The time that every body may take. It may take longer by the time that its bytes need on a slow line (1 Mbit/s).
+ * After that its memory is for others.
  */
 const DEADLINE: Millis = 30_000;
 const MIN_BYTES_PER_SECOND = 128 * 1024;
 
 const OVERLOADED: Failure = { code: 'overloaded' };
-const INCOMPLETE: Failure = { code: 'invalid_request', message: 'The request body ended before it was complete.' };
+const INCOMPLETE: Failure = {
+  code: 'invalid_request',
+  message: 'The request body ended before it was complete. Send the request again.',
+};
 const COMPRESSED: Failure = {
   code: 'invalid_request',
-  message: 'Compressed bodies are not accepted. Send the body as plain JSON, without the header content-encoding.',
+  message:
+    'The header content-encoding must be absent or identity: compressed bodies are not accepted. Send the body as plain JSON.',
 };
 const TOO_SLOW: Failure = {
   code: 'invalid_request',
-  message: `The request body arrived too slowly: after ${DEADLINE / 1000} s it must have come with ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter one, or over a faster connection.`,
+  message: `The request body arrived too slowly: after ${DEADLINE / 1000} s it must arrive with at least ${MIN_BYTES_PER_SECOND} bytes a second. Send a shorter body, or use a faster connection.`,
 };
 
 const TOO_MANY_VALUES: Failure = {
   code: 'invalid_request',
-  message: 'The request body holds more than half a million values. Send fewer.',
+  message: `The request body must have at most ${MAX_VALUES} values. Send a body with fewer values.`,
 };
-/** No API has so many. */
+/** The maximum number of members; no API has so many. */
 const MAX_MEMBERS = 1_000;
 const TOO_MANY_MEMBERS: Failure = {
   code: 'invalid_request',
-  message: `The request body has more than ${MAX_MEMBERS} members. Send each member once.`,
+  message: `The request body must have at most ${MAX_MEMBERS} members. Send each member once.`,
 };
 
 /** The sender of a body. */
 interface Sender {
   readonly client: HttpExchange;
   readonly share: MemoryShare;
-  /** The key that the body counts for. */
+  /** The key whose body it is. */
   readonly key: KeyPolicy;
 }
 
@@ -49,12 +53,12 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
   const failureOf = (refused: BodyRefusal): Failure =>
     refused === 'too large' ? { code: 'request_too_large', limit } : OVERLOADED;
 
-  /** The body. It has room in the share until that gives it back. */
+  /** Reads the body. Its bytes count in the share until the share gives them back. */
   return async function readBody({ client, share, key }: Sender): Promise<Result<Uint8Array, Failure>> {
     const coding = client.header('content-encoding')?.trim().toLowerCase() ?? '';
     if (coding !== '' && coding !== 'identity') return err(COMPRESSED);
-    // Room for the announced length is taken before anything is read: bodies that arrive together would leave each
-    // other none.
+    // Memory for the announced length is taken before anything is read. Otherwise bodies that arrive together would
+    // each find too little.
     const announced = Number(client.header('content-length') ?? 0);
     if (announced > limit) return err(failureOf('too large'));
     if (!share.enter(key) || !share.take(bytesToKeep(announced)) || !share.countWork(announced)) return err(OVERLOADED);
@@ -66,7 +70,7 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
       const more = bytesToKeep(received.bytes) - taken;
       return more > 0 && !share.take(more) ? 'no room' : undefined;
     });
-    // Nearly all bodies have arrived with their heads.
+    // Nearly all bodies arrive together with their headers.
     if (announced > 0 && received.bytes === announced) return accept(await reading, { client, share, key });
     const pace = watchPace(client, received);
     const body = await reading;

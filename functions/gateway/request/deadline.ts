@@ -1,4 +1,4 @@
-// The end of a request before its reply has ended: its total time is over, or the client of a stream has left.
+// The early end of a request: its total time is over, or the client of a stream has left.
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
@@ -7,15 +7,15 @@ export type EndReason = 'timeout' | 'left';
 
 type Listener = (why: EndReason) => void;
 
-/** A class, because one is made for each request: methods are shared. */
+/** The deadline of one request. A class, because each request has one: methods are shared. */
 export class Deadline {
-  /** Why the request has ended; undefined while it may continue. */
+  /** The reason of the end; undefined while the request may continue. */
   ended: EndReason | undefined;
   readonly #timer: Timer;
   readonly #cancel: () => void;
   readonly #listeners = new Set<Listener>();
 
-  /** `client`: given where the request ends when the client leaves. */
+  /** `client`: given if the request ends when its client leaves. */
   constructor(timer: Timer, total: Millis, client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined) {
     this.#timer = timer;
     this.ended = client?.hasLeft() === true ? 'left' : undefined;
@@ -23,7 +23,9 @@ export class Deadline {
     client?.onLeave(() => this.#end('left'));
   }
 
-  /** Calls the listener at the end; immediately where the end has come. The result takes the listener away. */
+  /**
+   * Calls the listener at the end, or immediately if the request has ended. The returned function removes the listener.
+   */
   onEnd(listener: Listener): () => void {
     if (this.ended === undefined) this.#listeners.add(listener);
     else listener(this.ended);
@@ -44,7 +46,7 @@ export class Deadline {
     });
   }
 
-  /** No more timers: the request is over. */
+  /** Cancels the timer: the request is over. */
   close(): void {
     this.#listeners.clear();
     this.#cancel();

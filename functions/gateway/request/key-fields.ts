@@ -1,11 +1,11 @@
-// Fields of a key in its log lines: names, tags and metadata that people gave it and its user, to group lines by.
+// Fields of a key in log lines: its names, tags and metadata, and the name of its user. People group lines by them.
 import { toUtf8 } from '#core/json/bytes.ts';
 import type { KeyPolicy, KeyRecord } from '#core/ports/policy.ts';
 
-/** Bytes of a key's tags and metadata in a line, which every request has, also one that is refused. */
+/** The maximum bytes of tags and metadata in a line. Every request writes a line, also a refused one. */
 const MAX_LABELS = 4 * 1024;
 
-/** Made once for each record, and kept as long as that. */
+/** Returns the fields of a record. They are created once, and kept as long as the record. */
 export function createKeyFields(): (record: KeyRecord) => Readonly<Record<string, unknown>> {
   const known = new WeakMap<KeyRecord, Readonly<Record<string, unknown>>>();
   return (record) => {
@@ -26,7 +26,7 @@ function toFields({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>>
   };
 }
 
-/** Tags and metadata, the first of them where all are too long: `labelsCut` marks these. */
+/** Tags and metadata; only the first of them, if all are too long. Then `labelsCut` is set. */
 function labelsOf({ tags, metadata }: KeyPolicy): object {
   let left = MAX_LABELS;
   const fits = (texts: string | readonly string[]): boolean => {

@@ -1,5 +1,5 @@
-// Room in a process's memory for requests: how many it serves, and the bytes of bodies and plain replies that it keeps,
-// concurrently.
+// The memory budget of a process: how many requests it serves concurrently, and how many bytes of bodies and plain
+// replies it keeps for them.
 
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import { type JsonSize, LONG_TEXT, sizeOfJson } from '#core/json/json-limits.ts';
@@ -14,56 +14,59 @@ const MIB = 1024 * 1024;
 export const MAX_BODY = 32 * MIB;
 const MAX_REPLY = 2 * MAX_BODY;
 /**
- * A request's own memory, with its connections and what a stream keeps: measured, 100 to 300 KiB, and at most half of
+ * Memory of a request itself, with its connections and what a stream keeps. Measured: 100 to 300 KiB, at most half of
  * it in the heap.
  */
 const REQUEST_BYTES = MIB / 2;
-/** A short body is kept together with its text, in up to two bytes a letter. */
+/**
+ * Copies of a short body, in bytes for each of its bytes: the body itself, and its text with up to two bytes for each
+ * letter.
+ */
 const SHORT_BODY_COPIES = 3;
-/** A share up to this size takes the last eighth of the room, which larger ones leave free. */
+/** The maximum size of a small share. Small shares may use the last part of the budget (`KEPT_FOR_SMALL`). */
 const SMALL_SHARE = SHORT_BODY_COPIES * LONG_TEXT;
 const KEPT_FOR_SMALL = 1 / 8;
 /**
- * Others always find room: a key has at most three times the requests, and the bytes, that it leaves free; the keys of
- * a namespace, which one person may have made, seven times.
+ * The maximum use for each unit that is free: a key may use three times the requests and bytes that are free. All keys
+ * of a namespace, which one person may have created, may use seven times. So others always find memory.
  */
 const MAX_RATIO = { key: 3, namespace: 7 };
 /**
- * How many times of this: a request that has begun may take more, because it gives room back soonest by continuing; a
- * reply that is paid may take all.
+ * Multiples of `MAX_RATIO`. `increased`: for a request that has begun, because it gives memory back soonest if it
+ * continues. `all`: for a reply that is already charged.
  */
 const PORTIONS = { usual: 1, increased: 4, all: Number.POSITIVE_INFINITY };
 /**
- * Bodies above this size, or with as many parts, block other requests while they are read: a key may bring two of the
- * largest, and then so many bytes a second.
+ * Work above this is large: other requests wait while such a body is read. A key may send two of the largest bodies,
+ * and then so many bytes a second.
  */
 const LARGE_BODY = MIB;
-/** Measured: an object, a list or a member takes the time of so many bytes of text. */
+/** The work of an object, a list or a member, in bytes of text (measured). */
 const WORK_PER_PART = 64;
-/** The next element of a list, at the least a number, takes a tenth of that. */
+/** The work of a further element of a list, which may be a single digit: a tenth of that. */
 const WORK_PER_COMMA = 6;
-/** The largest growth of a part in the other dialect: a tool of two letters gets a type, and parameters. */
+/** The maximum growth of a part by translation: a tool of two letters gets a type and parameters. */
 const MAX_PART_GROWTH = 80;
-/** Work up to this is short, like that of any request. */
+/** The maximum of short work, as that of most requests. */
 const SHORT_WORK = 16 * 1024;
 const MAX_LARGE_BYTES = 2 * MAX_BODY;
 const LARGE_BYTES_PER_SECOND = 8 * MIB;
 const MAX_KEYS = 10_000;
 
-/** Measured: `npm run bench -- memory` (docs/operate/gateways.md has the numbers). */
+/** The limits of a process. Measured: `npm run bench -- memory` (docs/operate/gateways.md has the numbers). */
 export interface MemoryLimits {
   /** Bytes of all bodies and plain replies together. */
   readonly bytes: number;
   readonly body: number;
   readonly reply: number;
   readonly requests: number;
-  /** A share counts no longer than this. */
+  /** The maximum age of a share; older shares do not count. */
   readonly maxRequestTime: Millis;
 }
 
 /**
- * The process has its memory for its own code and data; for the objects that a body is parsed into, several times its
- * bytes, one body at a time; for the bytes that it keeps meanwhile; and for its streams.
+ * The limits for a memory. A process needs memory for its own code and data, for the objects that one body is parsed
+ * into (several times its bytes), for the bytes that it keeps, and for its streams.
  */
 export function limitsIn({
   limit,
@@ -72,19 +75,19 @@ export function limitsIn({
   largestBody = Math.floor(limit / 32),
   maxRequestTime = Number.POSITIVE_INFINITY,
 }: ProcessMemory): MemoryLimits {
-  // A translated body, or a short one's text, is in the heap; Node's does not grow with the limit above 4 GiB.
+  // Translated bodies and the texts of short ones are in the heap. Node's heap does not grow with a limit above 4 GiB.
   const bytes = Math.max(8 * MIB, Math.floor(Math.min((limit - own) / 4, heap / 2)));
   return {
     bytes,
     body: Math.min(MAX_BODY, largestBody),
-    // A reply is there twice while its pieces are joined.
+    // A reply takes twice its bytes while its pieces are joined.
     reply: Math.min(MAX_REPLY, Math.floor(bytes / 4)),
     requests: Math.ceil(Math.min(limit, 2 * heap) / REQUEST_BYTES),
     maxRequestTime,
   };
 }
 
-/** The room that a body of so many bytes takes. */
+/** The bytes that memory takes for a body of so many bytes. */
 export function bytesToKeep(bytes: number): number {
   return bytes <= LONG_TEXT ? SHORT_BODY_COPIES * bytes : Math.max(bytes, SMALL_SHARE);
 }
@@ -94,17 +97,17 @@ export function workOf({ length }: Uint8Array, { parts, commas }: JsonSize): num
   return Math.max(length, WORK_PER_PART * parts + WORK_PER_COMMA * commas);
 }
 
-/** The room that the translation of a body takes, about. */
+/** The approximate bytes that memory takes for the translation of a body. */
 export function bytesToTranslate({ length }: Uint8Array, { parts }: JsonSize): number {
   return length + MAX_PART_GROWTH * parts;
 }
 
-/** The part of a key, or of a namespace, in the room. */
+/** The use of the budget by a key or a namespace. */
 interface KeyUse {
   readonly maxRatio: number;
   requests: number;
   kept: number;
-  /** Bytes of large bodies, less what the key may bring a second; and when that was counted. */
+  /** Bytes of large bodies, less those that the key may send each second; and the time of that count. */
   largeBytes: number;
   countedAt: Millis;
 }
@@ -115,9 +118,9 @@ export function createMemoryBudget(limits: MemoryLimits, clock: Pick<Clock, 'now
   const state: State = { limits, clock, shares: new Set(), keys: createLru(MAX_KEYS), kept: 0 };
   return {
     limits,
-    /** Bytes that are taken. */
+    /** Bytes that shares have taken. */
     kept: () => state.kept,
-    /** Opens the share of one request. It takes nothing until it enters. */
+    /** Opens the share of one request. A share takes nothing until it enters. */
     open: (turns: Pick<HttpExchange, 'turn'> = {}) => new MemoryShare(state, turns),
   };
 }
@@ -125,25 +128,25 @@ export function createMemoryBudget(limits: MemoryLimits, clock: Pick<Clock, 'now
 interface State {
   readonly limits: MemoryLimits;
   readonly clock: Pick<Clock, 'now'>;
-  /** Shares of the requests that are served, the oldest first. */
+  /** Shares of the requests in flight, the oldest first. */
   readonly shares: Set<MemoryShare>;
   readonly keys: Lru<KeyUse>;
   kept: number;
 }
 
 /**
- * The share of one request: its body and what is made of it, or its plain reply. A class, because one is made for each:
- * methods are shared.
+ * The memory of one request: its body and what is made of it, or its plain reply. A class, because each request has
+ * one: methods are shared.
  */
 export class MemoryShare {
   readonly #state: State;
   readonly #turns: Pick<HttpExchange, 'turn'>;
   #since: Millis = 0;
-  /** Of the key, and of its namespace. */
+  /** The uses of the key and of its namespace. */
   #uses: ReadonlyArray<KeyUse> = [];
   #owner: TurnOwner | undefined;
   #bytes = 0;
-  /** Counted for the key already. */
+  /** The work that is already counted for the key. */
   #work = 0;
 
   constructor(state: State, turns: Pick<HttpExchange, 'turn'>) {
@@ -155,21 +158,24 @@ export class MemoryShare {
     return this.#state.limits;
   }
 
-  /** Bytes that it has. */
+  /** Bytes that this share has taken. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** Counts as a request of this key and namespace. False: the process serves as many as it can, or as it can of these. */
+  /**
+   * Counts this request for its key and namespace. False: the process, the key or the namespace has as many requests as
+   * it may.
+   */
   enter({ scopeId, object }: Pick<KeyPolicy, 'scopeId' | 'object'>): boolean {
     const { limits, clock, shares, keys } = this.#state;
     this.#since = clock.now();
-    const useOf = (name: string, toFree: number) => {
-      const use = keys.get(name) ?? { maxRatio: toFree, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
+    const useOf = (name: string, maxRatio: number) => {
+      const use = keys.get(name) ?? { maxRatio, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
       keys.set(name, use);
       return use;
     };
-    // No id of a key has a blank.
+    // The name of a namespace has a blank, the id of a key has none.
     const uses = [useOf(scopeId, MAX_RATIO.key), useOf(`namespace ${object.namespace}`, MAX_RATIO.namespace)];
     const isFree = () => uses.every(({ maxRatio, requests }) => requests < maxRatio * (limits.requests - shares.size));
     if (!isFree() && !(this.#forgetOld() && isFree())) return false;
@@ -180,7 +186,7 @@ export class MemoryShare {
     return true;
   }
 
-  /** Takes room for so many bytes more, unless there is none. */
+  /** Takes so many more bytes. False: they are not free. */
   take(bytes: number, of: keyof typeof PORTIONS = 'usual'): boolean {
     if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
     this.#bytes += bytes;
@@ -190,8 +196,8 @@ export class MemoryShare {
   }
 
   /**
-   * Counts a large body as work of its key, what is counted of it before included. False: the key has brought too much
-   * lately.
+   * Counts a large body for its key; what was counted of this body before is included. False: the key has sent too much
+   * in the last seconds.
    */
   countWork(bytes: number): boolean {
     const { clock } = this.#state;
@@ -207,7 +213,7 @@ export class MemoryShare {
     return true;
   }
 
-  /** Counts of a body. One that takes long to read waits for the turn of its key. */
+  /** The size of a body. A body that takes long to read waits for the turn of its key. */
   async sizeOf(body: Uint8Array): Promise<JsonSize> {
     const isLong = body.length > SHORT_WORK;
     if (isLong) await this.turn();
@@ -216,12 +222,12 @@ export class MemoryShare {
     return size;
   }
 
-  /** Waits for the turn of its key, for the reading of a long JSON text. */
+  /** Waits for the turn of the key, before a long JSON text is read. */
   async turn(): Promise<void> {
     if (this.#owner !== undefined) await this.#turns.turn?.(this.#owner);
   }
 
-  /** Gives back so many bytes; all of them where no number is given. */
+  /** Gives back so many bytes; without a number, all. */
   giveBack(bytes = this.#bytes): void {
     const given = Math.min(bytes, this.#bytes);
     this.#bytes -= given;
@@ -230,8 +236,8 @@ export class MemoryShare {
   }
 
   /**
-   * A part of it that grows and shrinks: takes room for so many bytes, in place of the last number. False: there is
-   * none, and the last number stays.
+   * Opens a part that grows and shrinks. The returned function takes the new size of the part. False: the memory is not
+   * free, and the part keeps its size.
    */
   openPart(): (bytes: number) => boolean {
     let kept = 0;
@@ -256,7 +262,7 @@ export class MemoryShare {
     return left >= 0 && this.#uses.every(({ maxRatio, kept }) => kept + bytes <= PORTIONS[of] * maxRatio * left);
   }
 
-  /** Forgets shares whose requests the platform has ended without a word, as Workers do. True: there were some. */
+  /** Removes shares of requests that the platform ended without a notice, as Workers does. True: there were some. */
   #forgetOld(): boolean {
     const { limits, clock, shares } = this.#state;
     const before = clock.now() - limits.maxRequestTime;

@@ -3,7 +3,7 @@ import type { Ids } from '#core/ports/clock.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
 
-/** A request as its replies name it: by our id. The client's name for the request is only echoed and logged. */
+/** The names of a request in its replies: our id, and the client's own name, which is only echoed and logged. */
 export interface RequestContext {
   readonly requestId: string;
   readonly clientRequestId: string | undefined;
@@ -12,13 +12,13 @@ export interface RequestContext {
   readonly errors: ErrorFormat;
 }
 
-/** `errors`: absent where no API is asked for. */
+/** `errors`: absent for a path outside of every API. */
 interface ContextOptions {
   readonly blockedMessage?: string | undefined;
   readonly errors?: ErrorFormat | undefined;
 }
 
-/** A client's name for its request: printable, and short enough for a header. */
+/** The form of a client's name for its request: printable, and short enough for a header. */
 const CLIENT_NAME = /^[\x21-\x7e]{1,128}$/;
 
 export function toRequestContext(

@@ -1,4 +1,5 @@
-// The log line and the metrics of a request, written once, at its end; no prompt, no key, no provider's message.
+// The log line and the metrics of a request, written once, at its end. No prompt, no key value and no provider's
+// message is in them.
 import type { Failure, FailureReply } from '#core/failure/failure.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
@@ -11,7 +12,7 @@ import { createKeyFields } from './key-fields.ts';
 import type { MemoryShare } from './memory-budget.ts';
 import type { RequestContext } from './request-context.ts';
 
-/** The end of a reply. `failed`: the provider has ended its stream by an error. */
+/** The end of a reply. `failed`: the provider ended its stream with an error. */
 export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
 
 /** A failed attempt, with the provider's own status and code. */
@@ -24,7 +25,7 @@ interface FailedAttempt {
 type Deps = Pick<GatewayDeps, 'clock' | 'log' | 'metrics'>;
 type Labels = Readonly<Record<string, string>>;
 
-/** Fields of keys, and labels of all metrics, of requests for one route. */
+/** Fields of keys, and labels of all metrics, of the requests of one route. */
 interface RouteLabels {
   readonly ofKey: (record: KeyRecord) => Readonly<Record<string, unknown>>;
   readonly ofModel: (model: string) => ModelLabels;
@@ -33,7 +34,7 @@ interface RouteLabels {
 
 type ModelLabels = ReturnType<typeof labelsOfModel>;
 
-/** The longest logged name: a refused model may be any text. */
+/** The maximum length of a logged name: the name of a refused model may be any text. */
 const MAX_NAME = 256;
 const MAX_CODE = 64;
 
@@ -55,9 +56,7 @@ function labelsOfModel(model: Labels) {
   };
 }
 
-/**
- * Returns the same value for the same word: labels that come in the same object again cost nothing. The words are few.
- */
+/** Returns the same object for the same text: metrics find known label objects faster. The texts are few. */
 function memoize<T>(make: (word: string) => T): (word: string) => T {
   const known = new Map<string, T>();
   return (word) => {
@@ -67,14 +66,14 @@ function memoize<T>(make: (word: string) => T): (word: string) => T {
   };
 }
 
-/** The client that asks, the log line of its request, and its room. */
+/** The client of a request, its log line and its memory share. */
 export interface ClientContext {
   readonly client: HttpExchange;
   readonly log: RequestLog;
   readonly share: MemoryShare;
 }
 
-/** Facts about one request, collected on its way. A class, because one is made for each request: methods are shared. */
+/** The facts of one request, collected step by step. A class, because each request has one: methods are shared. */
 export class RequestLog {
   readonly context: RequestContext;
   readonly #deps: Deps;
@@ -99,21 +98,21 @@ export class RequestLog {
     Object.assign(this.#fields, this.#labels.ofKey(record));
   }
 
-  /** The model, once it is known to be a model of the instance: it becomes a label, and labels must be few. */
+  /** Adds the model, once it is known to be a model of the instance. It becomes a label, and labels must be few. */
   addModel(name: string, stream: boolean): void {
     this.#fields.model = name;
     this.#fields.stream = stream;
     this.#model = this.#labels.ofModel(name);
   }
 
-  /** An entry that could not even be called, and why. */
+  /** Adds an entry that was not called, with the reason. */
   addSkipped(identifier: string, why: string): void {
     this.#skipped.push(`${identifier}: ${why}`);
     this.#fields.skipped = this.#skipped;
     this.#countAttempt(identifier, 'skipped');
   }
 
-  /** A call of an entry, and how it failed, if it did. */
+  /** Adds a call of an entry. `failed`: undefined if it answered. */
   addAttempt(identifier: string, failed: FailedAttempt | undefined): void {
     const fields = this.#fields;
     this.#attempts += 1;
@@ -134,7 +133,7 @@ export class RequestLog {
     const { model, input, output } = this.#model;
     metrics.add('gateway_operator_tokens_total', input, tokens.input);
     metrics.add('gateway_operator_tokens_total', output, tokens.output);
-    // A float, as all metrics are: for graphs. The ledger counts in integers.
+    // Metrics are floats, for graphs. The ledger counts in integers.
     metrics.add('gateway_operator_cost_dollars_total', model, Number(cost) / 1e9);
     if (estimated) metrics.add('gateway_operator_estimated_replies_total', model);
     if (unpricedSearches !== undefined) {
@@ -151,12 +150,12 @@ export class RequestLog {
     this.#write(level, status, failure.code);
   }
 
-  /** The error by which the provider has ended a stream. */
+  /** Adds the error with which the provider ended a stream. */
   addStreamError({ code }: Pick<WireError, 'code'>): void {
     if (code !== undefined) this.#fields.upstreamCode = code.slice(0, MAX_CODE);
   }
 
-  /** The reply went out; `end` says how. */
+  /** Writes the line of a request with a reply. `end`: how the reply ended. */
   writeReply(status: number, end: ReplyEnd): void {
     this.#fields.status = status;
     this.#fields.end = end;
@@ -177,7 +176,7 @@ export class RequestLog {
   }
 }
 
-/** Details of a failure for the log, not for the client. */
+/** Details of a failure that only the log shows. */
 function detailsOf(failure: Failure): Readonly<Record<string, unknown>> {
   if (failure.code === 'ledger_unavailable') return { why: failure.why };
   if (failure.code === 'rate_limit_exceeded') return { rate: failure.rate, ...scopeIn(failure) };

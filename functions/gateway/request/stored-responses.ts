@@ -1,4 +1,4 @@
-// Stored responses: a VirtualKey refers only to what it has stored itself, and only where its instance lets providers
+// Stored responses: a VirtualKey may refer only to what it has stored itself, and only if its instance lets providers
 // store (decision 34).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
@@ -13,10 +13,13 @@ import type { ModelRequest } from '../wire/request.ts';
 type Owner = Pick<Caller, 'secret'>;
 type StoredId = Pick<MarkedId, 'id' | 'entryMark'>;
 
-/** Hex digits of the MAC in a mark: 128 bits. */
+/** Hex digits of the MAC in a mark (128 bits). */
 const MAC_LENGTH = 32;
 
-/** An id as its VirtualKey gets it: the entry that made it, and a MAC that only gateways can make, are behind it. */
+/**
+ * The id that the client gets: the provider's id, the mark of the model entry that created it, and a MAC that only
+ * gateways can compute.
+ */
 export function toMarkedId(mac: Mac, owner: Owner, { id, entryMark }: StoredId): string {
   return `${id}.gw${entryMark}${macOf(mac, owner, { id, entryMark })}`;
 }
@@ -26,7 +29,7 @@ function macOf(mac: Mac, { secret }: Owner, { id, entryMark }: StoredId): string
 }
 
 export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) {
-  /** The request, unless it refers to what this VirtualKey has not stored. */
+  /** Checks the references of a request. Refuses a reference to what this VirtualKey has not stored. */
   return function checkStoredState(
     request: ModelRequest,
     owner: Owner,
@@ -36,7 +39,7 @@ export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' |
     const { file, speech } = stored;
     if (speech !== undefined) return err(refusal(speech, NO_SPEECH));
     if (file !== undefined) return err(refusal(file, NO_FILE));
-    // References are not kept with the request: there may be very many.
+    // The references are dropped: there may be very many.
     const confined = { ...request, stored: NOTHING_STORED };
     if (!storeResponses) {
       const refused = refusalOf(stored);
@@ -46,13 +49,13 @@ export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' |
     return foreign === undefined ? ok({ ...confined, store: undefined }) : err(refusal(foreign, FOREIGN));
   };
 
-  /** Hashes are compared, because the time of that tells nothing about the MAC. */
+  /** Compares hashes, because the time of that comparison tells nothing about the MAC. */
   function isOwn({ mac: given, ...of }: MarkedId, owner: Owner): boolean {
     return hash(given) === hash(macOf(mac, owner, of));
   }
 }
 
-/** The refusal where providers may store nothing. */
+/** The refusal if providers may store nothing. */
 function refusalOf({ asksToStore, reference }: StoredState): Failure | undefined {
   if (asksToStore) return refusal('store', `must be false or absent. ${ALLOW}`);
   if (reference === undefined) return undefined;
@@ -60,10 +63,10 @@ function refusalOf({ asksToStore, reference }: StoredState): Failure | undefined
 }
 
 const SEND =
-  'Send the whole conversation: each message with its content, and reasoning with its encrypted_content, which "include": ["reasoning.encrypted_content"] asks for.';
+  'Send the whole conversation: each message with its content, and reasoning with its encrypted_content (request it by "include": ["reasoning.encrypted_content"]).';
 const ALLOW =
-  'Providers store nothing here: whoever runs the gateway can allow it (spec.storeResponses of the GatewayInstance).';
-const FOREIGN = `must be an id that this gateway has sent to this VirtualKey. ${SEND}`;
+  'Providers store nothing for this gateway. Its operator can allow it (spec.storeResponses of the GatewayInstance).';
+const FOREIGN = `must be an id that this gateway sent to this VirtualKey. ${SEND}`;
 const NO_FILE =
-  'must not refer to a file by its id, or by an address that is not on the web: nothing shows whose it is. Send its content.';
-const NO_SPEECH = 'must not refer to speech by its id: nothing shows whose it is. Send the transcript as content.';
+  'must not refer to a file by its id, or by an address that is not on the web: its owner is unknown. Send the content of the file.';
+const NO_SPEECH = 'must not refer to speech by its id: its owner is unknown. Send the transcript as content.';

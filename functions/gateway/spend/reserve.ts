@@ -28,7 +28,7 @@ export interface ReservedGrant {
   readonly reservation: Reservation;
 }
 
-/** A reservation of nothing, for a request that costs nothing. Only `toFree` makes one. */
+/** A reservation of nothing, for a request that costs nothing. Only `toFreeGrant` makes one. */
 export interface FreeGrant extends ReservedGrant {
   readonly reservation: typeof NO_RESERVATION;
 }

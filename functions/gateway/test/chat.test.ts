@@ -61,7 +61,7 @@ describe('a body', () => {
       const response = await send(encoding);
       expect(response.status).toBe(400);
       const { error } = (await response.json()) as { error: object };
-      expect(error).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('Compressed bodies') });
+      expect(error).toMatchObject({ code: 'invalid_request', message: expect.stringContaining('compressed bodies') });
       expect(fake.requests).toEqual([]);
       expect((await send('identity')).status).toBe(200);
     },

@@ -143,7 +143,7 @@ describe('a key policy', () => {
     await settleDown();
     expect(queries.slice(1)).toEqual([['made up 0'], ['made up 1']]);
     // The oldest of those that wait are told first that there are too many.
-    expect(await flood[2]).toEqual({ ok: false, failure: 'too many keys are asked for' });
+    expect(await flood[2]).toEqual({ ok: false, failure: 'too many keys wait for a look-up' });
     await time.pass(5_000);
     expect(await findPolicy('a')).toEqual({ ok: true, value: known });
     for (const answer of pending.splice(0)) answer();
