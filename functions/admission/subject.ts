@@ -58,7 +58,9 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   // A deletion is always allowed.
   if (operation === 'DELETE') return { trigger: toTrigger(kind, request, dryRun) };
   if (operation === 'CONNECT') return {};
-  if (isMap(object) && isMap(object.metadata) && typeof object.metadata.deletionTimestamp === 'string') return {};
+  // Server-side apply creates objects with the deletionTimestamp of the file.
+  const stored = operation === 'UPDATE' && isMap(object) && isMap(object.metadata) ? object.metadata : {};
+  if (typeof stored.deletionTimestamp === 'string') return {};
   const refusal = wrongShape(object, kind);
   if (refusal !== undefined || !isMap(object)) return { refusal: refusal ?? '' };
   const subject: Subject = {

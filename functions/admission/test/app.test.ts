@@ -96,6 +96,11 @@ describe('what is not judged', () => {
   });
 });
 
+test('a new object is judged although server-side apply gave it a time of deletion', async () => {
+  const object = objectOf('VirtualKey', {}, { deletionTimestamp: '2999-01-01T00:00:00Z' });
+  expect(await ask(deps, '/validate', requestOf(object))).toMatchObject({ allowed: false });
+});
+
 describe('our own fault', () => {
   test('is 500, so that the failurePolicy of the cluster decides, and says what could not be done', async () => {
     const world = await createWorld();

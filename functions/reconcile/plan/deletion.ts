@@ -27,8 +27,10 @@ import type { PlanContext } from './context.ts';
 /** The time for which the database is tried; the first run after that removes the finalizer. */
 const FINALIZE_TIMEOUT: Millis = 20_000;
 
+/** A time that is as far in the future is none of the API server's: server-side apply created the object with it. */
 function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
-  return metadata.deletionTimestamp !== undefined && now >= Date.parse(metadata.deletionTimestamp) + FINALIZE_TIMEOUT;
+  const { deletionTimestamp } = metadata;
+  return deletionTimestamp !== undefined && Math.abs(now - Date.parse(deletionTimestamp)) >= FINALIZE_TIMEOUT;
 }
 
 /** Why a deleted instance cannot be cleaned yet; undefined where nothing is in the way. */

@@ -16,6 +16,7 @@ const working = async (spec: object = {}) => {
   await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
+const DAY = 86_400_000;
 const isDeleted = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
 
 describe('a deleted key', () => {
@@ -67,6 +68,16 @@ describe('a deleted key', () => {
     await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
+  });
+
+  test('whose time of deletion is far in the future is let go immediately if the database is away', async () => {
+    await working();
+    harness.clock.pass(DAY);
+    await harness.remove(virtualKeys, 'chat');
+    harness.clock.pass(-DAY);
+    harness.refuse(true);
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
   });
 
   test('whose finalizer was removed by hand is found by the next resync', async () => {
