@@ -29,7 +29,7 @@ const SUITES: ReadonlyArray<Suite> = [
     when: 'npm test',
     files: [
       'test/e2e/{walk,limits}.world.test.ts',
-      'test/admission/kubectl.world.test.ts',
+      'test/admission/{kubectl,samples}.world.test.ts',
       'infra/adapters/postgres/test/{ledger-rows,registry}.world.test.ts',
       'infra/platforms/local/**/postgres.world.test.ts',
     ],

@@ -1,5 +1,5 @@
 // Generated files: CRD manifests, the references of fields and of conditions, the price table, the script of accounts,
-// the chart's values, rendered manifests, and the table of source size.
+// the chart's values, rendered manifests, the samples in pages, and the table of source size.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -10,6 +10,7 @@ import { kinds } from '#crds/kinds/kinds.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
 import { toConditionsPage } from './conditions-page.ts';
 import { toPriceTable } from './price-table.ts';
+import { pagesWithSamples, SAMPLES } from './samples.ts';
 import { withSourceSize } from './source-size.ts';
 
 const MANIFESTS = 'crds/manifests';
@@ -22,8 +23,8 @@ const MEASUREMENTS = 'docs/internals/bench.md';
 
 const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference/fields.md, docs/reference/conditions.md, ${PRICES},
 ${SCRIPT}, ${KINDS}, values, CRDs and alerts of the chart in ${CHART},
-manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart), and the table of source size
-in ${MEASUREMENTS}. Only a changed chart needs Helm.
+manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart), the samples of ${SAMPLES}
+in the pages that show them, and the table of source size in ${MEASUREMENTS}. Only a changed chart needs Helm.
 
 npm run generate               writes them
 npm run generate -- --check    writes nothing; names the files that would change, and fails if there are any
@@ -51,20 +52,28 @@ export function generated(): ReadonlyMap<string, string> {
 export function stale(root: string): readonly string[] {
   const files = generated();
   const changed = [...files].filter(([path, text]) => !hasText(join(root, path), text)).map(([path]) => path);
-  return [...changed, ...orphans(root, files), ...staleManifests(root), ...(isSizeStale(root) ? [MEASUREMENTS] : [])];
+  const pages = [...pagesWithSamples(root)].filter(([path, text]) => !hasText(join(root, path), text));
+  return [
+    ...changed,
+    ...orphans(root, files),
+    ...staleManifests(root),
+    ...pages.map(([path]) => path),
+    ...(isSizeStale(root) ? [MEASUREMENTS] : []),
+  ];
 }
 
 /** Makes the files below `root` what they should be, and names those that it touched. */
 export function write(root: string): readonly string[] {
   const files = generated();
   const touched = [...stale(root)];
+  const pages = pagesWithSamples(root);
   const put = (path: string, text: string) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), text);
   };
   for (const path of orphans(root, files)) rmSync(join(root, path));
   for (const path of touched) {
-    const text = files.get(path);
+    const text = files.get(path) ?? pages.get(path);
     if (text !== undefined) put(path, text);
   }
   if (isSizeStale(root)) put(MEASUREMENTS, withSourceSize(readFileSync(join(root, MEASUREMENTS), 'utf8')));
