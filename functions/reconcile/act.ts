@@ -1,6 +1,6 @@
 // Doing a plan: objects concurrently, the actions of one object in their order. Each is caught once.
 
-import { mapConcurrent } from '#core/concurrency/limiter.ts';
+import { createLimiter, type Limiter, mapConcurrent } from '#core/concurrency/limiter.ts';
 import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
@@ -17,8 +17,8 @@ export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: put
 
 /** Every adapter gives up long before: an action that hangs all the same does not hang the run. */
 const MAX_ACTION: Millis = 90_000;
-/** Batches at the same time. */
-const WIDTH = 32;
+/** Actions at the same time, of those that begin batches and of the others; and batches, which share transactions. */
+const [WIDTH, MAX_BATCHES] = [32, 1024];
 
 /**
  * Never rejects. An action that does not succeed ends the batch of its object; the next plan knows. A batch that may not
@@ -33,15 +33,13 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   // Keys work by what their instance, Users and Teams are, so these come first.
   const inTurn = isMany ? context.turns.order(list, batches, rowOf) : batches;
   const sorted = inTurn.toSorted((one, other) => rankOf(one) - rankOf(other));
-  const results = await mapConcurrent(
-    sorted,
-    async (batch) => {
-      if (isTooLate(batch, context)) return [];
-      if (isMany) context.turns.had(list, rowOf(batch));
-      return take(batch, context);
-    },
-    WIDTH,
-  );
+  const limits = { first: createLimiter(WIDTH), later: createLimiter(WIDTH) };
+  const mayBegin = (batch: ReadonlyArray<Action>): boolean => {
+    if (isTooLate(batch, context)) return false;
+    if (isMany) context.turns.had(list, rowOf(batch));
+    return true;
+  };
+  const results = await mapConcurrent(sorted, (batch) => take(batch, context, { limits, mayBegin }), MAX_BATCHES);
   return results.flat();
 }
 
@@ -54,10 +52,25 @@ const rowOf = ([first]: ReadonlyArray<Action>) => ({
   id: first === undefined ? '' : idOf(first.kind, first),
 });
 
-async function take(batch: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
+interface Turn {
+  /** Batches that have begun do not wait for those that begin. */
+  readonly limits: Readonly<Record<'first' | 'later', Limiter>>;
+  readonly mayBegin: (batch: ReadonlyArray<Action>) => boolean;
+}
+
+async function take(
+  batch: ReadonlyArray<Action>,
+  context: ActContext,
+  { limits, mayBegin }: Turn,
+): Promise<ReadonlyArray<Result>> {
   const ended: Result[] = [];
   for (const action of batch) {
-    const outcome = await attempt(action, context);
+    const isFirst = action === batch[0];
+    const begin = async (): Promise<Outcome | undefined> =>
+      (isFirst ? mayBegin(batch) : !context.time.isOver()) ? attempt(action, context) : undefined;
+    // All writes of scopes that wait for the database share a transaction there.
+    const outcome = await (action.action === 'PutScope' ? begin() : limits[isFirst ? 'first' : 'later'](begin));
+    if (outcome === undefined) break;
     note(action, outcome, context);
     ended.push({ action, outcome });
     if (outcome.ended !== 'done' && outcome.ended !== 'unchanged') break;

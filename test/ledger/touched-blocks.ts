@@ -115,7 +115,7 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
       lookups: 30 * 24 + 5,
       name: 'recount 30 days of the busy team',
       text: RECOUNT,
-      values: [BUSY, DAYS_30.start, DAYS_30.end, ...edgesOf(DAYS_30), BUSY],
+      values: [JSON.stringify([[BUSY, DAYS_30.start, DAYS_30.end, ...edgesOf(DAYS_30), BUSY]])],
     },
   ];
 }

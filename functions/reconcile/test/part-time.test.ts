@@ -97,11 +97,13 @@ test.each([
   await harness.resync();
   await harness.apply(...Array.from({ length: KEYS }, (_, index) => make({}, `one-${index}`)));
   let writes = 0;
-  harness.onDatabase = (method) => {
-    if (method !== 'putScope') return;
+  // Writes of scopes share their transactions; these share nothing.
+  harness.cluster.inject(({ verb, body }) => {
+    if (verb !== 'patch' || !JSON.stringify(body).includes('finalizers')) return undefined;
     writes += 1;
     harness.clock.pass(2 * SECOND);
-  };
+    return undefined;
+  });
   const ready: number[] = [];
   while ((ready.at(-1) ?? 0) < KEYS) {
     writes = 0;

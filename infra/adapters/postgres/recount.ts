@@ -34,10 +34,13 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);
   const dropped = await readDropped(query);
-  for (const { scopeId, window, from = scopeId } of recounts) {
-    const edges = edgesOf(window, dropped.has(monthOf(window.start)));
-    await query(RECOUNT, [scopeId, window.start, window.end, ...edges, from]);
-  }
+  // A statement cannot write a row twice: of two recounts of a scope, the later one counts.
+  const byScope = new Map(recounts.map((one) => [one.scopeId, one]));
+  const rows = byScope.values().map(({ scopeId, window: { start, end }, from = scopeId }) => {
+    const edges = edgesOf({ start, end }, dropped.has(monthOf(start)));
+    return [scopeId, start, end, ...edges, from];
+  });
+  await query(RECOUNT, [JSON.stringify([...rows])]);
 }
 
 /**
@@ -54,17 +57,24 @@ export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArra
 }
 
 export const RECOUNT = `
-with counted as (
-  select coalesce((select sum(amount) from gateway_operator.hour_sum
-      where scope_id = $10 and hour >= $4::bigint and hour < $5::bigint), 0)
-    + coalesce((select sum(cost) from gateway_operator.charge
-      where scope_id = $10 and id >= $6::uuid and id < $7::uuid), 0)
-    + coalesce((select sum(cost) from gateway_operator.charge
-      where scope_id = $10 and id >= $8::uuid and id < $9::uuid), 0) as amount),
+with wanted as (
+  select (w ->> 0)::uuid as scope_id, (w ->> 1)::bigint as window_start, (w ->> 2)::bigint as window_end,
+    (w ->> 3)::bigint as first_hour, (w ->> 4)::bigint as last_hour, (w ->> 5)::uuid as from_id,
+    (w ->> 6)::uuid as first_edge, (w ->> 7)::uuid as last_edge, (w ->> 8)::uuid as until_id, (w ->> 9)::uuid as source
+  from jsonb_array_elements($1::jsonb) as w),
+counted as (
+  select scope_id, window_start, window_end, coalesce((select sum(amount) from gateway_operator.hour_sum h
+      where h.scope_id = source and hour >= first_hour and hour < last_hour), 0)
+    + coalesce((select sum(cost) from gateway_operator.charge c
+      where c.scope_id = source and id >= from_id and id < first_edge), 0)
+    + coalesce((select sum(cost) from gateway_operator.charge c
+      where c.scope_id = source and id >= last_edge and id < until_id), 0) as amount
+  from wanted),
 remembered as (
   insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)
-  values ($1, $2::bigint, $3::bigint, $6, $9)
-  on conflict (scope_id) do update set window_start = $2::bigint, window_end = $3::bigint, from_id = $6, until_id = $9)
+  select scope_id, window_start, window_end, from_id, until_id from wanted
+  on conflict (scope_id) do update set window_start = excluded.window_start, window_end = excluded.window_end,
+    from_id = excluded.from_id, until_id = excluded.until_id)
 insert into gateway_operator.sum (scope_id, window_start, window_end, amount)
-select $1, $2::bigint, $3::bigint, amount from counted
+select scope_id, window_start, window_end, amount from counted
 on conflict (scope_id, window_start, window_end) do update set amount = excluded.amount`;

@@ -19,16 +19,24 @@ const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
   const write = (writes: ReadonlyArray<ScopeWrite>) => session.transaction(LIMIT, (query) => putScopes(query, writes));
-  const putScope = createBatches(PORTION, async (writes: ReadonlyArray<ScopeWrite>) => {
+  const putAll = async (writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlyArray<Promise<ScopeOutcome>>> => {
     try {
-      return await write(writes);
+      return (await write(writes)).map(async (outcome) => outcome);
     } catch (error) {
-      if (writes.length === 1 || error instanceof DatabaseUnreachable) throw error;
-      // PostgreSQL refuses one of the writes. Each is repeated alone, so that it stops no other write.
-      return writes.map((one) => write([one]).then(([outcome]) => outcome ?? 'taken'));
+      if (writes.length === 1 || error instanceof DatabaseUnreachable) return writes.map(() => toRejection(error));
+      // PostgreSQL refuses some of the writes: they are found by halves, and stop no other write.
+      const half = Math.ceil(writes.length / 2);
+      return (await Promise.all([putAll(writes.slice(0, half)), putAll(writes.slice(half))])).flat();
     }
-  });
-  return { putScope };
+  };
+  return { putScope: createBatches(PORTION, putAll) };
+}
+
+/** A rejection that waits for the other writes of its batch. */
+function toRejection(error: unknown): Promise<never> {
+  const rejection = Promise.reject(error);
+  rejection.catch(() => undefined);
+  return rejection;
 }
 
 /** Takes locks in the order of all writers: recounts by instance, claims by alias, then by scope, values by scope. */
