@@ -46,6 +46,8 @@ export interface ScopeValue {
    * The Secret holds this value, which the claim does not know: where it lives by now, another run has published it.
    */
   readonly unlessLive?: string | undefined;
+  /** This value is restored from the Secret, unless it was ended on purpose. */
+  readonly unlessEnded?: string | undefined;
 }
 
 /** Details of each action, beside the object that it is about. */

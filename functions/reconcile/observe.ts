@@ -59,6 +59,7 @@ export async function observe(
     postponed: new Set(),
     namespaces: await observeNamespaces(context, part),
     failures: new Map(),
+    ended: new Set(),
     attempts: new Map(),
     roundsLeft: MAX_ROUNDS,
     isLate: false,

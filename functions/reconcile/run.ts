@@ -68,6 +68,8 @@ function remember({ action, outcome }: Result, { world }: Observation): void {
   const id = identify(action);
   const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';
   world.attempts.set(id, isOver ? NEVER_AGAIN : (world.attempts.get(id) ?? 0) + 1);
+  if (action.action === 'PutScope' && action.value?.unlessEnded !== undefined && outcome.ended === 'conflict')
+    world.ended = new Set(world.ended).add(action.value.unlessEnded);
   if (!isOver || isReport(action)) return;
   const problem =
     outcome.ended === 'failed' ? outcome.problem : ({ reason: 'ReconcileFailed', message: outcome.why } as const);

@@ -57,6 +57,8 @@ export interface World {
   readonly platform: PlatformView;
   /** Objects of which an action failed in this run: nothing more is tried for them but their status. */
   readonly failures: ReadonlyMap<ObjectId, Problem<Reason>>;
+  /** Hashes of values that were to be restored and had been ended: others take their place. */
+  readonly ended: ReadonlySet<string>;
   /** How often each action was tried in this run, by `identify`. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Plans left in this run, this one included. The last is for statuses. */

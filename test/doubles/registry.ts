@@ -89,6 +89,8 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       if (row?.holder.uid !== holder.uid || row.scopeId !== policy.scopeId) return 'taken';
       const published = value?.unlessLive === undefined ? undefined : row.values.get(value.unlessLive);
       if (published !== undefined && published.notAfter === undefined) return 'overtaken';
+      const ended = value?.unlessEnded;
+      if (ended !== undefined && row.before.has(ended) && !row.values.has(ended)) return 'overtaken';
       await writePolicy(instanceUid, write);
       if (row.retired) return 'taken';
       return value === undefined || addValue(row, value) ? 'written' : 'value taken';

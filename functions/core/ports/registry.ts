@@ -82,6 +82,8 @@ export interface ValueWrite {
   readonly rotation?: string | undefined;
   /** Nothing is written if this value is live in the claim: another run has published it meanwhile. */
   readonly unlessLive?: string | undefined;
+  /** Nothing is written if this value has ended in the claim. */
+  readonly unlessEnded?: string | undefined;
 }
 
 /**
@@ -90,7 +92,7 @@ export interface ValueWrite {
  * | `written` | the alias is the holder's; the policy holds, unless a later one was there; the value lives |
  * | `taken` | another object has the alias, or the holder has it in another scope than the policy names |
  * | `value taken` | the same as `written`, but another live scope has the value |
- * | `overtaken` | the value `unlessLive` is live: nothing was written |
+ * | `overtaken` | the value `unlessLive` is live, or `unlessEnded` has ended: nothing was written |
  */
 export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'overtaken';
 

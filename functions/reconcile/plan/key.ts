@@ -21,6 +21,7 @@ import {
   pathOf,
   present,
   userAt,
+  type World,
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOpen } from './conditions-instance.ts';
@@ -79,6 +80,7 @@ interface Case {
   readonly claim: ClaimState;
   /** Values that live without end: one in the overlap of a rotation is not among them. */
   readonly live: ReadonlyArray<string>;
+  readonly ended: World['ended'];
   /** The database's clock. */
   readonly time: Millis;
   readonly shape: SecretShape;
@@ -107,10 +109,10 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   });
   const { time } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
-  const one: Case = { view, key, claim, live, time, shape, put };
-  const ended = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over, or too many overlap');
+  const one: Case = { view, key, claim, live, ended: context.world.ended, time, shape, put };
+  const over = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over, or too many overlap');
   const { steps, ...plan } = isNew ? planAbsent(one) : planPresent(one, present(secret));
-  return { ...plan, steps: [...ended, ...steps] };
+  return { ...plan, steps: [...over, ...steps] };
 }
 
 /** Renamed: the value moves along. Lost: clients have lost the old value too, a new one is made. */
@@ -120,7 +122,7 @@ function planAbsent(one: Case): SecretPlan {
   const isMoved = previous?.hash !== undefined && isOurs(previous, key, live);
   if (isMoved && live.includes(previous.hash))
     return { steps: [put('previous', `its Secret is now called "${view.secretName}"`)] };
-  if (isMoved && isRestorable(one, previous.hash)) return { value: { hash: previous.hash }, steps: [] };
+  if (isMoved && isRestorable(one, previous.hash)) return { value: restored(one, previous.hash), steps: [] };
   const isLost = live.length > 0 || key.status?.keyID !== undefined;
   const why = isLost
     ? `Secret "${view.secretName}" is lost: a new key takes its place`
@@ -141,7 +143,11 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   const isOld = isOverlapping(claim, hash, time);
   // The Secret holds the value that the key had: its row was lost, or its values were suspended.
   if (hash !== '' && !isOld && isRestorable(one, hash))
-    return { value: { ...newValue(key), hash }, why: `the value in Secret "${name}" is to work`, steps: [] };
+    return {
+      value: { ...newValue(key), ...restored(one, hash) },
+      why: `the value in Secret "${name}" is to work`,
+      steps: [],
+    };
   // Another run may just have published the value that the Secret holds.
   const unlessLive = secret.hash;
   // The Secret was edited, and the status still has the true value.
@@ -182,9 +188,21 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
   return { steps: drift === '' ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
 }
 
-/** No value lives, and this is the one that the key had, as far as that is known. */
-const isRestorable = ({ live, key }: Case, hash: string): boolean =>
-  live.length === 0 && (key.status?.keyID === undefined || key.status.keyID === hash);
+/**
+ * This is the value that the key had, as far as that is known, and the claim has none, or only those before it: a
+ * backup of the database was restored. A forged Secret is no such value: only reconcile may write the status.
+ */
+function isRestorable({ live, ended, claim, key }: Case, hash: string): boolean {
+  const keyID = key.status?.keyID;
+  if (live.length === 0) return keyID === undefined || keyID === hash;
+  return keyID === hash && !hashesOf(claim).includes(hash) && !ended.has(hash);
+}
+
+/** Of a claim with values, one that was ended there is not restored: a backup of the cluster shows it again. */
+const restored = ({ live }: Case, hash: string): ScopeValue => ({
+  hash,
+  unlessEnded: live.length === 0 ? undefined : hash,
+});
 
 const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ rotation: askedFor(metadata.annotations) });
 

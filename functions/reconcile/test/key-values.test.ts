@@ -98,6 +98,40 @@ describe('the value', () => {
     expect(await ready()).toBe('True Ready');
   });
 
+  /** As after a backup of the cluster or the database: Secret and status show this value. */
+  const show = async (value: string) => {
+    await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(value) } });
+    await harness.editStatus(virtualKeys, 'chat', { keyID: sha256(value), keyValue: value });
+  };
+
+  test('is restored when the database has only the value that a rotation replaced: that one ends after the overlap', async () => {
+    const old = await working({ rotation: { every: '30d', overlap: '10m' } });
+    harness.clock.pass(86_400_000);
+    await show('sk-rotated');
+    expect((await harness.resync()).failed).toEqual({});
+    expect(await harness.value('chat-key')).toBe('sk-rotated');
+    expect([await harness.works('sk-rotated'), await harness.works(old)]).toEqual([true, true]);
+    harness.clock.pass(600_000);
+    await harness.resync();
+    expect([await harness.works('sk-rotated'), await harness.works(old)]).toEqual([true, false]);
+    expect(await ready()).toBe('True Ready');
+  });
+
+  test('never works again after its end, also where a backup of the cluster shows it', async () => {
+    const old = await working({ rotation: { every: '1d', overlap: '10m' } });
+    harness.clock.pass(86_400_000);
+    await harness.resync();
+    harness.clock.pass(600_000);
+    await harness.resync();
+    expect(await harness.works(old)).toBe(false);
+    await show(old);
+    expect((await harness.resync()).failed).toEqual({});
+    expect(await harness.works(old)).toBe(false);
+    expect(await harness.value('chat-key')).not.toBe(old);
+    expect(await harness.works(await harness.value('chat-key'))).toBe(true);
+    expect(await ready()).toBe('True Ready');
+  });
+
   test('stays where somebody takes our label off its Secret: the label is put back', async () => {
     const value = await working();
     const label = async () =>

@@ -47,9 +47,9 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   const rows = [toRows(writes)];
   await query(CLAIM, rows);
   const locked = await query<{ place: number; generation: string | null }>(LOCK, rows);
-  const published = await query<{ place: number }>(PUBLISHED, rows);
+  const refusing = await query<{ place: number }>(OVERTAKEN, rows);
   const generations = new Map(locked.map(({ place, generation }) => [place, Number(generation ?? 0)]));
-  const overtaken = new Set(published.map(({ place }) => place));
+  const overtaken = new Set(refusing.map(({ place }) => place));
   const isCurrent = (_: ScopeWrite, place: number) => generations.has(place) && !overtaken.has(place);
   const isLate = ({ generation }: ScopeWrite, place: number) => (generations.get(place) ?? 0) > generation;
   const policies = writes.filter((write, place) => isCurrent(write, place) && !isLate(write, place));
@@ -81,7 +81,8 @@ function toRows(writes: ReadonlyArray<ScopeWrite>): string {
 }
 
 const WANTED = `jsonb_to_recordset($1::jsonb) as w (place integer, scope_id uuid, instance_uid text, kind text, alias text,
-  anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, rotation text, "unlessLive" text)`;
+  anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, rotation text,
+  "unlessLive" text, "unlessEnded" text)`;
 
 /** The unique index decides each race. All writers insert in the order of aliases, so that they cannot deadlock. */
 const CLAIM = `
@@ -98,10 +99,10 @@ select w.place, c.generation from gateway_operator.claim c
 where c.retired_at is null
 order by c.scope_id for update of c`;
 
-const PUBLISHED = `
+const OVERTAKEN = `
 select w.place from ${WANTED}
-  join gateway_operator.key_value v on v.scope_id = w.scope_id and v.hash = w."unlessLive"
-where v.retired_at is null and v.not_after is null`;
+  join gateway_operator.key_value v on v.scope_id = w.scope_id and v.hash in (w."unlessLive", w."unlessEnded")
+where case when v.hash = w."unlessEnded" then v.retired_at is not null else v.retired_at is null and v.not_after is null end`;
 
 async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<void> {
   if (writes.length === 0) return;

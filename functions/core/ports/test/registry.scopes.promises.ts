@@ -125,6 +125,23 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       );
     });
 
+    test('nothing is written where the value of `unlessEnded` has ended in the claim', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope(write);
+      const restored = (letter: string) => ({
+        ...write,
+        policy: { ...write.policy, blocked: true },
+        value: { hash: hash(letter), unlessEnded: hash(letter) },
+      });
+      await registry.putScope({ ...write, value: { hash: hash('b') } });
+      await registry.retireValues(write.policy.scopeId, [hash('a')]);
+      expect(await registry.putScope(restored('a'))).toBe('overtaken');
+      expect(await claims()).toMatchObject([{ policy: write.policy, values: [{ hash: hash('b') }] }]);
+      expect(await registry.putScope(restored('c'))).toBe('written');
+      expect(await registry.putScope(restored('c'))).toBe('written');
+      expect(await claims()).toMatchObject([{ values: [{ hash: hash('b') }, { hash: hash('c') }] }]);
+    });
+
     test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {
       const write = scopeWrite('billing', { value: { hash: hash('a') } });
       const at = (generation: number, blocked: boolean, by = 'billing') => ({
