@@ -1,4 +1,4 @@
-// Ends of streams: the upstream is stopped or read to its end, and the charge is durable before the last bytes go out.
+// Ends of streams: the upstream is stopped or read to its end. The charge is durable before the last bytes are sent.
 import type { Failure } from '#core/failure/failure.ts';
 import { UpstreamError } from '#core/ports/serving.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -11,7 +11,7 @@ import { COUNT_TIMEOUT, countLateUsage, type RunningStream, stopUpstream } from 
 export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'settleDurably'>) {
   return { finish, abandon };
 
-  /** Ends the reply: stops the upstream, makes the charge durable, then sends the last bytes. */
+  /** Ends the reply: stops the upstream, settles, then sends the last bytes. */
   async function finish(running: RunningStream, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, share, meter, end = 'broken', failure } = running;
     const { reservation, deadline } = exchange;
@@ -29,14 +29,14 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
     if (!durable) client.destroy([meter.toFailureEvent(UNSETTLED)]);
     else if (end === 'cut') client.end([...last, ...meter.toCutEvents(settlement.tokens)]);
     else if (isWhole) client.end(last);
-    // Agents ask again without end where a body ends cleanly before its last event.
+    // A clean end of the body before its last event makes agents repeat the request for ever.
     else client.destroy([...last, ...failuresAt(end).map((failure) => meter.toFailureEvent(failure))]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
     keepRoom(running, lengthOf(last));
     if (share.bytes > 0) await client.drained();
   }
 
-  /** Ends a reply after our own error: its known cost is charged, unless it is charged already. */
+  /** Ends a reply after our own error. Its cost so far is charged, unless it is already charged. */
   async function abandon(running: RunningStream): Promise<void> {
     const { exchange, meter } = running;
     running.cancelCountTimeout();
@@ -47,7 +47,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
     await deps.ledger.settle(exchange.reservation.reservation, meter.settlement());
   }
 
-  /** Reads on after the end that the client has seen: the count may follow it. */
+  /** Reads the rest after the end that the client has seen: the count may follow that end. */
   async function drain(running: RunningStream): Promise<void> {
     const { reader, rest } = running.exchange;
     const cancel = deps.timer(COUNT_TIMEOUT, () => stopUpstream(running));
@@ -65,7 +65,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
   }
 }
 
-/** The failure that the client sees; none if it has left. */
+/** The failure that the client sees; none for a client that has left. */
 function failuresAt(end: ReplyEnd): ReadonlyArray<Failure> {
   if (end === 'broken') return [{ code: 'upstream_error' }];
   return end === 'timeout' ? [{ code: 'upstream_timeout' }] : [];

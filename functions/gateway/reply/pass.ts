@@ -6,17 +6,17 @@ import type { ReplyEnd } from '../request/request-log.ts';
 import type { FailedPiece, Piece } from '../wire/codec.ts';
 import { countLateUsage, type RunningStream } from './running-stream.ts';
 
-/** Passes pieces on until the reply ends. Returns the last bytes, which wait for the settlement. */
+/** Passes pieces to the client until the reply ends. Returns the last bytes, which wait for the settlement. */
 export async function passPieces(running: RunningStream, clock: Clock): Promise<ReadonlyArray<Uint8Array>> {
   const { exchange, client } = running;
   let passed = passOn(running, exchange.takeFirst(), clock);
-  // The first packet shows the client nothing, and the next may take long: the client gets the head now.
+  // A first packet without anything for the client: the headers are sent now, because the next packet may take long.
   if (passed === 'nothing') client.flush();
   while (typeof passed === 'string') {
     if (passed === 'full') {
       keepRoom(running, running.unread);
       await roomIn(running);
-      // An end of the stream leaves its bytes untaken.
+      // After an end of the stream, its bytes stay counted.
       if (running.end === undefined) running.resizeUntaken(0);
     }
     passed = await passNext(running, clock);
@@ -25,19 +25,19 @@ export async function passPieces(running: RunningStream, clock: Clock): Promise<
 }
 
 /**
- * Keeps no packet while it waits for the next one: the provider may be silent for long after a packet that repeats the
- * whole request.
+ * Reads and passes the next packet. No packet is kept while the next one is awaited: one that repeats the whole request
+ * may be followed by a long silence.
  */
 async function passNext(running: RunningStream, clock: Clock): Promise<StreamProgress> {
   const pieces = running.end === undefined ? await readPieces(running) : undefined;
   if (pieces !== undefined) return passOn(running, pieces, clock);
-  // An end without `[DONE]` is a whole reply only when its content had ended.
+  // An end without `[DONE]` is a whole reply only if its content had ended.
   running.end ??= running.meter.finished ? 'complete' : 'broken';
   return [];
 }
 
 /**
- * Some of the pieces were written, or nothing of them; the connection is full; or the last bytes of the reply, which
+ * Progress of a stream: some pieces were written, or nothing; the connection is full; or the last bytes of a reply that
  * has ended.
  */
 type StreamProgress = 'some' | 'nothing' | 'full' | ReadonlyArray<Uint8Array>;
@@ -55,8 +55,8 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
 }
 
 /**
- * Takes room for long bytes that the client has not taken, because an event may repeat the whole request. A client for
- * which there is none is cut off, and counts as one that has left.
+ * Takes memory for long bytes that the client has not read yet, because an event may repeat the whole request. If there
+ * is no memory, the client is disconnected, and counts as one that has left.
  */
 export function keepRoom(running: RunningStream, bytes: number): void {
   const { client } = running;
@@ -76,8 +76,8 @@ function roomIn(running: RunningStream): Promise<void> {
 }
 
 /**
- * The next pieces; undefined where the upstream has ended or broken off, or sends an event for which there is no room:
- * its client counts as one that has left. Throws an error of our own.
+ * The next pieces. Undefined: the upstream has ended or broken off, or there is no memory for its event; then the
+ * client counts as one that has left. Throws any error that is our own.
  */
 async function readPieces(running: RunningStream): Promise<ReadonlyArray<Piece> | undefined> {
   const { reader, rest } = running.exchange;
@@ -93,7 +93,7 @@ async function readPieces(running: RunningStream): Promise<ReadonlyArray<Piece> 
   }
 }
 
-/** Counts these pieces and collects those that the client sees. Returns how the reply ends, where it does. */
+/** Counts these pieces and collects those that the client sees. Returns how the reply ends; undefined: it continues. */
 function collectShown(running: RunningStream, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
   const { meter, exchange } = running;
   const { includeUsage } = exchange.reservation.grant.request;

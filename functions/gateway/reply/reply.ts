@@ -1,4 +1,4 @@
-// Replies to clients: plain ones after they have settled; streams piece by piece as they arrive, settled before their
+// Replies to clients. A plain reply is sent after its settlement; a stream is sent in pieces, and settled before its
 // last bytes.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
@@ -27,12 +27,12 @@ export function createReply(
 
   return { reply, estimate };
 
-  /** `err`: nothing has gone out, and the client gets this failure. */
+  /** Replies to the client. `err`: nothing was sent, and the client gets this failure. */
   function reply(exchange: Exchange, clientContext: ClientContext): Promise<Result<void, Failure>> {
     return exchange.type === 'stream' ? stream(exchange, clientContext) : plain(exchange, clientContext);
   }
 
-  /** Replies to a free request in the provider's place, with a count for example. */
+  /** Replies to a free request without a provider, with a count for example. */
   async function estimate(reservation: ReservedGrant, { client, log }: ClientContext, body: object): Promise<void> {
     log.writeReply(200, 'complete');
     const known = { ...log.context, ...(await remaining(requestLimitsOf(reservation))) };
@@ -47,7 +47,7 @@ export function createReply(
     log.writeReply(200, 'complete');
     client.begin(200, await headersOf(exchange, log));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
-    // A long reply keeps its room until its client has taken it.
+    // A long reply keeps its memory until its client has taken it.
     if (reply.body.length > LONG_TEXT) await client.drained();
     return ok(undefined);
   }

@@ -1,4 +1,4 @@
-// Replies to clients: our own headers, a few of the provider's, and errors in the envelope of each API.
+// Heads and bodies of replies: our own headers, some of the provider's headers, and errors in the format of each API.
 import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure/failure.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
@@ -10,7 +10,7 @@ import type { RequestContext } from '../request/request-context.ts';
 
 type HeaderRecord = Readonly<Record<string, string>>;
 
-/** A request, and what its reply tells of its limits where they are known. */
+/** The context of a reply: its request, and the rest of the request's limits, if known. */
 export interface ReplyContext extends RequestContext, Partial<RemainingLimits> {}
 
 /** Sends the refusal and returns it, for the log. */
@@ -31,7 +31,7 @@ export function refuse(client: HttpExchange, failure: Failure, context: ReplyCon
   return reply;
 }
 
-/** Refusals that the people who run the platform can resolve. */
+/** Refusals that the operators of the platform can resolve. */
 const PLATFORM_REFUSALS: ReadonlySet<FailureCode> = new Set<FailureCode>([
   ...(['invalid_api_key', 'expired_api_key', 'key_blocked', 'model_access_denied'] as const),
   ...(['model_not_priced', 'budget_exceeded', 'rate_limit_exceeded'] as const),
@@ -54,8 +54,8 @@ export function sendText(client: HttpExchange, status: number, text: string): vo
 }
 
 /**
- * Headers of an answer. `upstream`: as the provider sent them; only these are passed on: the content type, the request
- * id and `retry-after`. `clampedTo`: the limit that was lowered to what can be paid.
+ * Headers of an answer. `upstream`: those of the provider. Only the content type, the request id and `retry-after` are
+ * passed on. `clampedTo`: the client's limit, lowered to what the budget can pay.
  */
 export function answerHeaders(
   upstream: HeaderRecord,
@@ -75,7 +75,7 @@ export function answerHeaders(
   return headers;
 }
 
-/** Headers of every reply: names of the request, and what is left of the key's rates and budgets. */
+/** Headers of every reply: the ids of the request, and the rest of the key's rates and budgets. */
 function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext): HeaderRecord {
   const headers: Record<string, string> = { 'x-request-id': requestId };
   if (clientRequestId !== undefined) headers['x-client-request-id'] = clientRequestId;
@@ -88,8 +88,8 @@ function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext)
 }
 
 /**
- * OpenAI's headers, which its clients already read (platform.openai.com/docs/guides/rate-limits), of the scope that
- * leaves least.
+ * Headers of OpenAI's API, which its clients read (platform.openai.com/docs/guides/rate-limits). Of several scopes, the
+ * one with the smallest rest counts.
  */
 export function rateHeaders(rates: RateView | undefined): HeaderRecord {
   const headers: Record<string, string> = {};

@@ -1,4 +1,4 @@
-// Streams under way: what a reply knows of itself from its first bytes to its settlement, and the timers that it has.
+// Running streams: the state of a streamed reply from its first bytes to its settlement, and its timers.
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -8,30 +8,28 @@ import { Meter } from '../spend/meter.ts';
 import type { StreamExchange } from '../upstream/upstream.ts';
 import { EMPTY_PIECE, type Piece, type WireError } from '../wire/codec.ts';
 
-/** A stream in which the provider is silent for so long gets a sign of life, where its API has one. */
+/** The time without an event after which a client gets an event that it ignores, if its API has one. */
 const KEEP_ALIVE: Millis = 15_000;
-/**
- * An upstream is read this long after the end of its reply: for its count, and so that its connection can be reused.
- */
+/** The time for which an upstream is read after the end of its reply: for its count, and to reuse its connection. */
 export const COUNT_TIMEOUT: Millis = 1_000;
 
-/** One stream that is under way. */
+/** One running stream. */
 export interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
   readonly share: MemoryShare;
-  /** Takes room for so many bytes that the client has not taken. */
+  /** Takes memory for so many bytes that the client has not read. False: there is none. */
   readonly resizeUntaken: (bytes: number) => boolean;
   readonly meter: Meter;
-  /** Why the stream ends, once that is known. */
+  /** How the stream ends, once that is known. */
   end: ReplyEnd | undefined;
-  /** The error by which the provider has ended the stream. */
+  /** The error with which the provider ended the stream. */
   failure: WireError | undefined;
   /** Bytes of the last write that filled the client's connection. */
   unread: number;
-  /** Ends the wait for room in the client's connection. */
+  /** Ends the wait for a connection that is full. */
   wake: () => void;
-  /** When the last bytes went out. */
+  /** The time of the last write. */
   lastWriteAt: Millis;
   cancelKeepAlive: () => void;
   /** Cancels the timer that bounds the wait for the count after the client has left. */
@@ -63,18 +61,18 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
       running.wake();
     };
     deadline.onEnd((why) => {
-      // A client that has left with the whole answer: only the count is still missing.
+      // The client has left with the whole answer: only the count is missing.
       const isOwed = why === 'left' && running.end === undefined && meter.finished && !meter.isCounted;
       if (isOwed) running.cancelCountTimeout = deps.timer(COUNT_TIMEOUT, () => interrupt('left'));
       else interrupt(why);
     });
-    // The rest of the reservation may belong to other requests now. A free reply needs none of it.
+    // A lost reservation ends the stream: its rest may belong to other requests. A free reply needs no reservation.
     const lose = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
     deps.ledger.trackStream(reservation.reservation, () => meter.settlement().cost, lose);
     return running;
   }
 
-  /** Looks whether the client has heard anything when it might have been silent for long. */
+  /** Writes the event that the client ignores, if nothing was written for `KEEP_ALIVE`. */
   function keepAlive(running: RunningStream, event: Uint8Array): void {
     const rest = running.lastWriteAt + KEEP_ALIVE - deps.clock.now();
     running.cancelKeepAlive = deps.timer(Math.max(1, Math.min(rest, KEEP_ALIVE)), () => {
@@ -91,10 +89,11 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
 /** Stops the upstream. */
 export function stopUpstream({ exchange }: RunningStream): void {
   exchange.stop();
-  // A failure to end the upstream is ignored: it has just been stopped.
+  // An error of this end is ignored: the call was stopped before.
   Promise.resolve(exchange.rest.return?.()).catch(() => {});
 }
 
+/** Counts usage that arrives after the end of the reply. */
 export function countLateUsage(meter: Meter, pieces: ReadonlyArray<Piece>): void {
   for (const { usage, usageOnly } of pieces) if (usage !== undefined) meter.count({ ...EMPTY_PIECE, usage, usageOnly });
 }

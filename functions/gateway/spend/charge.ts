@@ -1,4 +1,4 @@
-// Charges of calls: by the provider's count, or by an estimate, together with earlier calls that failed (LEDGER 9, 10).
+// Charges of calls: by the provider's count or by an estimate, together with earlier calls that failed (LEDGER 9, 10).
 import { larger, smaller } from '#core/money/money.ts';
 import { costOf, hasMediaRate, MAX_COST } from '#core/money/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/money/usage.ts';
@@ -9,7 +9,7 @@ import { estimateTokens } from '../wire/prompt/prompt.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { BoundedCandidate, ReservedGrant } from './reserve.ts';
 
-/** The entry that was called. */
+/** The model entry of a call. */
 type CalledEntry = BoundedCandidate & Pick<Recipient, 'limit'>;
 
 /** A call of a provider, and the charge of earlier ones that failed. */
@@ -24,7 +24,7 @@ export function settlementOfReply(call: ChargedCall, reply: Reply): Settlement {
   return withFailedCalls(call, settlementOfWhole(call, reply));
 }
 
-/** A count of zero beside an answer is none. */
+/** The charge of a reply without earlier calls. A count of zero output does not count if the reply has an answer. */
 function settlementOfWhole(call: ChargedCall, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
     return settlementOf(call, withMediaOf(usage, call.target, size), {});
@@ -36,28 +36,28 @@ function settlementOfWhole(call: ChargedCall, { usage, size }: Reply): Settlemen
   return settlementOfPartialCount(call, usage, output);
 }
 
-/** The charge of a prompt that was sent and whose answer broke off after this many bytes, or was counted and failed. */
-export function settlementOfFailed(call: ChargedCall, heard: number | Usage): Settlement {
-  const [counted, output] = typeof heard === 'number' ? [undefined, estimateTokens(heard)] : [heard, 0];
+/** The charge of a failed call. `received`: the bytes of its answer, or the provider's count. */
+export function settlementOfFailed(call: ChargedCall, received: number | Usage): Settlement {
+  const [counted, output] = typeof received === 'number' ? [undefined, estimateTokens(received)] : [received, 0];
   return withFailedCalls(call, settlementOf(call, counted, { output }));
 }
 
 /**
- * The count, with media of the answer that it does not tell apart. Only where media has a rate of its own: most answers
- * need not be sized.
+ * The count, with its output as media if the answer has media that the count does not separate. Only models with a rate
+ * for media need that, so most answers are not sized.
  */
 export function withMediaOf(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
   return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
 }
 
-/** About how many tokens an output is: at least `min`. */
+/** The estimated tokens of an output: at least `min`. */
 export function estimateOutput({ outputBytes, media }: OutputSize, min: number): Pick<Usage, 'output' | 'outputMedia'> {
   const outputMedia = Math.ceil(media);
   const output = Math.max(min, estimateTokens(outputBytes) + outputMedia);
   return outputMedia === 0 ? { output } : { output, outputMedia };
 }
 
-/** A charge together with that of earlier calls that failed. An estimated charge is at most the rest of the reservation. */
+/** A charge together with that of earlier failed calls. An estimated charge is at most the rest of the reservation. */
 export function withFailedCalls(
   { reservation: { reservation }, failedCharge }: ChargedCall,
   settlement: Settlement,
@@ -79,8 +79,8 @@ export function withFailedCalls(
 }
 
 /**
- * A count of the prompt, and an estimate of an answer that was not counted to its end: at most the reservation, unless the
- * count is more.
+ * The charge of an answer that was not counted to its end: the count so far, or the estimate if that is more. The
+ * estimate is at most the reservation.
  */
 export function settlementOfPartialCount(call: ChargedCall, counted: Usage, output: Partial<Usage>): Settlement {
   const minimum = settlementOf(call, counted, {});
@@ -88,6 +88,7 @@ export function settlementOfPartialCount(call: ChargedCall, counted: Usage, outp
   return estimate.cost >= minimum.cost ? estimate : minimum;
 }
 
+/** The charge of a call: by the provider's count, else by this estimate, which is at most the reservation. */
 export function settlementOf(
   { reservation, target }: ChargedCall,
   counted: Usage | undefined,
@@ -96,12 +97,12 @@ export function settlementOf(
   const { entry, price, provider, limit, uncountedPrompt } = target;
   const { request } = reservation.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
-  // No prompt has zero tokens: a count that says so is none.
+  // A count of zero does not count, because no prompt has zero tokens.
   const asked = prompt > 0 ? { input: prompt } : uncountedPrompt;
-  // The estimate may be too high, or the provider went beyond the limit: the client pays for no more tokens than were
-  // allowed.
+  // The client pays for no more tokens than the limit allowed: the estimate may be too high, or the provider exceeded
+  // the limit.
   const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };
-  // Searches that the provider was asked for and does not count are charged as one.
+  // Searches that the provider does not count are charged as one search.
   const isAsked = webSearchesAt(target, request.webSearches) !== undefined;
   const isUncounted = isAsked && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;

@@ -1,4 +1,4 @@
-// Meters of streams: their content and counts while they are under way, and what they cost so far (LEDGER 10).
+// Meters of streams: the content and counts of a running stream, and its charge so far (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import { laterUsage, type Usage } from '#core/money/usage.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
@@ -16,23 +16,26 @@ import {
 } from './charge.ts';
 
 /**
- * Bytes of pieces that are kept unread: they are read only where the provider's count does not make that needless. A
- * ledger asks for the cost every second, so more would seldom be kept.
+ * The maximum bytes of unread pieces. They are read only if the provider's count does not make that unnecessary. The
+ * ledger asks for the cost every second, so a larger number would rarely matter.
  */
 const MAX_UNREAD = 64 * 1024;
-/** Room for the first of them; it doubles. */
+/** The first size of their buffer; it doubles. */
 const FIRST_UNREAD = 4 * 1024;
 const NO_BYTES = new Uint8Array(0);
-/** Tokens that the pages of one search add to a prompt, about: providers cut pages, and later rounds read them again. */
+/**
+ * The approximate tokens that the pages of one search add to a prompt. Providers cut pages, and later rounds read them
+ * again.
+ */
 const PAGES_OF_SEARCH = 30_000;
-/** No delta is shorter: `{"delta":{"images":[1]}}`. */
+/** The minimum bytes of a delta: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
-/** The content and counts of a stream so far. A class, because one is made for each stream: methods are shared. */
+/** The content and counts of a stream so far. A class, because each stream has one: methods are shared. */
 export class Meter {
   readonly #call: ChargedCall;
   readonly #end: StreamEnd;
-  /** Unread pieces, joined: each packet of a word or two takes several times its bytes. */
+  /** Unread pieces, joined: a packet of its own would take several times its bytes. */
   #unread = NO_BYTES;
   #unreadBytes = 0;
   #readEvents: Piece['readEvents'];
@@ -45,9 +48,9 @@ export class Meter {
   #usage: Usage | undefined;
   #prompt: Usage | undefined;
   #concluded = false;
-  /** Content has come since the last count. */
+  /** Content has arrived since the last count. */
   #isBehind = false;
-  /** The last count is of one answer among several. Later ones are too, but for one that comes alone. */
+  /** The last count is of one answer among several. Later counts are too, except one without an answer. */
   #isOfOne = false;
 
   constructor(call: ChargedCall, end: StreamEnd) {
@@ -55,7 +58,10 @@ export class Meter {
     this.#end = end;
   }
 
-  /** Whether the reservation may not pay for this piece (of an unread piece: for one of its events). Called before `count`. */
+  /**
+   * Whether the output with this piece may exceed the reservation (unread piece: with one of its events). Called before
+   * `count`.
+   */
   exceeds(piece: Piece): boolean {
     const { cutAt } = this.#call.target.limit;
     if (cutAt === undefined) return false;
@@ -67,7 +73,8 @@ export class Meter {
   }
 
   count(piece: Piece): void {
-    // A count that came before content does not include it: from then on every piece is read as it arrives.
+    // A count that arrived before content does not include that content: from then on every piece is read when it
+    // arrives.
     if (piece.readEvents === undefined) this.#countRead(piece);
     else if (this.#usage !== undefined) for (const event of piece.readEvents(piece.bytes)) this.#countRead(event);
     else this.#keep(piece);
@@ -134,7 +141,7 @@ export class Meter {
     return settlementOf(this.#call, undefined, { ...prompt, ...output });
   }
 
-  /** Searches that were not counted to their end, and the prompt with their pages, at most as many as it can hold. */
+  /** The maximum of searches that were not counted to their end, and of the prompt with their pages. */
   #searchedAtMost(known: Usage | undefined): Partial<Usage> {
     const { reservation, target } = this.#call;
     const asked = webSearchesAt(target, reservation.grant.request.webSearches);
@@ -151,7 +158,7 @@ export class Meter {
     return { outputBytes: this.#outputBytes, media: this.#media };
   }
 
-  /** Every answer that began has ended, or the closing count has come: later pieces are not content. */
+  /** Whether every answer that began has ended, or the closing count has arrived: later pieces are not content. */
   get finished(): boolean {
     if (this.#concluded) return true;
     this.#readAll();
@@ -159,13 +166,13 @@ export class Meter {
     return this.#choices.size > 0;
   }
 
-  /** The event that tells the client of a failure. */
+  /** The event of a failure, for the client. */
   toFailureEvent(failure: Failure): Uint8Array {
     this.#readAll();
     return this.#end.toFailureEvent(failure);
   }
 
-  /** The event by which the provider has ended the stream, as the client may see it. */
+  /** The event of the error with which the provider ended the stream, as the client may see it. */
   toErrorEvent(piece: FailedPiece): Uint8Array {
     this.#readAll();
     return this.#end.toErrorEvent(toShownError(piece.error), piece.frame);
@@ -183,7 +190,8 @@ export class Meter {
   }
 
   /**
-   * Whether the count includes all content. A count with the first words does not; nor does one of zero beside content.
+   * Whether the count includes all content. A count that arrived with the first words does not, nor does a count of
+   * zero.
    */
   #countsAll({ output }: Usage): boolean {
     if (this.#isOfOne) return false;
@@ -192,15 +200,15 @@ export class Meter {
     return output >= this.#deltas;
   }
 
-  /** A lower bound of the output, this piece included: a delta is at least a token, unless the provider has counted. */
+  /** The minimum of the output, with this piece: each delta has at least one token, unless the provider has counted. */
   #atLeast(piece: Piece): number {
     if (piece.usage !== undefined && !this.#countsOne(piece)) return piece.usage.output;
     return Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
   }
 
   /**
-   * A server that counts in each event (vLLM) counts the answer that the event continues, not the others. Others count
-   * once, beside the last choice or behind it: by then all answers have ended.
+   * Whether a count is of one answer only. A server that counts in each event (vLLM) counts the answer of that event.
+   * Others count once, with the last choice or after it: then all answers have ended.
    */
   #countsOne({ usageOnly, choices }: Piece): boolean {
     const { n } = this.#call.reservation.grant.request;

@@ -1,4 +1,4 @@
-// Reservations: the maximum cost of a request, held before any provider is called (LEDGER 9).
+// Reservations: the maximum cost of a request, reserved before any provider is called (LEDGER 9).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { larger, smaller } from '#core/money/money.ts';
@@ -20,7 +20,7 @@ import type { ModelRequest } from '../wire/request.ts';
 
 const ticket: unique symbol = Symbol('Reservation');
 
-/** A grant with money held for it. Only `reserve` makes one. */
+/** A grant with a reservation. Only `reserve` makes one. */
 export interface ReservedGrant {
   readonly [ticket]: true;
   readonly grant: Grant;
@@ -28,31 +28,32 @@ export interface ReservedGrant {
   readonly reservation: Reservation;
 }
 
-/** A reservation of nothing, for a request that costs nothing. Only `toFreeGrant` makes one. */
+/** A grant of a free request, without a reservation. Only `toFreeGrant` makes one. */
 export interface FreeGrant extends ReservedGrant {
   readonly reservation: typeof NO_RESERVATION;
 }
 
-/** A candidate, with the bounds of this request at it. */
+/** A candidate with the bounds of this request. */
 export interface BoundedCandidate extends Candidate {
   readonly prompt: PromptBound;
-  /** The charge, in tokens, of a prompt that the provider does not count: its text as usual, its media at most. */
+  /**
+   * The tokens that are charged for a prompt if the provider does not count it: an estimate of the text, and the
+   * maximum of the media.
+   */
   readonly uncountedPrompt: Pick<Usage, 'input' | 'inputMedia'>;
-  /** Tokens of one answer. */
+  /** The maximum tokens of one answer. */
   readonly maxOutput: number;
   readonly maxCost: Nano;
 }
 
-/**
- * Tokens of output where neither the client nor the entry names a limit. The gateway sends this default as the limit.
- */
+/** Tokens of an answer if neither the client nor the entry has a limit. The gateway then sends this limit. */
 const DEFAULT_OUTPUT = 16_384;
-/** Tokens of an answer whose client names no limit, for limits per minute (decision: rate limits). */
+/** Tokens of an answer without a limit, as limits per minute count it (decision: rate limits). */
 const USUAL_OUTPUT = 1024;
-/** The room of a limited entry is taken when a target is chosen, after the reservation. */
+/** The rate of an entry is used when a target is chosen, after the reservation. */
 const NO_ENTRY_YET = [undefined];
 const NO_RESERVATION = { id: 'free', amount: 0n, scopeWindows: [] } as const;
-/** Agents ask for a count while a person waits, and the gateway can always estimate. */
+/** The maximum time of a count of tokens: a person waits for it, and the gateway can always estimate. */
 const MAX_COUNT: Millis = 10_000;
 
 export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledger' | 'clock' | 'random'>) {
@@ -60,9 +61,9 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
     const { request, chargedScopes, caller, isLimited } = grant;
     const candidates = boundedCandidatesOf(grant, random);
     request.body.releaseText();
-    const costliest = candidates.reduce((max, option) => (option.maxCost > max.maxCost ? option : max));
+    const costliest = candidates.reduce((max, next) => (next.maxCost > max.maxCost ? next : max));
     const amount = costliest.maxCost;
-    const minAmount = candidates.reduce((max, option) => larger(max, minCostOf(option, request)), 0n);
+    const minAmount = candidates.reduce((max, next) => larger(max, minCostOf(next, request)), 0n);
     const tokens = tokensOf(request, candidates);
     const money = {
       scopes: chargedScopes,
@@ -81,7 +82,7 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
   };
 }
 
-/** Takes the place of `reserve` for counts of tokens: one entry that counts is asked, and not for long. */
+/** Replaces `reserve` for counts of tokens: one entry that counts is called, for a short time. */
 export function toFreeGrant(grant: Grant): FreeGrant {
   const { timeouts } = grant.routing;
   const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: MAX_COUNT } };
@@ -90,12 +91,14 @@ export function toFreeGrant(grant: Grant): FreeGrant {
   return { [ticket]: true, grant: free, candidates: boundedCandidatesOf(free), reservation: NO_RESERVATION };
 }
 
-/** The limits that a reserved request is known to have. */
+/** The limits of a reserved request. */
 export function requestLimitsOf({ grant, reservation }: ReservedGrant): RequestLimits {
   return { chargedScopes: grant.chargedScopes, rates: reservation.rates };
 }
 
-/** The output that a target may produce within the reservation, of which so much is `spent`. */
+/**
+ * The maximum output of a target within the reservation. `spent`: the part of the reservation that failed calls used.
+ */
 export function outputLimit(
   { grant, reservation }: ReservedGrant,
   option: BoundedCandidate,
@@ -105,7 +108,7 @@ export function outputLimit(
   const { maxOutput, entry } = option;
   const affordable = maxOutputFor(reservation.amount - spent, option.prompt, option.price);
   const isUnlimited = request.limit === undefined;
-  // An answer that costs nothing needs no default: only a limit that the entry names.
+  // A free answer needs no default limit, only that of the entry.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
   const clamped = !isUnlimited && maxOutput < (request.limit ?? 0);
   const whole = { max: maxOutput, ...(isSent || clamped ? { sentLimit: maxOutput } : {}), clamped };
@@ -115,12 +118,12 @@ export function outputLimit(
   return { ...whole, cutAt: affordable };
 }
 
-/** `random`: absent where nothing is charged. */
+/** The candidates with their bounds. `random`: absent for free requests. */
 function boundedCandidatesOf({ request, candidates }: Grant, random?: Random): ReadonlyArray<BoundedCandidate> {
   const { body } = request;
   const normalized = BigInt(normalizedGrowthOf(body));
   const perByte = random === undefined ? undefined : tokensPerByte(body.text, random);
-  // Computed at most once: all translated requests grow alike.
+  // Computed at most once, because all translated requests grow alike.
   let translated: bigint | undefined;
   return candidates.map((candidate) => {
     const { entry, provider, codec, price, rate } = candidate;
@@ -134,9 +137,9 @@ function boundedCandidatesOf({ request, candidates }: Grant, random?: Random): R
 }
 
 /**
- * `growth`: bytes by which the text may grow; `perByte`: tokens of it, about. The window is a bound unless it may be larger than it says: by a price for longer
- * prompts, or by a feature that the client asks for. Pages that searches find may fill it; translations leave searches
- * out.
+ * The bound of the prompt. `growth`: bytes by which the text may grow; `perByte`: approximate tokens of a byte. The
+ * context window is a bound, unless it may be larger than the entry says: by a price for longer prompts, or by a
+ * feature that the client requests. Pages of searches may fill the window; translations have no searches.
  */
 function promptBound(
   { input, webSearches, hasLargerWindow = false }: ModelRequest,
@@ -153,7 +156,7 @@ function promptBound(
   const sent = withMedia(max + growth);
   const searches = webSearchesAt(candidate, webSearches);
   const maxTokens = searches === undefined ? sent : larger(sent, window ?? BigInt(LARGEST_WINDOW));
-  // Media is counted at its bound. Where an API has no answers, prompts may be tokens, and are counted as such.
+  // Media counts with its maximum. If an API has no answers, its prompts may be tokens, which count as they are.
   const isText = media.count === 0 && codec.streams !== undefined;
   const usual = isText && perByte !== undefined ? toDenseEstimate(estimatedTokens, perByte) : estimatedTokens;
   const inputMedia = ofMedia === 0n ? undefined : Number(ofMedia);
@@ -163,15 +166,15 @@ function promptBound(
   };
 }
 
-/** The prompt and the shortest answers of use. */
+/** The cost of the prompt and of the shortest useful answers. */
 function minCostOf({ prompt, price, maxCost }: BoundedCandidate, { n, minOutput }: ModelRequest): Nano {
   return smaller(maxCostOf(prompt, BigInt(n) * BigInt(minOutput), price), maxCost);
 }
 
 /**
- * Tokens of one answer, at most. No answer is longer than the entry allows, or than a context window: a limit beyond
- * that, or thoughts beyond that, would hold money of others in vain. A small model refuses a limit that leaves no room
- * for the prompt: answers without a limit get a quarter of its window, or what their thoughts need.
+ * The maximum tokens of one answer. No answer is longer than the limit of the entry, or than the context window: a
+ * higher limit, or thoughts beyond the window, would reserve money without need. A small model refuses a limit that
+ * leaves no tokens for the prompt: an answer without a limit gets a quarter of the window, or what its thoughts need.
  */
 function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest, { entry }: Candidate): number {
   const { maxInputTokens, maxOutputTokens = Number.POSITIVE_INFINITY } = entry;
@@ -179,14 +182,13 @@ function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest
   const share = maxInputTokens === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(maxInputTokens / 4));
   const usual = Math.min(DEFAULT_OUTPUT, share);
   const unlimited = entry.maxOutputTokens ?? (minOutput > usual ? minOutput + USUAL_OUTPUT : usual);
-  // A limit below the budget of thoughts would be refused by the provider.
+  // The provider would refuse a limit below the budget of thoughts.
   return Math.min(limit ?? unlimited, Math.max(maxOutputTokens, minOutput), window);
 }
 
 /**
- * About how many tokens the request will use, for limits per minute: the prompt's estimate, and the output that the
- * client asked for at most. A client that names no limit is expected to get a usual reply, not the longest possible
- * one.
+ * The expected tokens of the request, for limits per minute: the estimated prompt, and the output up to the client's
+ * limit. A client without a limit is expected to get a usual reply, not the longest one.
  */
 function tokensOf(request: ModelRequest, candidates: ReadonlyArray<BoundedCandidate>): number {
   const max = Math.max(...candidates.map(({ maxOutput }) => maxOutput));
@@ -194,19 +196,19 @@ function tokensOf(request: ModelRequest, candidates: ReadonlyArray<BoundedCandid
 }
 
 /**
- * The same for the limits of an entry, which keys of several tenants share: what a client asks for at most would be
- * taken from others.
+ * The expected tokens for the limits of an entry. Keys of several tenants share these, so a client with a high limit
+ * counts with a usual reply: it must not take tokens from others.
  */
 export function entryTokensOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest): number {
   return usualTokens(input) + Math.min(limit * n, USUAL_OUTPUT);
 }
 
-/** The minimum that the request needs, and when it was refused. */
+/** The needs of a refused request, and the time of the refusal. */
 interface Needs {
   readonly money: Nano;
   readonly tokens: number;
   readonly now: Millis;
-  /** Further budgets of the key. */
+  /** The further budgets of the key. */
   readonly furtherBudgets: ReadonlyArray<FurtherBudget>;
 }
 

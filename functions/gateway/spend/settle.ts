@@ -1,5 +1,5 @@
-// Settlements: the cost of a request is durable before the last byte of its reply goes out, and every reservation ends,
-// even after an error.
+// Settlements: the charge of a request is durable before the last byte of its reply, and every reservation ends, even
+// after an error.
 
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -8,15 +8,15 @@ import type { Reservation, Settlement } from '#core/ports/ledger.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ReservedGrant } from './reserve.ts';
 
-/** The failure of a reply that cannot be settled: the client does not get it for free. */
-export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement could not be made durable' };
+/** The failure of a reply that cannot be settled: the client does not get the reply for free. */
+export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settlement is not durable' };
 
-/** A reservation, and the calls of providers that it has paid for. */
+/** A reservation, and its calls of providers. */
 interface ChargedCalls {
   readonly reservation: ReservedGrant;
-  /** A provider was called: from then on the reservation is charged, even after an error. */
+  /** A provider was called: then the reservation is charged even after an error. */
   readonly isCalled: boolean;
-  /** The charge of calls that providers took and that failed: charged with the end of the request. */
+  /** The charge of failed calls that providers took. */
   readonly failedCharge: Settlement | undefined;
 }
 
@@ -31,7 +31,10 @@ export type Settle = ReturnType<typeof createSettle>;
 export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 'log'>) {
   return { settleDurably, settleUnanswered, settleAfterError };
 
-  /** Settles, and returns whether that is durable. A hold that cannot be settled is charged when its lease ends. */
+  /**
+   * Settles a reservation, and returns whether the settlement is durable. If not, the reservation is charged when its
+   * lease ends.
+   */
   async function settleDurably(
     { reservation }: ReservedGrant,
     settlement: Settlement,
@@ -40,21 +43,24 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     try {
       await ledger.settle(reservation, settlement);
     } catch (error) {
-      out.error('a reply could not be settled', { requestId: log.context.requestId, why: reasonAndCausesOf(error) });
+      out.error('cannot settle a reply', { requestId: log.context.requestId, why: reasonAndCausesOf(error) });
       return false;
     }
     log.addSettlement(reservation, settlement);
     return true;
   }
 
-  /** Ends a request without an answer: prompts that providers took are charged; else the reservation is released. */
+  /**
+   * Ends a request without an answer. Prompts that providers took are charged; without any, the reservation is
+   * released.
+   */
   async function settleUnanswered(calls: ChargedCalls, log: SettlementLog): Promise<void> {
     if (calls.failedCharge === undefined) await release(calls);
     else await settleDurably(calls.reservation, calls.failedCharge, log);
   }
 
   /**
-   * Ends a request after our own error: the whole reservation is charged if a provider was called, else released; an
+   * Ends a request after our own error. The whole reservation is charged if a provider was called, else released. An
    * earlier settlement stays.
    */
   function settleAfterError(calls: ChargedCalls): Promise<void> {
@@ -62,7 +68,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
     return isCalled ? ledger.settle(reservation.reservation, settlementOfReservation(reservation)) : release(calls);
   }
 
-  /** Releases a reservation of which nothing was consumed. */
+  /** Releases an unused reservation. */
   function release({ reservation, isCalled }: ChargedCalls): Promise<void> {
     return ledger.release(reservation.reservation, { called: isCalled });
   }

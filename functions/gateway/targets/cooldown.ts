@@ -1,4 +1,4 @@
-// Cooldowns of model entries that failed, and requests in flight at each. Each process keeps its own.
+// Cooldowns of model entries that failed, and requests in flight at each entry. Each process has its own.
 import { createLru } from '#core/caches/lru.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -6,34 +6,34 @@ import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Address } from '../wire/codec.ts';
 
-/** A VirtualKey whose requests may make an entry fail. */
+/** A VirtualKey whose requests may cause failures. */
 type FailingKey = Pick<KeyPolicy, 'scopeId' | 'object'>;
 
 /** A failed attempt. */
 interface FailureReport {
-  /** The first failure of this request at this entry. Later ones of the same request do not count. */
+  /** The first failure of this request at this entry. Later failures of the same request do not count. */
   readonly isFirst: boolean;
-  /** The VirtualKey whose request may have caused the failure; absent: no request can. */
+  /** The VirtualKey whose request may have caused the failure; absent: no request caused it. */
   readonly causingKey?: FailingKey | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   readonly isRateLimited?: boolean;
 }
 
-/** An entry as it is called now. */
+/** The address, model and credentials of an entry at a call. */
 type CalledAddress = Pick<Address, 'base' | 'credentials'> & {
   readonly entry: Pick<Address['entry'], 'identifier' | 'model'>;
 };
 
 export type Cooldowns = ReturnType<typeof createCooldowns>;
 
-/** `called`: fingerprint of the address, model and credentials that failed. */
+/** `fingerprint`: of the address, model and credentials that failed. */
 interface Cooldown {
   readonly until: Millis;
   readonly fingerprint: string;
 }
 
-/** As free requests see them: they change none, and call no entry that cools down. */
+/** Cooldowns for free requests: these change none, and call no entry that cools down. */
 export function toReadOnly(cooldowns: Cooldowns): Cooldowns {
   const { endOfCooldown } = cooldowns;
   return {
@@ -47,19 +47,19 @@ export function toReadOnly(cooldowns: Cooldowns): Cooldowns {
 
 interface State {
   failures: ReadonlyArray<{ readonly at: Millis; readonly causingKey: FailingKey | undefined }>;
-  /** Of all VirtualKeys. */
+  /** The cooldown for all VirtualKeys. */
   cooldown: Cooldown | undefined;
-  /** Requests at the entry, the oldest first. */
+  /** Requests in flight at the entry, the oldest first. */
   readonly inFlight: Set<{ readonly since: Millis }>;
 }
 
-/** Entries that are remembered: twice as many as an instance has, because edited ones leave theirs behind. */
+/** The maximum number of entries: twice as many as an instance has, because edited entries leave their old states. */
 const MAX_STATES = 1_024;
-/** Cooldowns of single VirtualKeys and namespaces that are remembered. */
+/** The maximum number of cooldowns of single VirtualKeys and namespaces. */
 const MAX_OWNER_COOLDOWNS = 4_096;
-/** The longest cooldown, even where the provider asks for a longer wait. */
+/** The maximum cooldown, even if the provider asks for a longer wait. */
 const MAX_COOLDOWN: Millis = 3_600_000;
-/** The longest cooldown that a single request begins for all VirtualKeys: limits per minute are over then. */
+/** The maximum cooldown that one request begins for all VirtualKeys: after it, limits per minute are free again. */
 const MAX_SHARED_WAIT: Millis = 60_000;
 
 export function createCooldowns({
@@ -79,7 +79,9 @@ export function createCooldowns({
 
   return {
     endOfCooldown,
-    /** Requests that this process has at the entry; those that the platform has ended without a word are forgotten. */
+    /**
+     * Requests of this process in flight at the entry. Requests that the platform ended without a notice do not count.
+     */
     inFlight: (identifier: string): number => {
       const { inFlight } = stateOf(identifier);
       for (const request of inFlight) {
@@ -88,7 +90,7 @@ export function createCooldowns({
       }
       return inFlight.size;
     },
-    /** Counts a request at the entry until the returned function is called; later calls do nothing. */
+    /** Counts a request at the entry until the returned function is called. Later calls of it do nothing. */
     enter: (identifier: string) => {
       const { inFlight } = stateOf(identifier);
       const request = { since: clock.now() };
@@ -96,8 +98,8 @@ export function createCooldowns({
       return () => void inFlight.delete(request);
     },
     /**
-     * The target whose cooldown ends first for this VirtualKey, or the first without one; undefined where there is no
-     * target.
+     * The first target without a cooldown for this VirtualKey, else the one whose cooldown ends first. Undefined: no
+     * targets.
      */
     firstToEnd: <T extends { readonly endpoint: CalledAddress }>(
       targets: ReadonlyArray<T>,
@@ -108,9 +110,10 @@ export function createCooldowns({
       return others.reduce((soonest, next) => (soonest && until(next) < until(soonest) ? next : soonest), first);
     },
     /**
-     * Records a failure. `failures` of them `within` a time, without a success between them, begin a cooldown: for one
-     * VirtualKey, or for the VirtualKeys of one namespace, where requests of these alone may have caused them all, else
-     * for all. One `retry-after` of up to a minute begins one for all; a longer one counts as a failure.
+     * Records a failure. A cooldown begins after `failures` failures in the time `within`, without a success between
+     * them. It is for one VirtualKey, or for one namespace, if requests of these alone may have caused all failures;
+     * else for all. A single `retry-after` of up to a minute begins a cooldown for all; a longer one counts as a
+     * failure.
      */
     recordFailure: (
       target: CalledAddress,
@@ -132,8 +135,8 @@ export function createCooldowns({
   };
 
   /**
-   * The end of the entry's cooldown for this VirtualKey; undefined where it has none. A new address, model or
-   * credential ends the cooldown.
+   * The end of the entry's cooldown for this VirtualKey; undefined: none. A new address, model or credential ends a
+   * cooldown.
    */
   function endOfCooldown(target: CalledAddress, key: FailingKey): Millis | undefined {
     const { identifier } = target.entry;
@@ -149,7 +152,9 @@ export function createCooldowns({
     return cooldown.fingerprint === fingerprintOf(target) ? cooldown.until : undefined;
   }
 
-  /** `owner`: for this VirtualKey or namespace only; one of its failures then still counts for all. */
+  /**
+   * Begins a cooldown. `owner`: for this VirtualKey or namespace only. One of its failures then still counts for all.
+   */
   function begin(
     target: CalledAddress,
     duration: Millis,
@@ -160,7 +165,7 @@ export function createCooldowns({
     const until = clock.now() + duration;
     state.failures = owner === undefined ? [] : state.failures.slice(-1);
     const before = owner === undefined ? state.cooldown : ownerCooldowns.get(nameOf(identifier, owner));
-    // Requests that were under way end one by one: the longest cooldown counts.
+    // Requests in flight end one by one: the longest cooldown counts.
     if ((endOf(target, before) ?? 0) >= until) return;
     const cooldown = { until, fingerprint: fingerprintOf(target) };
     if (owner === undefined) state.cooldown = cooldown;
@@ -173,10 +178,10 @@ export function createCooldowns({
 
 const nameOf = (identifier: string, owner: string): string => `${owner} ${identifier}`;
 
-/** No id of a scope has a blank. */
+/** The name of a namespace. It has a blank, which no id of a scope has. */
 const namespaceOf = ({ object }: FailingKey): string => `namespace ${object.namespace}`;
 
-/** The VirtualKey, or the namespace, whose requests alone may have caused the failures; undefined: no such one. */
+/** The VirtualKey or namespace whose requests alone may have caused the failures; undefined: several, or none. */
 function ownerOf(failures: State['failures'], last: FailingKey | undefined): string | undefined {
   if (last === undefined || failures.some(({ causingKey }) => causingKey === undefined)) return undefined;
   const keys = failures.flatMap((failure) => failure.causingKey ?? []);

@@ -1,4 +1,4 @@
-// Endpoints of model entries: address and credentials, made again when a mounted value has changed.
+// Endpoints of model entries: address and credentials. An endpoint is created again when a mounted value has changed.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
@@ -6,7 +6,7 @@ import type { Credentials } from '#core/ports/serving.ts';
 import { type CredentialProblem, toAccess } from '#core/rules/credentials.ts';
 import type { Codec, Endpoint } from '../wire/codec.ts';
 
-/** An endpoint, or why the entry cannot be called. */
+/** An endpoint, or the reason why the entry cannot be called. */
 export type EndpointResult = Result<Endpoint, string>;
 
 /** An entry, and the codec of the API for it. */
@@ -15,7 +15,7 @@ interface CodecEntry {
   readonly codec: Codec;
 }
 
-/** An entry's credentials by name, as they were mounted when its endpoint was made. */
+/** The endpoint of an entry, with the mounted credentials that it was created from. */
 interface CachedEndpoint {
   readonly mounted: ReadonlyArray<{
     readonly secret: string;
@@ -25,7 +25,7 @@ interface CachedEndpoint {
   readonly endpoint: EndpointResult;
 }
 
-/** Endpoints of entries for one API, the same object for as long as nothing of an entry changes. */
+/** Endpoints of entries for one API. The object stays the same while nothing of its entry changes. */
 export function createEndpoints(credentials: Credentials) {
   const known = new WeakMap<SnapshotEntry, CachedEndpoint>();
   return function endpointOf({ entry, codec }: CodecEntry): EndpointResult {

@@ -1,4 +1,4 @@
-// Targets of a request: reachable, not cooling down, in the order in which they are tried. Chosen after the
+// Targets of a request: entries that can be called and do not cool down, in the order of the attempts. Chosen after the
 // reservation.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
@@ -46,9 +46,9 @@ export function createChooseTargets(
       const target = { ...option, endpoint: endpoint.value, limit: outputLimit(reservation, option) };
       reachable.push(target);
       if (cooldowns.endOfCooldown(endpoint.value, key) === undefined) ready.push(target);
-      else log.addSkipped(entry.identifier, 'cooling down: it failed lately');
+      else log.addSkipped(entry.identifier, 'cools down after failures');
     }
-    // All targets cool down: one is called all the same, or a provider's short failure would become our outage (DESIGN
+    // If all targets cool down, one is called: otherwise a provider's short failure would become our outage (DESIGN
     // 10).
     const soonest = cooldowns.firstToEnd(reachable, key);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
@@ -72,10 +72,10 @@ export function createChooseTargets(
 const MODEL_REMOVED: Failure = {
   code: 'invalid_request',
   message:
-    'The provider that made the earlier responses of this conversation cannot be reached here any more. Begin a new conversation.',
+    'The provider of the earlier responses of this conversation is no longer available here. Begin a new conversation.',
 };
 
-/** The only target of a request that continues with what one has made; whether it cools down or not. */
+/** The only target of a bound request: the entry that created the earlier parts, whether it cools down or not. */
 function boundTarget<T extends Choice>(
   reachable: ReadonlyArray<T>,
   grant: Grant,
@@ -85,7 +85,7 @@ function boundTarget<T extends Choice>(
   return orderByConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
 }
 
-/** The conversation's name among those of all keys. */
+/** The name of the conversation, unique among all keys. */
 function conversationOf({ caller, request }: Grant): string | undefined {
   return request.affinity && `${caller.key.scopeId} ${request.affinity.conversation}`;
 }
@@ -95,7 +95,7 @@ interface Choice {
 }
 
 /**
- * All targets, each once, in the order of `routing.strategy`. Weights decide between targets that the strategy treats
+ * All targets, each once, in the order of `routing.strategy`. Weights decide among targets that the strategy treats
  * alike.
  */
 export function orderByStrategy<T extends Choice>(
@@ -105,13 +105,13 @@ export function orderByStrategy<T extends Choice>(
 ): ReadonlyArray<T> {
   if (targets.length < 2) return targets;
   const shuffled = shuffle(targets, random);
-  // The sort is stable: equal targets stay in the order of the shuffle.
+  // The sort is stable: equal targets stay in shuffled order.
   if (strategy === 'Priority') shuffled.sort((a, b) => a.entry.priority - b.entry.priority);
   if (strategy === 'LeastBusy') shuffled.sort((a, b) => inFlight(a.entry.identifier) - inFlight(b.entry.identifier));
   return shuffled;
 }
 
-/** A random order in which an entry comes first as often as its share of the weights says. */
+/** A random order in which each entry comes first according to its share of the weights. */
 function shuffle<T extends Choice>(targets: ReadonlyArray<T>, random: Random): T[] {
   const left = [...targets];
   const ordered: T[] = [];

@@ -320,7 +320,7 @@ describe('when all entries of a model cool down', () => {
     expect((await world.chat(CHAT)).status).toBe(200);
     expect(asked(world)).toEqual(['first', 'spare', 'spare']);
     expect(world.lines.at(-1)?.fields).toMatchObject({
-      skipped: ['first: cooling down: it failed lately', 'spare: cooling down: it failed lately'],
+      skipped: ['first: cools down after failures', 'spare: cools down after failures'],
     });
   });
 

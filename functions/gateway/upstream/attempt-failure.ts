@@ -1,5 +1,5 @@
-// Failures of attempts: what they mean for the client, the charge, the next attempt and the entry's cooldown (LEDGER
-// 10).
+// Failures of attempts. Each decides on the client's failure, the charge, the next attempt and the entry's cooldown
+// (LEDGER 10).
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -14,26 +14,30 @@ import { withoutSecrets } from '../wire/json/secrets.ts';
 export interface AttemptFailure {
   /** The failure that the client sees if this attempt was the last. */
   readonly failure: Failure;
-  /** Another attempt is of use at another target only (`elsewhere`), at any (`anywhere`), at none (`never`). */
+  /**
+   * The targets at which another attempt may help: other targets (`elsewhere`), all targets (`anywhere`) or none
+   * (`never`).
+   */
   readonly retry: 'never' | 'elsewhere' | 'anywhere';
   /**
-   * The cause: the entry, whatever is asked of it; perhaps the request; or surely not the entry. Decides on its
-   * cooldown.
+   * The cause of the failure, which decides on the cooldown: the entry itself, perhaps the request (`unclear`), or
+   * certainly not the entry (`none`).
    */
   readonly fault: 'entry' | 'unclear' | 'none';
-  /** Surely nothing of the request has reached the provider. */
+  /** The provider has certainly received nothing of the request. */
   readonly unsent?: true;
   /**
    * Bytes of the reply to a request that the provider took, and bills. Absent: the provider refused the request, or
    * never took it.
    */
   readonly outputBytes?: number;
-  /** The provider's count of a request that it took and failed. */
+  /** The provider's count of a request that it took and that failed. */
   readonly usage?: Usage | undefined;
   /** Seconds that the provider asks clients to wait. */
   readonly retryAfter?: number | undefined;
   /**
-   * For the log: the upstream's status and its own code, or the system's where there was no reply; never its message.
+   * For the log: the status and code of the upstream, or the code of the system if there was no reply; never the
+   * upstream's message.
    */
   readonly status?: number;
   readonly upstreamCode?: string | undefined;
@@ -48,8 +52,7 @@ const UNSENT: AttemptFailure = {
 };
 const UNSIGNED: AttemptFailure = { ...UNREACHABLE, retry: 'elsewhere', unsent: true };
 /**
- * The provider took the request; the connection broke or ended before any reply. A request may be too much for a
- * server.
+ * The provider took the request, and the connection ended before any reply. Some requests are too large for a server.
  */
 export const BROKEN: AttemptFailure = {
   failure: { code: 'upstream_error' },
@@ -57,12 +60,12 @@ export const BROKEN: AttemptFailure = {
   fault: 'unclear',
   outputBytes: 0,
 };
-/** The provider took the request and sent nothing within its time. */
+/** The provider took the request and sent nothing in time. */
 const TIMED_OUT: AttemptFailure = { ...BROKEN, failure: { code: 'upstream_timeout' } };
 
 /**
- * Statuses by which a proxy tells that its provider took the request and did not answer; a provider that uses one gives
- * its own error with it.
+ * Statuses of a proxy whose provider took the request and did not answer. A provider that uses such a status sends an
+ * error of its own with it.
  */
 const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
   [408, TIMED_OUT],
@@ -73,8 +76,8 @@ const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
 ]);
 
 /**
- * The failure of a call that broke: before there was a reply, or, with so many bytes, in the middle of a plain one.
- * Throws an error of our own.
+ * The failure of a call that broke: before the reply, or, with `outputBytes`, in the middle of a plain reply. Throws
+ * any error that is our own.
  */
 export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0): AttemptFailure {
   if (!(error instanceof UpstreamError)) throw error;
@@ -87,15 +90,15 @@ export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0):
   return kind === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN, outputBytes, upstreamCode };
 }
 
-/** The system's name of why a connection failed, such as ENOTFOUND; where the platform tells it. */
+/** The system's code of a failed connection, such as ENOTFOUND; undefined if the platform does not give it. */
 function systemCodeOf({ cause }: UpstreamError): string | undefined {
   const code = (cause as { readonly code?: unknown } | undefined)?.code;
   return typeof code === 'string' ? code.slice(0, 64) : undefined;
 }
 
 /**
- * A 2xx that carries no reply: one that ends too early, an answer without content that its provider has counted, an
- * error, or the page of a proxy, which took no request.
+ * The failure of a 2xx without a reply: one that ends too early, an answer without content that its provider counted,
+ * an error, or the page of a proxy, which took no request.
  */
 export function failureOfInvalid(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
   const text = fromUtf8(bytes).trim();
@@ -106,7 +109,7 @@ export function failureOfInvalid(status: number, bytes: Uint8Array, error: WireE
   return { failure: { code: 'upstream_error' }, retry: 'anywhere', fault: 'unclear', ...reported(status, error) };
 }
 
-/** The count in a body of whichever dialect, where tokens were used. */
+/** The count in a body of any dialect, if tokens were used. */
 function usageIn(body: unknown): Usage | undefined {
   const usage = member(body, 'usage');
   const counted = toUsage(usage) ?? toMessagesUsage(addUsage({}, usage));
@@ -114,8 +117,8 @@ function usageIn(body: unknown): Usage | undefined {
 }
 
 /**
- * A whole reply of so many bytes that the gateway cannot pass on: too long, or nested too deeply. A second one would be
- * as long.
+ * The failure of a whole reply that the gateway cannot pass on: too long, or nested too deeply. A second reply would be
+ * the same.
  */
 export const failureOfUnreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
   failure: { code },
@@ -124,19 +127,19 @@ export const failureOfUnreadable = (code: 'overloaded' | 'upstream_error', outpu
   outputBytes,
 });
 
-/** Whether these are the words of a provider, not of a proxy before it. */
+/** Whether a body is the error of a provider, not of a proxy before the provider. */
 export function isProviderError(bytes: Uint8Array): boolean {
   const error = member(parseJson(fromUtf8(bytes)), 'error');
   return error !== undefined && error !== null;
 }
 
-/** A refusal, and whether it is in the provider's own words. */
+/** A refusal. `isProviderError`: it comes from the provider, not from a proxy. */
 interface Refusal extends Pick<UpstreamResponse, 'status' | 'headers'> {
   readonly error: WireError;
   readonly isProviderError: boolean;
 }
 
-/** Reads a refusal by its status. A wrong key or address is our failure, not the client's. */
+/** The failure of a refusal, by its status. A wrong key or address of the entry is our failure, not the client's. */
 export function refusalOf(
   { status, headers, error, isProviderError: isFromProvider }: Refusal,
   target: Endpoint,
@@ -163,11 +166,15 @@ export function refusalOf(
 }
 
 /**
- * One request that is larger than the account's tokens per minute (OpenAI): other requests find the entry as before.
+ * The message for a request that is larger than the account's tokens per minute (OpenAI). The entry still works for
+ * other requests.
  */
 const TOO_LARGE = /^Request too large\b/i;
 
-/** A wrong key is the entry's; a client may name a file or a response that is not there. */
+/**
+ * Causes by status. A wrong key belongs to the entry (401). A client may name a file or a response that does not exist
+ * (404).
+ */
 const FAULTS: ReadonlyMap<number, AttemptFailure['fault']> = new Map([
   [401, 'entry'],
   [404, 'none'],
@@ -178,7 +185,7 @@ function reported(status: number, error: WireError): Pick<AttemptFailure, 'statu
 }
 
 const MAX_MESSAGE = 4096;
-/** Whole seconds of a retry-after. A date is not parsed: a provider that sends one is called again in a minute. */
+/** Whole seconds of a `retry-after`. Dates are not parsed: a provider that sends one is called again after a minute. */
 function retryAfterOf(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   const seconds = Number(header);

@@ -1,5 +1,5 @@
-// Attempts of a request so far: which entry is called next, what those that broke cost, and whether the reservation covers
-// another (LEDGER 10).
+// Attempts of a request so far: the choice of the next entry, the charge of attempts that broke, and the reservation
+// for another attempt (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import type { ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
@@ -14,19 +14,21 @@ import type { AttemptFailure } from './attempt-failure.ts';
 
 export interface Attempts {
   readonly reservation: ReservedGrant;
+  /** Targets that may still be called, in order. */
   targets: ReadonlyArray<Target>;
   /** Failures of each target. */
   readonly failures: Map<Target, number>;
+  /** The failure of the latest attempt. */
   lastFailure: Failure | undefined;
-  /** The refusal of the passed-over entry that has room first. */
+  /** The refusal of the full entry that is free first. */
   fullRefusal: ReservationRefusal | undefined;
-  /** The charge of attempts that broke, by which the reservation has not grown yet. */
+  /** The part of `failedCharge` that the reservation does not cover yet. */
   uncovered: Nano;
   /** A provider was called. */
   isCalled: boolean;
   /** The charge of attempts that providers took and that failed. */
   failedCharge: Settlement | undefined;
-  /** Ends the count of the latest attempt at its entry, unless it has ended. */
+  /** Ends the count of the latest attempt at its entry, unless that count has ended. */
   leaveEntry(): void;
 }
 
@@ -44,7 +46,7 @@ export const createAttempts = (reservation: ReservedGrant): Attempts => ({
 
 /** A failed attempt. */
 interface FailedAttempt {
-  /** The target as it was called. */
+  /** The target, with the output limit of the call. */
   readonly target: Target;
   readonly deadline: Deadline;
   readonly failed: AttemptFailure;
@@ -55,7 +57,7 @@ const FULL_ENTRY = 'full: its requests or tokens per minute are used up';
 export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, cooldowns: Cooldowns) {
   return { chooseNext, recordFailure, growReservation };
 
-  /** The target that this request has tried least; where all cool down, the one whose cooldown ends first. */
+  /** The ready target with the fewest failures. If all targets cool down, the one whose cooldown ends first. */
   function chooseNext({ targets, failures, reservation }: Attempts): Target | undefined {
     const { key } = reservation.grant.caller;
     const ready = targets.filter(({ endpoint }) => cooldowns.endOfCooldown(endpoint, key) === undefined);
@@ -64,7 +66,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     return ready.reduce((best, target) => (tried(target) < tried(best) ? target : best));
   }
 
-  /** Records that the attempt at this one of `left` has failed. */
+  /** Records a failed attempt. `next`: its member of `attempts.targets`. */
   function recordFailure(attempts: Attempts, next: Target, { target, deadline, failed }: FailedAttempt): void {
     const { failure, outputBytes, usage, retry, retryAfter, fault } = failed;
     const { reservation, failedCharge } = attempts;
@@ -72,11 +74,11 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     const failures = attempts.failures.get(next) ?? 0;
     attempts.lastFailure = failure;
     attempts.failures.set(next, failures + 1);
-    const heard = usage ?? outputBytes;
-    // An attempt that is charged is not repeated at the same entry.
-    if (retry === 'elsewhere' || heard !== undefined)
+    const billed = usage ?? outputBytes;
+    // An entry is not called again after a charged attempt.
+    if (retry === 'elsewhere' || billed !== undefined)
       attempts.targets = attempts.targets.filter((other) => other !== next);
-    // An attempt whose client has left before the answer has not failed.
+    // An attempt has not failed if its client left before the answer.
     if (fault !== 'none' && deadline.ended !== 'left') {
       const isRateLimited = failure.code === 'upstream_rate_limited';
       const causingKey = fault === 'entry' ? undefined : caller.key;
@@ -87,14 +89,14 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
         isRateLimited,
       });
     }
-    if (heard === undefined) return;
-    attempts.failedCharge = settlementOfFailed({ reservation, target, failedCharge }, heard);
+    if (billed === undefined) return;
+    attempts.failedCharge = settlementOfFailed({ reservation, target, failedCharge }, billed);
     attempts.uncovered += attempts.failedCharge.cost - (failedCharge?.cost ?? 0n);
   }
 
   /**
-   * Whether the reservation covers an attempt at this one of `left` beside those that were charged since: it grows by their
-   * charge. Where a budget does not cover that, only targets are left that the reservation covers whole.
+   * Grows the reservation by the charge of failed attempts, so that it covers an attempt at `next`. If a budget does
+   * not allow that, only those targets stay that the rest of the reservation covers. Returns whether `next` stays.
    */
   async function growReservation(attempts: Attempts, next: Target): Promise<boolean> {
     const { uncovered, failedCharge } = attempts;
@@ -106,19 +108,19 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   }
 }
 
-/** Passes over an entry that is full. That does not count as an attempt. */
+/** Removes a full entry from the targets. This does not count as an attempt. */
 export function passOver(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
   const known = attempts.fullRefusal;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
   if (!isLater) attempts.fullRefusal = full;
   log.addSkipped(
     target.entry.identifier,
-    full.reason === 'limited' ? FULL_ENTRY : 'the store cannot say if it is full',
+    full.reason === 'limited' ? FULL_ENTRY : 'its rate limit cannot be checked: the counter store failed',
   );
   attempts.targets = attempts.targets.filter((other) => other !== target);
 }
 
-/** The failure of a request that no provider has answered; without a call, because its entries are full. */
+/** The failure of a request that no provider answered. Without any call, its entries are full. */
 export function failureOfRequest({ lastFailure: last, fullRefusal }: Attempts, model: string): Failure {
   if (last !== undefined) return last;
   if (fullRefusal?.reason === 'unavailable') return { code: 'ledger_unavailable', why: fullRefusal.why };

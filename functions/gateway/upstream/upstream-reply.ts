@@ -1,4 +1,4 @@
-// Replies of upstreams: read to their end, or to the first content of a stream.
+// Replies of upstreams. A plain reply is read to its end, a stream to its first content.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { Pieces } from '#core/json/bytes.ts';
@@ -29,44 +29,41 @@ export interface PlainReply {
 /** A stream that has begun. */
 export interface StreamReply {
   readonly type: 'stream';
-  /** The first pieces, once: they may repeat the whole request, and a stream lasts long. */
+  /** Takes the first pieces, once: they may repeat the whole request, and the stream may last long. */
   takeFirst(): ReadonlyArray<Piece>;
   readonly reader: StreamReader;
   readonly format: StreamFormat;
   readonly rest: AsyncIterator<Uint8Array>;
-  /** Whether all of `rest` has arrived, where the platform knows. */
+  /** Whether all of `rest` has arrived; absent if the platform does not know that. */
   readonly hasEnded: UpstreamResponse['hasEnded'];
 }
 
-/** The entry that replies, and whether the request is for a stream. */
+/** The call that is answered. */
 interface Origin {
   readonly endpoint: Endpoint;
   readonly stream: boolean;
   readonly clock: Clock;
-  /** Ends the call. */
+  /** The end of the call. */
   readonly signal: AbortSignal;
   readonly marks?: Pick<ReplyMarks, 'entryMark' | 'markId'>;
-  /** Room for a plain reply, and for the event of a stream that has not ended. */
+  /** Memory for a plain reply, and for an event whose end has not arrived. */
   readonly share: MemoryShare;
 }
 
 type OpenResult = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
 
 /**
- * Comments are kept back this long: another target may still answer. Then they go out, so that no proxy ends the idle
- * connection.
+ * The time for which comments are not passed on: another target may still answer. After it they are passed on, so that
+ * no proxy closes the idle connection.
  */
 const MAX_COMMENT_TIME: Millis = 15_000;
 const MAX_COMMENT_BYTES = 64 * 1024;
-/** Bytes that a piece takes beside its content. */
+/** Bytes of memory that a piece takes beside its content. */
 const PIECE_OVERHEAD = 256;
 const MAX_ERROR = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
-/**
- * The reply, or the failed attempt: a status that is no success, an error in place of content, an end before any
- * content.
- */
+/** Opens the reply. Failures: a status other than 2xx, an error in place of content, an end before any content. */
 export async function openReply(response: UpstreamResponse, origin: Origin): OpenResult {
   const { streams, readError } = origin.endpoint.codec;
   if (response.status >= 200 && response.status <= 299) {
@@ -95,7 +92,7 @@ async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult
     const reply = codec.readReply(bytes, toReplyMarks(origin));
     if (reply !== undefined) return ok({ type: 'plain', reply });
   } catch (error) {
-    // The stack is used up: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+    // The stack is full: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
     if (error instanceof RangeError) return err(failureOfUnreadable('upstream_error', length));
     throw error;
   }
@@ -129,11 +126,11 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
 interface StreamOpening {
   readonly first: Piece[];
   bytes: number;
-  /** One of the pieces is more than a sign of life. */
+  /** One of the pieces is more than a comment or a ping. */
   hasBegun: boolean;
 }
 
-/** Keeps the pieces, but for signs of life that show the client nothing. */
+/** Adds the pieces, except pings that show the client nothing. */
 function addPieces(opening: StreamOpening, pieces: ReadonlyArray<Piece>): void {
   for (const piece of pieces) {
     opening.hasBegun ||= !isKeepAlive(piece);
@@ -166,15 +163,15 @@ function toReplyMarks({ clock, marks, endpoint }: Origin): ReplyMarks {
 }
 
 interface PartialBody {
-  /** The beginning of the body, where it was not read to its end. */
+  /** The body, or its beginning if it was not read to its end. */
   readonly bytes: Uint8Array;
   readonly length: number;
   readonly refused: BodyRefusal | undefined;
-  /** Why the body ended too early. */
+  /** The error that ended the body too early. */
   readonly broken: UpstreamError | undefined;
 }
 
-/** The body, or its beginning where it breaks off, has more than `max` bytes or finds no room: then no more is read. */
+/** Reads the body. Reading ends early if the body breaks off, has more than `max` bytes or finds no memory. */
 async function read({ body }: UpstreamResponse, max: number, share?: MemoryShare): Promise<PartialBody> {
   const pieces = new Pieces();
   let length = 0;
@@ -184,8 +181,8 @@ async function read({ body }: UpstreamResponse, max: number, share?: MemoryShare
     for await (const piece of body) {
       pieces.add(piece);
       length += piece.length;
-      // Its pieces are there beside the whole until they are joined. It is paid already: a short one is never refused
-      // for what its key keeps.
+      // Pieces take memory beside the whole until they are joined. The reply is charged already: a short one gets
+      // memory whatever its key uses.
       if (length > max) refused = 'too large';
       else if (share?.take(2 * piece.length, length <= LONG_TEXT ? 'all' : 'usual') === false) refused = 'no room';
       if (refused !== undefined) break;
@@ -196,6 +193,6 @@ async function read({ body }: UpstreamResponse, max: number, share?: MemoryShare
   }
   const isWhole = refused === undefined && broken === undefined;
   if (isWhole) share?.giveBack(length);
-  // A body that was not read to its end is charged by its length alone.
+  // A body that was not read to its end is charged by its length only.
   return { bytes: isWhole || share === undefined ? pieces.take() : NO_BYTES, length, refused, broken };
 }

@@ -1,4 +1,5 @@
-// Attempts: targets are called in turn until one begins to answer; nothing has reached the client before that.
+// Calls of upstreams: targets are called in turn until one begins to answer. Until then the client has received
+// nothing.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_REQUEST } from '#core/ledger/settlement.ts';
@@ -20,7 +21,7 @@ import { openReply, type PlainReply, type StreamReply } from './upstream-reply.t
 
 const ticket: unique symbol = Symbol('Exchange');
 
-/** An upstream that answers. Only `callUpstream` makes one. */
+/** An upstream that has begun to answer. Only `callUpstream` makes one. */
 export type Exchange = PlainExchange | StreamExchange;
 
 interface AnsweredCall extends ChargedCall {
@@ -36,19 +37,19 @@ export interface StreamExchange extends AnsweredCall, StreamReply {
   /** Stops the call of the upstream. */
   stop(): void;
   /**
-   * The stream has ended; `hasFailed`: its provider broke it off, or ended it by an error that is not the request's.
-   * Called once.
+   * Reports the end of the stream, once. `hasFailed`: the provider broke it off, or ended it with an error that the
+   * request did not cause.
    */
   reportEnd(hasFailed: boolean): void;
 }
 
-/** The pause before an upstream is called again; twice as long each time. */
+/** Milliseconds before an upstream is called again; twice as many each time. */
 const PAUSE = 100;
 const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, retry: 'never', fault: 'none' };
 const ENDED: AttemptFailure = { failure: { code: 'upstream_timeout' }, retry: 'never', fault: 'none' };
 const UNLIMITED = ok(undefined);
 
-/** One attempt. `leave`: ends the attempt's count at the entry. */
+/** One attempt. `leaveEntry`: ends the count of the attempt at the entry. */
 interface Attempt {
   readonly attempts: Attempts;
   readonly target: Target;
@@ -63,7 +64,7 @@ export function createCallUpstream(
 ) {
   const { chooseNext, recordFailure, growReservation } = createNextAttempt(deps, cooldowns);
 
-  /** `attempts`: none yet. */
+  /** `attempts`: new ones. */
   return async function callUpstream(
     { reservation, order }: Targets,
     attempts: Attempts,
@@ -71,7 +72,7 @@ export function createCallUpstream(
   ): Promise<Result<Exchange, Failure>> {
     const { client } = clientContext;
     const { request, routing } = reservation.grant;
-    // A client that leaves ends a stream; a plain request is read to its end and charged in full.
+    // A client that leaves ends its stream. A plain request is read to its end and charged in full.
     const leavingClient = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leavingClient);
     attempts.targets = order;
@@ -98,7 +99,7 @@ export function createCallUpstream(
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
       if (attempts.uncovered > 0n && !(await growReservation(attempts, next))) continue;
-      // The entry counts as busy with this request from here on, for all requests that choose their targets meanwhile.
+      // The entry counts as busy from here on, for all requests that choose their targets meanwhile.
       const leaveEntry = cooldowns.enter(next.entry.identifier);
       attempts.leaveEntry = leaveEntry;
       const moved = isLimited ? await deps.ledger.move(reservation, next.rate, entryTokensOf(request)) : UNLIMITED;
@@ -117,7 +118,7 @@ export function createCallUpstream(
     return err(client.hasLeft() ? { code: 'client_left' } : failureOfRequest(attempts, request.model));
   }
 
-  /** Calls the entry, with the output limit that the rest of the reservation allows. */
+  /** Calls the entry with the output limit that the rest of the reservation covers. */
   async function attemptAt(
     next: Target,
     attempt: Omit<Attempt, 'target'>,
@@ -164,7 +165,7 @@ export function createCallUpstream(
     let isOpen = false;
     try {
       const { connect, firstByte, idle, total } = routing.timeouts;
-      // A plain reply comes in one piece: its first byte may be its last.
+      // A plain reply may arrive in one piece: its first byte may be its last.
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
       const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
       const opened = await openReply(response, {
@@ -193,7 +194,7 @@ export function createCallUpstream(
     } finally {
       cancel();
       forget();
-      // The connection is closed after every failure, because nothing reads on.
+      // A failed call closes its connection, because nothing reads the rest.
       if (!isOpen) {
         stop();
         share.giveBack(copied + share.bytes - before);
@@ -209,7 +210,7 @@ export function createCallUpstream(
   }
 }
 
-/** The call. What is translated has room before it is made, and waits for its turn where that takes long. */
+/** The call. A translated body takes memory before it is created, and waits for a turn if it is long. */
 async function callOf({ attempts, target, deadline, share }: Attempt): Promise<Result<Call, AttemptFailure>> {
   const { request } = attempts.reservation.grant;
   const { codec } = target.endpoint;
@@ -220,11 +221,11 @@ async function callOf({ attempts, target, deadline, share }: Attempt): Promise<R
   const call = codec.toCall(request, target);
   request.body.releaseText();
   share.giveBack(room);
-  // The dialect of the entry cannot express this request.
+  // A failure: the dialect of the entry cannot express this request.
   return call.ok ? call : err({ failure: call.failure, retry: 'elsewhere', fault: 'none' });
 }
 
-/** Bytes of a call that are not the request's own: a translated body, and the copy that is made for a signature. */
+/** Bytes of a call beside the request's own body: a translated body, or the copy for a signature. */
 function copiedBytesOf({ body, signing }: Call, { bytes }: RequestBody): number {
   const copied = body.filter(
     (part) => signing !== undefined || typeof part === 'string' || part.buffer !== bytes.buffer,
