@@ -1,5 +1,5 @@
-// A client's API, as the pipeline sees it: what of a request is ours to know, which dialects can serve it, and how an
-// error looks.
+// APIs of clients, as the pipeline uses them: how a request is read, which dialects serve it, and how an error is
+// written.
 import type { Failure } from '#core/failure/failure.ts';
 import type { Result } from '#core/failure/result.ts';
 import type { ApiName, DialectName, Provider } from '#core/models/providers.ts';
@@ -8,18 +8,18 @@ import type { Codec } from './codec.ts';
 import type { ErrorFormat } from './dialects/error-format.ts';
 import type { ModelRequest } from './request.ts';
 
-/** One route that spends. Nothing else differs between two of them. */
+/** One route that spends. Two routes differ in nothing else. */
 export interface Api {
   readonly name: ApiName;
   /** The name in log lines and metrics. */
   readonly route: string;
   readonly path: string;
-  /** By the dialect of the provider; an entry of another dialect is never a target. */
+  /** Codecs by the dialect of the provider. An entry of another dialect is never a target. */
   readonly codecs: Readonly<Partial<Record<DialectName, Codec>>>;
   readonly errors: ErrorFormat;
-  /** The route below this one that counts the tokens of a prompt; absent: there is none. */
+  /** The route below this one that counts the tokens of a prompt; absent: none. */
   readonly counting?: { readonly path: string; toReply(tokens: number): object };
-  /** The reply where no provider has answered; given where replies are free. */
+  /** The reply without a provider's answer; absent: replies are not free. */
   estimate?(request: ModelRequest): object;
   /** Replies have tokens of their own, so an entry needs a price for them. */
   readonly hasOutput: boolean;
@@ -27,7 +27,7 @@ export interface Api {
   toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure>;
 }
 
-/** The codec for this provider's entries; undefined where the provider does not have the route. */
+/** The codec for this provider's entries; undefined: the provider does not have the route. */
 export function codecOf({ name, codecs }: Api, { dialect, apis }: Provider): Codec | undefined {
   return apis.includes(name) ? codecs[dialect] : undefined;
 }

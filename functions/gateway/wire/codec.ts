@@ -1,5 +1,4 @@
-// Codecs: how requests of one API are written for providers of one dialect, and how their replies and streams reach the
-// client.
+// Codecs: each writes requests of one API for providers of one dialect, and reads their replies and streams.
 import type { Failure } from '#core/failure/failure.ts';
 import type { Result } from '#core/failure/result.ts';
 import type { Provider } from '#core/models/providers.ts';
@@ -10,24 +9,27 @@ import type { Signing, UpstreamRequest } from '#core/ports/serving.ts';
 import type { ModelRequest } from './request.ts';
 import type { ResizePending } from './streams/sse.ts';
 
-/** Byte for byte where the provider speaks the client's API; by translation elsewhere. */
+/**
+ * A codec of an API and a dialect. Bytes pass unchanged if the provider speaks the client's API; otherwise they are
+ * translated.
+ */
 export interface Codec {
-  /** The text of a request may grow on its way, because numbers are written again. */
+  /** The codec translates. The text of a request may grow, because numbers are written again. */
   readonly isTranslated: boolean;
-  /** The part that all requests to an address share. */
+  /** The part of the call that all requests to an address share. */
   routeTo(address: Address): Route;
-  /** The request as it is sent; a failure where the dialect cannot express it. */
+  /** The call for a request; a failure if the dialect cannot express the request. */
   toCall(request: ModelRequest, to: Recipient): Result<Call, Failure>;
-  /** A whole reply as the client gets it, and its counts; undefined when it is no reply of this API. */
+  /** The whole reply for the client, with its count; undefined: the body is no reply of this API. */
   readReply(bytes: Uint8Array, made: ReplyMarks): Reply | undefined;
   /**
-   * The same of a long reply whose beginning and end show all that is needed: millions of numbers take long to parse.
-   * Undefined: they do not.
+   * The same for a long reply whose beginning and end have everything that is needed: millions of numbers take long to
+   * parse. Undefined: the whole reply is needed.
    */
   readEdges?(bytes: Uint8Array): Reply | undefined;
   /** Reads the body of a refusal. */
   readError(bytes: Uint8Array): WireError;
-  /** The provider counts the tokens of a prompt at the API's own path; absent: the count is estimated. */
+  /** The provider counts tokens at the API's own path; absent: the gateway estimates the count. */
   readonly countsTokens?: true;
   /** Streams show each web search. */
   readonly showsSearches?: true;
@@ -35,44 +37,46 @@ export interface Codec {
   readonly streams?: StreamFormat;
 }
 
-/** A request to a provider, without what is the same for all APIs. */
+/** A request to a provider, without the parts that are the same for all APIs. */
 export type Call = Pick<UpstreamRequest, 'url' | 'query' | 'headers' | 'body' | 'signing'>;
 
-/** Streams as they come from a provider, and the ends that the gateway gives them. */
+/** The streams of a provider, and the ends that the gateway adds. */
 export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
   createReader(made: ReplyMarks): StreamReader;
   createEnd(request: ModelRequest): StreamEnd;
-  /** An event that the client ignores, for the time in which the provider is silent; absent: there is none. */
+  /** An event that the client ignores, for times without an event of the provider; absent: none. */
   readonly keepAlive?: Uint8Array;
 }
 
-/** The end of a stream that its provider did not end, or ended by an error. */
+/** The end of a stream whose provider did not end it, or ended it with an error. */
 export interface StreamEnd {
-  /** Learns of an event that the client has seen. */
+  /** Records an event that the client has seen. */
   record(piece: Piece): void;
-  /** An error in the stream; nothing follows, so that no client takes the reply for a whole one. */
+  /** The event of a failure. Nothing follows it, so that no client takes the reply for a whole one. */
   toFailureEvent(failure: Failure): Uint8Array;
-  /** The error by which the provider has ended the stream, in this event; nothing follows. */
+  /**
+   * The event of the error with which the provider ended the stream; nothing follows it. `event`: the provider's event.
+   */
   toErrorEvent(error: ShownError, event: unknown): Uint8Array;
-  /** The events that end the reply as at the client's own limit. `open`: answers that began and have not ended. */
+  /** The events that end the reply, as at the client's own limit. `open`: answers that began and have not ended. */
   toCutEvents(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }
 
-/** An address and its credentials, at which an entry is called. */
+/** The address of an entry, and its credentials. */
 export interface Address {
   readonly entry: SnapshotEntry;
   readonly provider: Provider;
   /** The address before the API's path, without a slash at its end. */
   readonly base: string;
-  /** Values by credential name. */
+  /** The values of credentials, by name. */
   readonly credentials: Readonly<Record<string, string>>;
 }
 
-/** The URL and the headers of every request to an address, by whether the request is for a stream. */
+/** The URL and the headers of every request to an address, for plain requests and for streams. */
 export interface Route {
   readonly url: string;
-  /** The URL of streams, where it is another one. */
+  /** The URL of streams; absent: the same URL. */
   readonly streamUrl?: string;
   readonly headers: { readonly plain: Headers; readonly stream: Headers };
 }
@@ -86,91 +90,89 @@ export interface Endpoint extends Address {
   readonly signing: Signing | undefined;
 }
 
-/** An entry as a request is written for it. */
+/** The entry that a request is written for. */
 export interface Recipient {
   readonly endpoint: Endpoint;
   readonly limit: OutputLimit;
 }
 
-/** The output that a target may produce within the reservation. */
+/** The maximum output of a target within the reservation. */
 export interface OutputLimit {
-  /** Tokens of one answer, at most: for dialects that require a limit. */
+  /** The maximum tokens of one answer: for dialects that require a limit. */
   readonly max: number;
-  /** The limit that is sent for each answer; absent where the request needs none. */
+  /** The limit that is sent for each answer; absent: none is sent. */
   readonly sentLimit?: number;
-  /** `send` is less than the client's limit. */
+  /** `sentLimit` is less than the client's limit. */
   readonly clamped: boolean;
-  /** A stream that has surely produced more than this is cut; absent where the target is free. */
+  /** A stream is cut when it has certainly produced more tokens than this; absent: the target is free. */
   readonly cutAt?: bigint;
 }
 
-/** How a reply was made, for the parts of it that its dialect does not tell. */
+/** The parts of a reply that its dialect does not contain. */
 export interface ReplyMarks {
-  /** Seconds since the Unix epoch: the date of a reply. */
+  /** The date of the reply, in seconds since the Unix epoch. */
   readonly created: number;
-  /** The mark of the entry, where the model has several; absent: nothing is marked. */
+  /** The mark of the entry, if the model has several entries; absent: replies get no marks. */
   readonly entryMark?: string | undefined;
-  /**
-   * An id of what the provider stores, with the mark that binds it to the VirtualKey; absent: providers store nothing.
-   */
+  /** Adds to an id of stored state the mark that binds it to the VirtualKey; absent: providers store nothing. */
   readonly markId?: ((id: string) => string) | undefined;
-  /** Takes our credentials out of a provider's words. */
+  /** Removes the entry's credentials from a provider's text. */
   readonly redact: (words: string) => string;
-  /** Room for an event that has not ended. */
+  /** Takes memory for an event whose end has not arrived. */
   readonly resizePending?: ResizePending;
 }
 
 export interface Reply {
-  /** The body, as a text where that is equal: headers and text together take one cheap system call. */
+  /** The body; as a text if that is equal, because headers and text together take one cheap system call. */
   readonly body: string | Uint8Array;
   /** The provider's own count. */
   readonly usage: Usage | undefined;
-  /** The size of all output, for replies without a count: a long reply takes as long to size as to parse. */
+  /** The size of the output, for replies without a count: sizing takes as long as parsing. */
   readonly size: () => OutputSize;
 }
 
 export interface OutputSize {
   readonly outputBytes: number;
-  /** Tokens of its sound (estimated) and its pictures (at most), not included in the text. */
+  /** Tokens of the sound (estimated) and of the pictures (maximum), which `outputBytes` does not include. */
   readonly media: number;
 }
 
 export interface StreamReader {
-  /** The pieces that these bytes complete, together with earlier bytes that were left over. */
+  /** The pieces that end in these bytes, together with earlier bytes. */
   push(bytes: Uint8Array): ReadonlyArray<Piece>;
-  /** The rest when the upstream has ended. */
+  /** The last pieces, after the upstream has ended. */
   end(): ReadonlyArray<Piece>;
 }
 
-/** A piece of a stream as the client gets it (an event or a few in OpenAI's dialect), and what is in it. */
+/** A piece of a stream for the client (one event, or some of OpenAI's dialect), and its content. */
 export interface Piece extends OutputSize {
   readonly bytes: Uint8Array;
   /**
-   * Reads the events of an unread piece: they continue answers, and none of them contains a count or an error or ends
-   * the stream. Until then everything below is as in `NOTHING`.
+   * Reads the events of an unread piece. They only continue answers: none contains a count or an error, or ends the
+   * stream. Until they are read, all members below are as in `EMPTY_PIECE`.
    */
   readonly readEvents: ((bytes: Uint8Array) => ReadonlyArray<Piece>) | undefined;
-  /** `[DONE]`. */
+  /** The last piece of the stream, such as `[DONE]`. */
   readonly done: boolean;
-  /** Pieces of content, a lower bound of the tokens. */
+  /** Pieces of content: the minimum of their tokens. */
   readonly deltas: number;
-  /** Web searches of the provider that this event shows. */
+  /** Web searches of the provider in this event. */
   readonly searches: number;
   readonly usage: Usage | undefined;
   /** The provider's count of the prompt, sent before the answer is counted: its `output` has no meaning yet. */
   readonly prompt: Usage | undefined;
-  /** Nothing but the usage: shown only to a client that asked for it. */
+  /** The piece contains only the usage: passed only to a client that requested it. */
   readonly usageOnly: boolean;
-  /** Answers that this piece begins or continues, and whether they end. */
+  /** The answers that this piece begins or continues; `finished`: the answer ends. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** The parsed event, for the end of the stream; absent: the event is no part of an answer. */
+  /** The parsed event, for the end of the stream; undefined: the event is no part of an answer. */
   readonly frame: unknown;
   readonly error: WireError | undefined;
 }
 
 /** A provider's error as clients may see it. */
 export interface ShownError extends Pick<WireError, 'type' | 'code' | 'param'> {
-  /** The words are ours: the provider's may hold the prompt, or name its account. */
+  /** Our own message: the provider's may contain the prompt, or name its account. */
   readonly message: string;
 }
 
@@ -195,7 +197,7 @@ export const EMPTY_PIECE: Piece = {
   error: undefined,
 };
 
-/** The only answer of a stream, when it continues and when it ends. */
+/** The choices of a stream with one answer, while the answer continues and when it ends. */
 export const OPEN_ANSWER: Piece['choices'] = [{ index: 0, finished: false }];
 export const ENDED_ANSWER: Piece['choices'] = [{ index: 0, finished: true }];
 
@@ -204,15 +206,15 @@ export interface WireError {
   readonly message: string | undefined;
   readonly param: string | undefined;
   readonly type: string | undefined;
-  /** The provider's own code, or its type where it has none. */
+  /** The provider's own code, or its type if it has no code. */
   readonly code: string | undefined;
   /** The status that an error inside a stream would have had. */
   readonly status: number | undefined;
-  /** The whole refusal, where clients of the API read it as it is; absent: they get the gateway's. */
+  /** The whole refusal, if clients of the API read it unchanged; absent: they get the gateway's refusal. */
   readonly body?: string | undefined;
 }
 
-/** The call of this endpoint with this body. */
+/** The call of an endpoint with this body. */
 export function toCall({ stream, forwardedHead }: ModelRequest, { endpoint }: Recipient, body: Call['body']): Call {
   const { route, signing } = endpoint;
   const { headers } = route;
@@ -222,13 +224,13 @@ export function toCall({ stream, forwardedHead }: ModelRequest, { endpoint }: Re
   return { url, query: forwardedHead.query, headers: { ...shared, ...forwardedHead.headers }, body, signing };
 }
 
-/** The header that carries the provider's key; none without one. */
+/** The header with the provider's key; none without a key. */
 export function authOf({ provider: { auth }, credentials: { apiKey } }: Address): Headers {
   if (apiKey === undefined) return {};
   return { [auth]: auth === 'authorization' ? `Bearer ${apiKey}` : apiKey };
 }
 
-/** A route with these headers and those of every request to a provider. */
+/** A route with these headers and the common headers of every request to a provider. */
 export function toRoute(url: string, own: Headers): Route {
   const shared = {
     'content-type': 'application/json',

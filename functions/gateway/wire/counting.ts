@@ -1,11 +1,13 @@
-// The route of an API that counts a prompt's tokens: what it asks of providers, and what it takes for a count.
+// The route of an API that counts the tokens of a prompt: its requests to providers, and its replies.
 import { ok } from '#core/failure/result.ts';
 import { countIn, parseJson } from '#core/json/json.ts';
 import type { Api } from './api.ts';
 import type { Codec } from './codec.ts';
 import { usualTokens } from './prompt/prompt.ts';
 
-/** The API at its route for counts. A count searches nothing, so it needs no price of searches, and stores nothing. */
+/**
+ * The API at its route for counts. A count makes no web search and stores nothing, so it needs no price for searches.
+ */
 export function toCountingApi({ counting: _, ...api }: Api, { path, toReply }: NonNullable<Api['counting']>): Api {
   const codecs = Object.entries(api.codecs).map(([dialect, codec]) => [dialect, countingCodec(codec, path)]);
   return {
@@ -25,7 +27,7 @@ const NO_ANSWER = { stream: false, webSearches: undefined, store: undefined, lim
 
 const decoder = new TextDecoder();
 
-/** The codec of a provider's count: its reply is an object with a number of input tokens. */
+/** The codec of a provider's count. The reply is an object with a number of input tokens. */
 function countingCodec({ streams: _, ...codec }: Codec, path: string): Codec {
   return {
     ...codec,
@@ -40,7 +42,7 @@ function countingCodec({ streams: _, ...codec }: Codec, path: string): Codec {
   };
 }
 
-/** The address with this path behind its own, before its query. */
+/** The address with this path added, before its query. */
 function withPath(url: string, path: string): string {
   const end = url.indexOf('?');
   return end === -1 ? url + path : url.slice(0, end) + path + url.slice(end);

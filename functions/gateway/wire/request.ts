@@ -1,4 +1,4 @@
-// Requests of clients: whether a body is one, and the members that decide its maximum cost. The provider reads the
+// Requests of clients: the check of a body, and the members that decide its maximum cost. The provider reads the
 // others.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
@@ -17,37 +17,37 @@ export interface ModelRequest extends HigherRates {
   readonly stream: boolean;
   /** `stream_options` as sent, where it is an object. */
   readonly streamOptions: Member | undefined;
-  /** The client wants the usage chunk for itself. */
+  /** The client requests the usage chunk. */
   readonly includeUsage: boolean;
-  /** Answers that the client asks for. */
+  /** The number of answers. */
   readonly n: number;
-  /** The client's limits of an answer, by the names it used. */
+  /** The client's limits of an answer, by the names that the client used. */
   readonly limits: Readonly<Record<string, number | undefined>>;
-  /** The largest of them; zero: the reply has no tokens of its own. */
+  /** The largest of these limits; zero: the reply has no tokens of its own; undefined: no limit. */
   readonly limit: number | undefined;
-  /** Tokens of the shortest answer of use. */
+  /** Tokens of the shortest useful answer. */
   readonly minOutput: number;
   readonly input: PromptSize;
   /** The client asks for a larger context window than the model's usual one. */
   readonly hasLargerWindow?: boolean;
-  /** Web searches that the request asks its provider for. */
+  /** Web searches of the provider that the client requests. */
   readonly webSearches: WebSearches | undefined;
-  /** References to what its provider has stored. */
+  /** References to state that a provider stored. */
   readonly stored: StoredState;
-  /** The `store` that providers get; absent: as the client wrote it. */
+  /** The `store` for providers; absent: as the client wrote it. */
   readonly store?: false | undefined;
-  /** The conversation, if providers keep parts of it; absent: each entry of the model may answer. */
+  /** The conversation, if providers store parts of it; absent: every entry of the model may answer. */
   readonly affinity?: Affinity;
-  /** Parts of the request beside its body that reach a provider of the same API as they are; absent: none. */
+  /** The query and the headers that a provider of the same API gets unchanged; absent: none. */
   readonly forwardedHead?: ForwardedHead;
 }
 
 export interface Affinity {
-  /** The same for all requests of a conversation that name one; the entries are tried in the same order for it. */
+  /** The name of the conversation, the same in all its requests. It decides the order in which entries are tried. */
   readonly conversation: string;
-  /** The request continues with parts that one account alone can read: no other entry is tried. */
+  /** The request continues with parts that only one account can read: no other entry is tried. */
   readonly isBound: boolean;
-  /** The mark of the entry that made those parts; absent: they have none, and the conversation decides. */
+  /** The mark of the entry that created these parts; absent: they have no mark, and the conversation decides. */
   readonly entryMark?: string | undefined;
 }
 
@@ -56,12 +56,12 @@ export interface ForwardedHead {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Bytes of a member without its name. */
+/** Bytes of memory for a member without its name. */
 const MEMBER = 256;
 const NO_BYTES = new Uint8Array(0);
 const NO_MEMBERS: ObjectText = { open: 0, members: [] };
 
-/** The body as it was sent. A class, because one is made for each request: methods are shared. */
+/** The body of a request, as the client sent it. A class, because each request has one: methods are shared. */
 export class RequestBody implements EncodedText {
   readonly isAscii: boolean;
   #object: ObjectText;
@@ -79,12 +79,12 @@ export class RequestBody implements EncodedText {
     return this.#bytes;
   }
 
-  /** Offsets in the text. */
+  /** The members with their offsets in the text. */
   get object(): ObjectText {
     return this.#object;
   }
 
-  /** About how much memory the members take. */
+  /** The approximate memory of the members, in bytes. */
   get memberBytes(): number {
     return this.#object.members.reduce((sum, { name }) => sum + MEMBER + 2 * name.length, 0);
   }
@@ -94,12 +94,12 @@ export class RequestBody implements EncodedText {
     return this.#text;
   }
 
-  /** Gives up a long text until it is read again. Called before every wait. */
+  /** Releases a long text until it is read again. Called before every wait. */
   releaseText(): void {
     if (this.#bytes.length > LONG_TEXT) this.#text = undefined;
   }
 
-  /** Gives up everything: the request has its reply. */
+  /** Releases everything: the request has its reply. */
   release(): void {
     this.#bytes = NO_BYTES;
     this.#text = '';
@@ -123,7 +123,7 @@ export function readBody(bytes: Uint8Array): Result<ParsedBody, Failure> {
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The text of the bytes; empty, which is no JSON, where they are not UTF-8. */
+/** The text of the bytes; empty (no JSON) if they are not UTF-8. */
 function textIn(bytes: Uint8Array): string {
   try {
     return decoder.decode(bytes);
@@ -133,15 +133,14 @@ function textIn(bytes: Uint8Array): string {
 }
 
 /**
- * Members by which a request reaches into a server that many share (vLLM): its place before others, its name among
- * theirs, and how large its media become.
+ * Members that affect other users of a server (vLLM): the priority of the request, its name, and the size of its media.
  */
 const SERVER_MEMBERS = ['priority', 'request_id', 'mm_processor_kwargs', 'media_io_kwargs'];
 
 /**
- * Finds names of members that some parser takes for one of these. They must not reach a provider: `Model` means `model`
- * to parsers that ignore case, `maxTokens` means `max_tokens` to those of protocol buffers. Nor must those that are the
- * server's.
+ * Finds names that some parser reads as one of these names. They must not reach a provider: parsers that ignore case
+ * read `Model` as `model`, protocol buffers read `maxTokens` as `max_tokens`. The names in `SERVER_MEMBERS` must not
+ * reach it either.
  */
 export function lookalikesOf(own: ReadonlySet<string>): (object: ObjectText) => ReadonlySet<string> {
   const folded = new Set([...own, ...SERVER_MEMBERS].map(foldName));
@@ -156,12 +155,15 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
 }
 
-/** A limit below the budget of thinking is refused by the provider. */
+/** The minimum output: the provider refuses a limit below the budget of thinking. */
 export function minOutputOf(thinking: unknown): number {
   return member(thinking, 'type') === 'enabled' ? (countIn(thinking, 'budget_tokens') ?? 0) + 1 : 1;
 }
 
-/** A list of these members with an element that is no object, which no API has: few letters would become long ones. */
+/**
+ * The refusal of a list with an element that is no object. No API has such a list, and a translation would make long
+ * members of a few letters.
+ */
 export function notObjectsIn(members: Members, ...names: ReadonlyArray<string>): Result<never, Failure> | undefined {
   const wrong = names.find((name) => !listOf(members[name]).every(isMap));
   return wrong === undefined ? undefined : invalid(`"${wrong}" must be an array of objects.`, wrong);

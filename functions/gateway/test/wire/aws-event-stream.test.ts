@@ -86,5 +86,5 @@ test('the event in a frame may not hold more values than the gateway can read', 
   const event = JSON.stringify({ type: 'x', y: Array.from({ length: 600_000 }, () => ({})) });
   const bytes = Buffer.from(event).toString('base64');
   const sent = frame({ ':event-type': 'chunk' }, JSON.stringify({ bytes }));
-  await expect(textOf(sent)).rejects.toThrow('holds too many values');
+  await expect(textOf(sent)).rejects.toThrow('has too many values');
 });

@@ -1,5 +1,4 @@
-// Anthropic's messages as chat completions: whole ones, and what streams share with them, stop reasons and counts of
-// tokens.
+// Anthropic's messages as chat completions: whole replies, and the stop reasons and counts that streams need too.
 
 import { member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
@@ -18,7 +17,7 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The message as a completion; undefined when it is no message. Text blocks become one text, thinking
+ * The message as a completion; undefined: it is no message. Text blocks become one text, thinking becomes
  * `reasoning_content`.
  */
 export function toCompletion(message: unknown, created: number): Reply | undefined {
@@ -56,7 +55,7 @@ export function toCompletion(message: unknown, created: number): Reply | undefin
   return { body: JSON.stringify(completion), usage, size };
 }
 
-/** The finish reason. A stop reason that is new to us ends the answer too. */
+/** The finish reason. An unknown stop reason ends the answer too. */
 export function toFinishReason(stopReason: string): string {
   return FINISH_REASONS.get(stopReason) ?? 'stop';
 }

@@ -1,4 +1,4 @@
-// Events of a streamed message as chat completion chunks: an event gives none, one or a few of them.
+// Events of a streamed message as chat completion chunks: no, one or several chunks for an event.
 import { member, textOf } from '#core/json/json.ts';
 import { EMPTY_PIECE, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import {
@@ -14,7 +14,7 @@ import { idIn, setPart } from '../streams/parts.ts';
 import { jsonOf, toComment, toEvent } from '../streams/sse.ts';
 import { toFinishReason, toOpenAiUsage } from './anthropic-reply.ts';
 
-/** A tool call that is being streamed. */
+/** A tool call of the stream. */
 interface Call {
   /** Index among the tool calls of the answer, not among its blocks. */
   readonly index: number;

@@ -1,5 +1,5 @@
-// Anthropic's Messages API: bodies are translated both ways. Members of a request without a counterpart there are left
-// out.
+// Chat completions for Anthropic's Messages API: requests and replies are translated. Members without a counterpart are
+// left out.
 import type { Failure } from '#core/failure/failure.ts';
 import { ok, type Result } from '#core/failure/result.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
@@ -29,20 +29,20 @@ export const anthropic: Codec = {
   streams: { createReader, createEnd },
 };
 
-/** Members that the gateway decides, whatever the client wrote. */
+/** The members that the gateway sets, whatever the client wrote. */
 interface GatewayMembers {
   readonly model: string;
-  /** The limit, which Anthropic requires: the client's, else that of the reservation. */
+  /** The limit, which Anthropic requires: that of the client, else that of the reservation. */
   readonly maxTokens: number;
   readonly stream: boolean;
 }
 
-/** Fields of Anthropic's own that clients send along: same name, same meaning. */
+/** Members of Anthropic's API that clients send: same name, same meaning. */
 const PASSED_MEMBERS = ['top_p', 'top_k', 'thinking'];
-/** Anthropic's scale ends here, OpenAI's at 2. */
+/** The maximum temperature of Anthropic; OpenAI's is 2. */
 const MAX_TEMPERATURE = 1;
 
-/** The body for Anthropic, or the refusal of what has no counterpart there. */
+/** The body for Anthropic, or the refusal of a part without a counterpart there. */
 export function toMessagesBody(
   request: unknown,
   { model, maxTokens, stream }: GatewayMembers,
@@ -101,8 +101,8 @@ interface Turn {
 }
 
 /**
- * Turns of the conversation. The user sends tool results there; neighbours of one role form one turn, so results stand
- * together.
+ * The turns of the conversation. Tool results belong to the user's turns. Neighbours of one role form one turn, so
+ * results stay together.
  */
 function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   const system: object[] = [];
@@ -118,7 +118,7 @@ function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   }
   return { system, turns };
 
-  /** The content of the last turn, or of a new one where that has another role. */
+  /** The content of the last turn, or of a new turn if the last one has another role. */
   function contentOf(role: Turn['role']): object[] {
     const last = turns.at(-1);
     if (last?.role === role) return last.content;
@@ -152,7 +152,7 @@ function toResult(message: unknown, at: string, refuse: Refuse): object {
   return { type: 'tool_result', tool_use_id: member(message, 'tool_call_id'), content };
 }
 
-/** `data:image/png;base64,…`; group 1 the media type, 2 the bytes. */
+/** A data URL: `data:image/png;base64,…`. Group 1: the media type; group 2: the bytes. */
 const DATA_URL = /^data:([^;,]+);base64,(.*)$/s;
 
 /** The blocks of a message's content, without empty texts, which Anthropic refuses. */
@@ -204,7 +204,7 @@ function toBase64(url: string): object | undefined {
   return data === undefined ? undefined : { type: 'base64', media_type: mediaType, data };
 }
 
-/** Anthropic's own mark on a part, set by clients: the prompt up to this part is cached. */
+/** The mark of Anthropic on a part, set by clients: the prompt is cached up to this part. */
 function cacheOf(part: unknown): unknown {
   return member(part, 'cache_control') ?? undefined;
 }

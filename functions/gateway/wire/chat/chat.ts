@@ -1,4 +1,4 @@
-// The chat completions API: the members of a request that are ours to know, and the codecs of providers that serve it.
+// The chat completions API: the members that the gateway reads, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
@@ -23,11 +23,11 @@ export const chat: Api = {
   toRequest: toChat,
 };
 
-/** The maximum number of answers: more than providers give, so that an absurd number does not become money. */
+/** The maximum number of answers. Providers give fewer; an absurd number must not become money. */
 const MAX_ANSWERS = 1024;
 
 /**
- * Validates a body. A wrong type in a member that decides the cost is refused here, because providers read it in
+ * Validates a body. A member that decides the cost must have the right type, because providers read a wrong type in
  * different ways.
  */
 export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
@@ -46,7 +46,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
   }
   const wrong = LIMIT_NAMES.find((name) => !isAbsent(members[name]) && !isCount(members[name]));
-  // Zero is no limit to providers that test the member for truth.
+  // A limit of zero is no limit for providers that test the member for truth.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const decides = object.members.some(({ name }) => DECIDING_MEMBERS.has(name));
   const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(body.text, object.members)) : undefined;
@@ -70,7 +70,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   });
 }
 
-/** The refusal of a message whose calls are no objects. */
+/** The refusal of a message with calls that are no objects. */
 function callsIn(messages: ReadonlyArray<unknown>): Result<never, Failure> | undefined {
   for (const message of messages) {
     const wrong = isMap(message) ? notObjectsIn(message, 'tool_calls') : undefined;
@@ -79,7 +79,7 @@ function callsIn(messages: ReadonlyArray<unknown>): Result<never, Failure> | und
   return undefined;
 }
 
-/** Most prompts refer to nothing. */
+/** The stored state of a prompt. Most prompts refer to none. */
 function storedIn({ hasStoredFile, hasStoredSpeech }: PromptSize): StoredState {
   if (!hasStoredFile && !hasStoredSpeech) return NOTHING_STORED;
   const [file, speech] = [hasStoredFile, hasStoredSpeech].map((has) => (has ? 'messages' : undefined));

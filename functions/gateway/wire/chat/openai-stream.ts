@@ -1,4 +1,4 @@
-// Streams of OpenAI's dialect: events that only continue an answer pass unread, all others are parsed one by one.
+// Streams of OpenAI's dialect. Events that only continue an answer pass unread; all others are parsed one by one.
 
 import { countIn, listOf, member, parseJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
@@ -12,11 +12,11 @@ import { sizeOf } from './output-size.ts';
 const BLANK_LINE = '\n\n';
 const DONE = '[DONE]';
 /**
- * Marks of events that do more than continue an answer: the end of the stream, a count or an error with a value (some
- * providers write `"usage":null` into each event), and a name that may be written with escapes.
+ * The pattern of events that do more than continue an answer: the end of the stream, a count or an error with a value
+ * (some providers write `"usage":null` into each event), and a name that may be written with escapes.
  */
 const SIGNIFICANT = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
-/** Texts one of which is in each match of the pattern: the engine finds them faster. */
+/** Texts of which each match of the pattern contains one: the engine finds them faster. */
 const MARKS = ['usage"', 'error"', '\\u00', DONE];
 
 export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'> = {}): StreamReader {
@@ -40,8 +40,8 @@ function readEvents(bytes: Uint8Array): ReadonlyArray<Piece> {
 }
 
 /**
- * The length of the leading whole events that only continue answers and pass as one piece. Comments alone do not begin
- * an answer.
+ * The length of the leading whole events that only continue answers. They pass as one piece. Comments alone do not
+ * begin an answer.
  */
 function lengthUnread(text: string): number {
   // Nearly all providers end lines with a line feed.
@@ -57,7 +57,7 @@ export function toPiece(event: Uint8Array): Piece {
   const data = dataOf(event);
   if (data === undefined || data.trim() === DONE) return { ...EMPTY_PIECE, bytes: event, done: data !== undefined };
   const chunk = parseJson(data);
-  // Data that is no JSON reaches the client all the same: without a count of the provider's, all of it is output.
+  // Data that is no JSON reaches the client too: if the provider does not count, all of it is output.
   if (chunk === undefined) return { ...EMPTY_PIECE, bytes: event, outputBytes: bytesIn(data) };
   const choices = member(chunk, 'choices');
   const usage = toUsage(member(chunk, 'usage') ?? member(member(chunk, 'x_groq'), 'usage'));

@@ -1,4 +1,5 @@
-// OpenAI's chat completions API: bytes pass through; a few members are changed on the way in and read on the way out.
+// Chat completions for OpenAI's dialect: bytes pass through. A few members of the request are changed, and a few of the
+// reply are read.
 
 import { ok } from '#core/failure/result.ts';
 import { member } from '#core/json/json.ts';
@@ -26,8 +27,8 @@ export const LIMIT_NAMES: ReadonlyArray<LimitName> = ['max_completion_tokens', '
 
 const READ = ['model', 'messages', 'stream', 'stream_options', 'n', 'store'];
 /**
- * Members that the gateway acts on: repeated, the last one counts (as JSON.parse has it) and the others do not reach
- * the provider.
+ * Members that the gateway reads or sets. If one is repeated, the last one counts (as in JSON.parse), and the others do
+ * not reach the provider.
  */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING_MEMBERS, ...LIMIT_NAMES]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
@@ -53,7 +54,7 @@ function isWritten({ body }: ModelRequest, wanted: string): boolean {
 
 const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
 
-/** The client's `stream_options` with usage switched on; its other options stay. */
+/** The client's `stream_options` with `include_usage`; the other options stay. */
 function streamOptions(chat: ModelRequest): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
@@ -66,8 +67,9 @@ const NO_NAMES: ReadonlyArray<LimitName> = [];
 const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
 
 /**
- * Our limit lowers the fields that the client used, else sets the one that the provider knows. Providers that
- * know only the older name get that one, or they would apply no limit. Returns the name that they must not get.
+ * Adds the limit: it lowers the members that the client used, else sets the member that the provider knows. Providers
+ * that know only the older name get only that, or they would apply no limit. Returns the names that the provider must
+ * not get.
  */
 function addLimits(
   set: NewValue[],

@@ -1,21 +1,22 @@
-// Output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that providers
-// bill as output.
+// The output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that
+// providers bill as output.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { OutputSize, Piece } from '../codec.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 
-/** Members with output. */
+/** Members that contain output. */
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
-/** Members of a part that are no output: its type, id and signature. */
+/** Members of a part that contain no output. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 /**
- * A twentieth of a second in the only form in which sounds are streamed (16 bits, 24,000 times a second, in base64).
+ * Letters of a twentieth of a second, in the only format in which sounds are streamed (16 bits, 24,000 times a second,
+ * in base64).
  */
 const LETTERS_PER_SOUND_TOKEN = 3200;
-/** Tokens of a picture at most: Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
+/** The maximum tokens of a picture. Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
 const MAX_PICTURE = 16_000;
 
-/** The output of these choices in their `message` or `delta`, and the number of them with at least a token. */
+/** The output of these choices in their `message` or `delta`. `deltas`: the choices with at least one token. */
 export function sizeOf(
   choices: ReadonlyArray<unknown>,
   name: 'message' | 'delta',
@@ -27,7 +28,7 @@ export function sizeOf(
     const message = member(choice, name);
     const length = lengthOf(message);
     const ofMedia = soundTokensIn(message) + picturesIn(message) * MAX_PICTURE;
-    // A piece of sound may be less than a token, and what is counted here may cut a stream.
+    // A piece of sound may have less than a token, and `deltas` may cut a stream.
     if (length > 0 || ofMedia >= 1) deltas += 1;
     outputBytes += length;
     media += ofMedia;
@@ -35,7 +36,7 @@ export function sizeOf(
   return { deltas, outputBytes, media };
 }
 
-/** Bytes of all texts, without names and ids. */
+/** Bytes of all texts and of tool calls. */
 function lengthOf(message: unknown): number {
   let length = 0;
   for (const name of TEXTS) length += bytesOf(member(message, name));
@@ -46,14 +47,14 @@ function lengthOf(message: unknown): number {
   return length + bytesOf(member(member(message, 'audio'), 'transcript'));
 }
 
-/** Pictures of a message: in a list of their own, or among the parts of its content. */
+/** The pictures of a message, in its `images` and in its content. */
 function picturesIn(message: unknown): number {
   return listOf(member(message, 'images')).length + listOf(member(message, 'content')).filter(isPicture).length;
 }
 
 const isPicture = (part: unknown): boolean => member(part, 'type') === 'image_url';
 
-/** Estimated tokens of the message's sound: also fractions, because sound arrives in pieces of any length. */
+/** Estimated tokens of the message's sound. They may be fractions, because sound arrives in pieces of any length. */
 function soundTokensIn(message: unknown): number {
   const data = textOf(member(member(message, 'audio'), 'data')) ?? '';
   return data.length / LETTERS_PER_SOUND_TOKEN;
@@ -63,7 +64,7 @@ function callBytesOf(called: unknown, given: 'arguments' | 'input'): number {
   return bytesOf(member(called, 'name')) + bytesOf(member(called, given));
 }
 
-/** A text; or parts, each of which has texts or parts again (Mistral's thinking). */
+/** Bytes of a text, or of parts, which may contain texts and parts again (Mistral's thinking). */
 function bytesOf(content: unknown): number {
   if (typeof content === 'string') return bytesIn(content);
   if (typeof content !== 'object' || content === null) return 0;
@@ -80,13 +81,13 @@ function bytesOf(content: unknown): number {
   return bytes;
 }
 
-/** Bytes of a value as JSON, give or take an escape; of any depth, which `JSON.stringify` is not. */
+/** Bytes of a value as JSON, without escapes. The value may have any depth, unlike for `JSON.stringify`. */
 export function bytesOfJson(value: unknown): number {
   let bytes = 0;
   const left = [value];
   while (left.length > 0) {
     const next = left.pop();
-    // Quotes or brackets, and the comma behind them.
+    // Quotes or brackets, and the comma after them.
     bytes += 3;
     if (typeof next === 'string') bytes += bytesIn(next);
     else if (typeof next !== 'object' || next === null) bytes += String(next).length - 2;

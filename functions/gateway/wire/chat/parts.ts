@@ -5,16 +5,18 @@ import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 
 const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
-/** Members in which parts of these types keep their media. Parts of other types count whole, and as a file on top. */
+/**
+ * Types of parts whose media is in the member of that name. A part of another type counts whole, and also as a file.
+ */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
-/** Data URLs of other types are text, or may be. */
+/** Data URLs that are text, or may be: all other types. */
 const MAY_BE_TEXT = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 const TEXT_FILE = /^\s*data:text\//i;
 
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): PromptSize {
   const lists = messages.map((message) => member(message, 'content'));
   const measured = measureParts(bodyBytes, { lists, tools: listOf(tools).slice(0, 1) }, toPart);
-  // A spoken answer is an id of a few bytes in the request, and costs the same as before.
+  // A spoken answer is a short id in the request, but costs as much as before.
   const spoken = messages.filter((message) => isObject(member(message, 'audio'))).length;
   if (spoken === 0) return measured;
   let { media } = measured;
@@ -26,7 +28,7 @@ const TEXT: Part = {};
 
 function toPart(part: unknown): Part {
   if (!isObject(part)) return TEXT;
-  // The content of a part (the result of a tool, say) is a list of parts.
+  // The content of a part, such as the result of a tool, is a list of parts.
   const inner = [member(part, 'content')];
   const type = mediaTypeOf(part);
   if (type === undefined) return { inner };
@@ -40,7 +42,7 @@ function toPart(part: unknown): Part {
   return { medium, bytes, inner, isStoredFile };
 }
 
-/** The kind of a part that is no text. A part without a type has the kind of its content: some providers read it so. */
+/** The type of a part that is no text. A part without a type has the type of its content: some providers read it so. */
 function mediaTypeOf(part: object): string | undefined {
   const type = member(part, 'type');
   if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
@@ -49,8 +51,8 @@ function mediaTypeOf(part: object): string | undefined {
 }
 
 /**
- * `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data": "…"}}`, `{"file": {"file_data":
- * "…"}}`.
+ * The encoded texts of media, such as `{"image_url": "…"}`, `{"image_url": {"url": "…"}}`, `{"input_audio": {"data":
+ * "…"}}`, `{"file": {"file_data": "…"}}`.
  */
 function encodedIn(media: unknown): ReadonlyArray<string> {
   if (typeof media === 'string') return [media];

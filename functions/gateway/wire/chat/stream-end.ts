@@ -5,20 +5,20 @@ import type { ShownError, StreamEnd } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 import { toEvent } from '../streams/sse.ts';
 
-/** Names and ids are shorter. */
+/** The maximum length of a repeated member; names and ids are shorter. */
 const MAX_TEXT = 1024;
 
-/** No `[DONE]` follows. */
+/** The event of a failure, without a `[DONE]` after it. */
 function toFailureEvent(failure: Failure): Uint8Array {
   return toEvent(JSON.stringify({ error: toReply(failure).error }));
 }
 
-/** A provider that names no type has failed like a server. */
+/** The event of a provider's error. Without a type, it is an error of the server. */
 function toErrorEvent({ message, type = 'server_error', code, param }: ShownError): Uint8Array {
   return toEvent(JSON.stringify({ error: { message, type, param: param ?? null, code: code ?? null } }));
 }
 
-/** The end of a stream that has used up its reservation: every open answer ends by `length`, as at the client's own limit. */
+/** The end of a stream. At its reservation, every open answer ends with `length`, as at the client's own limit. */
 export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
   let shared: object | undefined;
   return {
@@ -44,7 +44,7 @@ export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>):
   };
 }
 
-/** Members of all chunks of a stream; the first chunk may repeat the prompt. */
+/** The members that all chunks of a stream share; the first chunk may repeat the prompt. */
 function sharedIn(chunk: unknown): object {
   const names = ['id', 'object', 'created', 'model'];
   const isShort = (value: unknown) => typeof value === 'number' || (textOf(value)?.length ?? MAX_TEXT) < MAX_TEXT;

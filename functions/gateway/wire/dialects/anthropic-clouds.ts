@@ -1,4 +1,4 @@
-// Messages by way of a cloud: Bedrock's InvokeModel and Vertex AI's rawPredict. Bodies are Anthropic's, but for the
+// Messages through a cloud: Bedrock's InvokeModel and Vertex AI's rawPredict. Bodies are Anthropic's, except for the
 // members below.
 import type { Provider } from '#core/models/providers.ts';
 import { type Address, type Call, type Recipient, type Route, toCall, toRoute } from '../codec.ts';
@@ -6,12 +6,12 @@ import type { ModelRequest } from '../request.ts';
 
 type Cloud = NonNullable<Provider['cloud']>;
 
-/** The version of Anthropic's API there, a member of the body. */
+/** The version of Anthropic's API at each cloud, a member of the body. */
 const VERSIONS: Readonly<Record<Cloud, string>> = { bedrock: 'bedrock-2023-05-31', vertex: 'vertex-2023-10-16' };
-/** Members of Anthropic's own API that is in the address there. */
+/** Members of Anthropic's own API that are in the address at a cloud. */
 const IN_ADDRESS: Readonly<Record<Cloud, ReadonlyArray<string>>> = { bedrock: ['model', 'stream'], vertex: ['model'] };
 
-/** The address of a model. What is streamed has another one. */
+/** The address of a model. Streams have another address. */
 export function routeToCloud({ base, entry }: Address, cloud: Cloud, headers: Readonly<Record<string, string>>): Route {
   const model = encodeURIComponent(entry.model);
   if (cloud === 'vertex') {
@@ -19,12 +19,12 @@ export function routeToCloud({ base, entry }: Address, cloud: Cloud, headers: Re
     return { ...toRoute(`${url}:rawPredict`, headers), streamUrl: `${url}:streamRawPredict` };
   }
   const url = `${base}/model/${model}`;
-  // Both replies are JSON to Bedrock, the streamed one inside a frame.
+  // Bedrock calls both replies JSON; a streamed reply is in frames.
   const accept = { ...headers, accept: 'application/json' };
   return { ...toRoute(`${url}/invoke`, accept), streamUrl: `${url}/invoke-with-response-stream` };
 }
 
-/** Members that a cloud adds to a body, and those that it must not have. Undefined: it is Anthropic's own API. */
+/** Members that a cloud adds to a body, and those that it must not get. Undefined: the provider is Anthropic itself. */
 export function membersFor(
   { endpoint: { provider, credentials } }: Recipient,
   request: Pick<ModelRequest, 'forwardedHead'>,
@@ -40,8 +40,7 @@ export function membersFor(
 const BETA = 'anthropic-beta';
 
 /**
- * The call with this body. A cloud reads the version, and Bedrock the features, in the body; queries mean nothing
- * there.
+ * The call with this body. Clouds read the version in the body, and Bedrock also the features; they have no queries.
  */
 export function toAnthropicCall(request: ModelRequest, to: Recipient, body: Call['body']): Call {
   const { cloud } = to.endpoint.provider;

@@ -1,12 +1,11 @@
-// Anthropic's dialect, as far as all APIs share it: addresses, counts of tokens, and errors.
+// Anthropic's dialect, as all APIs share it: addresses, counts of tokens, and errors.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { count, sumOf, type Usage } from '#core/money/usage.ts';
 import { type Address, authOf, type Route, toRoute, type WireError } from '../codec.ts';
 import { routeToCloud } from './anthropic-clouds.ts';
 
 /**
- * The version of the API that this dialect was written against; the credential `apiVersion`, or the client, names
- * another.
+ * The version of the API that this dialect was written for. The credential `apiVersion` or the client may name another.
  */
 const API_VERSION = '2023-06-01';
 
@@ -18,16 +17,17 @@ export function routeToAnthropic(address: Address): Route {
   return toRoute(`${base.replace(/\/v1$/, '')}/v1/messages`, { ...version, ...headers });
 }
 
-/** Counts so far. A stream sends some of them first and others last. */
+/** Counts so far. A stream sends some counts first and others last. */
 export type MessagesUsage = {
   readonly [side in 'input' | 'cacheRead' | 'cacheWrite' | 'cacheWriteLong' | 'output' | 'webSearches']?:
     | number
     | undefined;
 };
 
-/** Known counts, and those that this `usage` object adds or replaces. */
+/** The known counts, with those that this `usage` object adds or replaces. */
 export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
-  // A request that samples more than once (compaction) bills all iterations; the counts beside them leave some out.
+  // A request that samples more than once (compaction) is billed for all iterations; the other counts omit some of
+  // them.
   const parts = [usage, ...listOf(member(usage, 'iterations'))];
   const prompt = {
     input: countOf(parts, INPUT) ?? known.input,
@@ -37,7 +37,7 @@ export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
   };
   return {
     ...known,
-    // Counts are cumulative: a smaller one never takes back what was counted.
+    // Counts are cumulative: a smaller count never replaces a larger one.
     ...(promptOf(prompt) < promptOf(known) ? {} : prompt),
     output: larger(countOf(parts, OUTPUT), known.output),
     webSearches: larger(countOf([usage], WEB_SEARCHES), known.webSearches),
@@ -61,7 +61,7 @@ const CACHE_WRITE_LONG: Count = (usage) => count(member(usage, 'cache_creation')
 const OUTPUT: Count = (usage) => count(usage, 'output_tokens');
 const WEB_SEARCHES: Count = (usage) => count(member(usage, 'server_tool_use'), 'web_search_requests');
 
-/** The larger of the count of the first and the sum of the others; undefined where none of them counts. */
+/** The larger of two counts: that of the first object, and the sum of the others. Undefined: none of them counts. */
 function countOf([whole, ...iterations]: ReadonlyArray<unknown>, read: Count): number | undefined {
   const counted = read(whole);
   const parts = iterations.flatMap((iteration) => read(iteration) ?? []);
@@ -69,12 +69,12 @@ function countOf([whole, ...iterations]: ReadonlyArray<unknown>, read: Count): n
   return Math.max(counted ?? 0, sumOf(parts));
 }
 
-/** Whether this `usage` object counts the answer: the count that begins a stream is of its first token only. */
+/** Whether this `usage` object counts the answer. The count at the begin of a stream is only of the first token. */
 export function isOutputCounted(usage: unknown): boolean {
   return OUTPUT(usage) !== undefined;
 }
 
-/** Undefined until both sides were counted. */
+/** The usage; undefined until input and output are counted. */
 export function toUsage(counted: MessagesUsage): Usage | undefined {
   const { input, output, webSearches, cacheRead = 0, cacheWrite = 0, cacheWriteLong } = counted;
   if (input === undefined || output === undefined) return undefined;
@@ -88,7 +88,7 @@ export function toUsage(counted: MessagesUsage): Usage | undefined {
   };
 }
 
-/** The status each kind of error has outside of a stream (platform.claude.com/docs/en/api/errors). */
+/** The status of each type of error outside of a stream (platform.claude.com/docs/en/api/errors). */
 const ANTHROPIC_STATUSES: ReadonlyMap<string, number> = new Map([
   ['invalid_request_error', 400],
   ['authentication_error', 401],
@@ -102,12 +102,15 @@ const ANTHROPIC_STATUSES: ReadonlyMap<string, number> = new Map([
   ['overloaded_error', 529],
 ]);
 
-/** `{"type": "error", "error": {"type", "message"}}`. Total: a proxy's error page is an error without words. */
+/**
+ * The error of a body: `{"type": "error", "error": {"type", "message"}}`. Any body has one: the error page of a proxy
+ * is an error without members.
+ */
 export function anthropicError(body: unknown): WireError {
   const error = member(body, 'error');
   const code = textOf(member(error, 'type'));
   return {
-    // A cloud's own refusals are `{"message"}`.
+    // Clouds write their own refusals as `{"message"}`.
     message: textOf(member(error, 'message')) ?? textOf(error) ?? textOf(member(body, 'message')),
     param: undefined,
     type: code,

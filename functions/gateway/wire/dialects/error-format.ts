@@ -1,4 +1,4 @@
-// Errors as the clients of an API parse them.
+// Formats of errors, as the clients of each API parse them.
 import type { FailureReply } from '#core/failure/failure.ts';
 import type { RemainingBudget } from '#core/ports/policy.ts';
 import { spendHeaders } from '../messages/spend.ts';
@@ -6,11 +6,11 @@ import { spendHeaders } from '../messages/spend.ts';
 export interface ErrorFormat {
   /** The body of a refusal. */
   toBody(error: FailureReply['error'], status: number): object;
-  /** Headers of a refusal with this status, beside those of all APIs. */
+  /** Headers of a refusal, in addition to those of all APIs. */
   headersOf?(status: number, error: FailureReply['error']): Readonly<Record<string, string>>;
   /**
-   * Headers that tell clients of this API what is left of a budget, beside those of all APIs. `isSpent`: in its
-   * refusal.
+   * Headers with the rest of a budget for clients of this API, in addition to those of all APIs. `isSpent`: the reply
+   * is the refusal of that budget.
    */
   budgetHeaders?(budget: RemainingBudget, isSpent: boolean): Readonly<Record<string, string>>;
 }
@@ -18,8 +18,8 @@ export interface ErrorFormat {
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
 
 /**
- * OpenAI's envelope; Codex ends its run at this type, and tells the reset, with our words between: "You've hit your
- * usage limit. …, or try again at …".
+ * The format of the Responses API. Codex ends its run at this type, and shows the reset with our message in between:
+ * "You've hit your usage limit. …, or try again at …".
  */
 export const responsesErrors: ErrorFormat = {
   toBody: (error) => ({ error: error.code === 'budget_exceeded' ? { ...error, type: 'usage_limit_reached' } : error }),
@@ -32,13 +32,13 @@ export const responsesErrors: ErrorFormat = {
 /** Texts that a header can carry. */
 const PRINTABLE = /^[\x20-\x7e]*$/;
 
-/** Anthropic's envelope, with our code beside its type (platform.claude.com/docs/en/api/errors). */
+/** The format of Anthropic, with our code beside the type (platform.claude.com/docs/en/api/errors). */
 export const anthropicErrors: ErrorFormat = {
   toBody: ({ message, code, resets_at }, status) => ({
     type: 'error',
     error: { type: code === 'budget_exceeded' ? 'billing_error' : toType(status), message, code, resets_at },
   }),
-  // Claude Code repeats a request with a wrong key for minutes.
+  // Without this header, Claude Code repeats a request with a wrong key for minutes.
   headersOf: (status) => (status === 401 ? { 'x-should-retry': 'false' } : {}),
   budgetHeaders: spendHeaders,
 };

@@ -1,10 +1,10 @@
-// OpenAI's dialect, as far as all APIs share it: addresses, replies that pass through, and errors.
+// OpenAI's dialect, as all APIs share it: addresses, replies that pass through, and errors.
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf, toJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from '../codec.ts';
 
-/** `path`: the path of the API behind the provider's address. */
+/** `path`: the path of the API after the provider's address. */
 export function routeToOpenai(address: Address, path: string): Route {
   const { apiVersion, organization } = address.credentials;
   const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
@@ -12,15 +12,17 @@ export function routeToOpenai(address: Address, path: string): Route {
   return toRoute(`${address.base}${path}${query}`, { ...authOf(address), ...ofOrganization });
 }
 
-/** The parsed reply, and its body as it passes through: as a text where that is equal. */
+/** The parsed reply, and its body as it passes through: a text, if the text is equal. */
 export function readJson(bytes: Uint8Array): { readonly body: Reply['body']; readonly reply: unknown } {
   const text = fromUtf8(bytes);
-  // A long text would take room in the engine's own memory until the client has taken the reply.
+  // A long text would take the engine's own memory until the client has taken the reply.
   const isText = bytes.length <= LONG_TEXT && isSame(text, bytes);
   return { body: isText ? text : bytes, reply: parseJson(text) };
 }
 
-/** Bytes that are no UTF-8 were read as U+FFFD, and a byte order mark as nothing. */
+/**
+ * Whether the text is equal to the bytes. Bytes that are no UTF-8 are read as U+FFFD, and a byte order mark is dropped.
+ */
 function isSame(text: string, bytes: Uint8Array): boolean {
   return bytes[0] !== 0xef && !text.includes('\ufffd');
 }
@@ -29,7 +31,7 @@ export function readError(bytes: Uint8Array): WireError {
   return readOpenaiError(parseJson(fromUtf8(bytes)));
 }
 
-/** OpenAI's envelope, and the flat ones of others (`{"message"}`, `{"detail"}`). */
+/** The error of OpenAI's format, or of the flat formats of others (`{"message"}`, `{"detail"}`). */
 export function readOpenaiError(body: unknown): WireError {
   const error = member(body, 'error') ?? body;
   const message = typeof error === 'string' ? error : (member(error, 'message') ?? member(error, 'detail'));

@@ -1,4 +1,4 @@
-// Translations of requests into another dialect: what has no counterpart there is refused, so that nothing is lost
+// Translations of requests into another dialect. A part without a counterpart there is refused, so that nothing is lost
 // silently.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
@@ -7,13 +7,13 @@ import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { type Call, type Recipient, toCall } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 
-/** Refuses a part of the request that has no counterpart there. The client gets the first refusal. */
+/** Refuses a part of the request without a counterpart. The client gets the first refusal. */
 export type Refuse = (param: string, message: string) => void;
 
-// JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+// The refusal of a body that JSON.parse can read, but recursion and JSON.stringify cannot follow.
 const TOO_DEEP: Failure = { code: 'invalid_request', message: 'The request body is nested too deeply.' };
 
-/** The body that is written, or the first refusal. */
+/** Translates a body. Returns the first refusal, if there is one. */
 export function translate(write: (refuse: Refuse) => object): Result<object, Failure> {
   let problem: Failure | undefined;
   try {
@@ -22,15 +22,13 @@ export function translate(write: (refuse: Refuse) => object): Result<object, Fai
     });
     return problem === undefined ? ok(body) : err(problem);
   } catch (error) {
-    // The stack is used up.
+    // The stack is full.
     if (error instanceof RangeError) return err(TOO_DEEP);
     throw error;
   }
 }
 
-/**
- * The call with this body. The query and the headers that the client chose are for its own dialect, and stay behind.
- */
+/** The call with this body. The query and headers of the client are for its own dialect, and are left out. */
 export function toTranslatedCall(
   request: ModelRequest,
   to: Recipient,
@@ -40,19 +38,22 @@ export function toTranslatedCall(
   const { forwardedHead: _, ...own } = request;
   try {
     const text = JSON.stringify(body.value);
-    // A long text would fill the engine's own memory for as long as the provider takes it.
+    // A long text would take the engine's own memory while the provider receives it.
     return ok(toCall(own, to, [text.length > LONG_TEXT ? toUtf8(text) : text]));
   } catch {
     return err(TOO_DEEP);
   }
 }
 
-/** A list that is not empty. A member that is undefined is not written. */
+/** The list; undefined if it is empty, so that its member is not written. */
 export function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
   return list.length === 0 ? undefined : list;
 }
 
-/** Adds to the end of a list, one by one: as arguments of one call, a client's list may be longer than the stack. */
+/**
+ * Adds elements to the end of a list, one by one: a client's list may have more elements than one call can have
+ * arguments.
+ */
 export function append<T>(list: T[], more: ReadonlyArray<T>): void {
   for (const one of more) list.push(one);
 }

@@ -1,4 +1,4 @@
-// The embeddings API: texts or tokens in batches, for which only the input is paid. Bytes pass through.
+// The embeddings API: texts or tokens in batches. Only the input is charged. Bytes pass through.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
@@ -39,9 +39,9 @@ export const embeddings: Api = {
   toRequest,
 };
 
-/** Members in which some servers read pictures by their addresses: no byte tells what they cost. */
+/** Members in which some servers read pictures by address: their size does not show their cost. */
 const MEDIA = ['messages', 'images', 'inputs', 'content', 'contents'];
-const INPUT_ALONE: Rule = mustBeAbsent(MEDIA, 'must be absent: "input" alone is embedded.');
+const INPUT_ALONE: Rule = mustBeAbsent(MEDIA, 'must be absent: only "input" is embedded. Send the input there.');
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...MEDIA, ...DECIDING_MEMBERS]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
@@ -71,7 +71,7 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
 }
 
 /**
- * Other members may be embedded too, where a server knows them: each of their bytes is a token, and may be an input of
+ * Adds the other members to the size, because a server may embed them too: each byte may be a token, and an input of
  * its own.
  */
 function withOthers(inputs: PromptSize, { text, object }: Pick<RequestBody, 'text' | 'object'>): PromptSize {
@@ -80,11 +80,11 @@ function withOthers(inputs: PromptSize, { text, object }: Pick<RequestBody, 'tex
   return { ...inputs, maxTokens: inputs.maxTokens + BigInt(bytes), prompts: inputs.prompts + bytes };
 }
 
-/** Bytes of the beginning of a reply, and of its end: one of them has the usage. */
+/** Bytes of the beginning and of the end of a reply: one of them contains the usage. */
 const EDGE = 1024;
 const VECTORS = /"data"\s*:\s*\[/;
 
-/** The reply is read as if it had no vectors: the bytes between the first bracket and the last pass unread. */
+/** The reply without its vectors: the bytes between the first bracket and the last are not read. */
 function readEdges(bytes: Uint8Array): Reply | undefined {
   const beginning = fromUtf8(bytes.subarray(0, EDGE));
   const end = fromUtf8(bytes.subarray(-EDGE));
@@ -105,7 +105,7 @@ function toReply(body: Reply['body'], usage: Usage | undefined): Reply {
   return { body, usage, size: () => ({ outputBytes: 0, media: 0 }) };
 }
 
-/** Some providers count the total only. Zero is no count. */
+/** The usage of a reply. Some providers count only the total. A count of zero does not count. */
 function toUsage(usage: unknown): Usage | undefined {
   const input = count(usage, 'prompt_tokens') ?? count(usage, 'total_tokens') ?? count(usage, 'input_tokens');
   return input === undefined || input === 0 ? undefined : { ...NO_TOKENS, input, cost: costIn(usage) };

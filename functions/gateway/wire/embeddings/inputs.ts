@@ -1,11 +1,11 @@
-// Inputs of an embeddings request: one or many, as texts or as tokens; their size, without a tokenizer.
+// Inputs of an embeddings request: one or several, as texts or as tokens; their size without a tokenizer.
 import { NO_MEDIA } from '../prompt/media.ts';
 import { bytesIn, estimateTokens, type PromptSize } from '../prompt/prompt.ts';
 
-/** Tokens that models add to each input, at its beginning and its end. */
+/** The maximum tokens that a model adds at the beginning and the end of each input. */
 const MAX_ADDED = 4;
 
-/** Undefined where the member is none of a text, tokens, or an array of either. */
+/** The size of the inputs. Undefined: the member is neither a text, nor tokens, nor an array of these. */
 export function measureInputs(input: unknown): PromptSize | undefined {
   const inputs = inputsIn(input);
   if (inputs === undefined) return undefined;
@@ -26,7 +26,7 @@ function inputsIn(input: unknown): ReadonlyArray<Input> | undefined {
   return Array.isArray(input) && input.every(isInput) ? input : undefined;
 }
 
-/** An empty array has neither texts nor tokens. */
+/** Whether the value is one input. An empty array has neither texts nor tokens. */
 function isInput(input: unknown): input is Input {
   if (typeof input === 'string') return true;
   return Array.isArray(input) && input.length > 0 && input.every((token) => typeof token === 'number');

@@ -1,4 +1,4 @@
-// Members of a JSON object with their offsets in its text, and changes of a few of them that leave the rest as it is.
+// Members of a JSON object with their offsets in its text, and changes of a few members that keep the rest of the text.
 import { copyOf } from '#core/json/text.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 
@@ -8,11 +8,11 @@ export interface Member {
   /** The offset of the name's first quote. */
   readonly start: number;
   readonly valueStart: number;
-  /** The offset just behind the value. */
+  /** The offset after the value. */
   readonly end: number;
 }
 
-/** Where an object opens, and its members in the order they are written, repeated names included. */
+/** The offset of an object's brace, and its members in their order, repeated names included. */
 export interface ObjectText {
   readonly open: number;
   readonly members: ReadonlyArray<Member>;
@@ -23,7 +23,7 @@ export interface Changes {
   readonly set?: ReadonlyArray<NewValue>;
   /** Names to remove, every occurrence. */
   readonly drop?: ReadonlySet<string>;
-  /** Names of which only the last occurrence stays: the one that JSON.parse takes. */
+  /** Names of which only the last occurrence stays, as in JSON.parse. */
   readonly once?: ReadonlySet<string>;
 }
 
@@ -40,7 +40,7 @@ const COMMA = 0x2c;
 const NO_NAMES: ReadonlySet<string> = new Set();
 
 /**
- * The members of the object that begins at the first character behind `from` that is no blank. The text must be valid
+ * The members of the object that begins at the first character after `from` that is no blank. The text must be valid
  * JSON: parse it first.
  */
 export function membersOf(text: string, from = 0): ObjectText {
@@ -57,7 +57,7 @@ export function membersOf(text: string, from = 0): ObjectText {
   return { open, members };
 }
 
-/** Offsets of the objects in the list that begins here, or of the object itself. Other elements are left out. */
+/** Offsets of the objects in the list at `from`, or of the object at `from`. Other elements are left out. */
 export function elementsOf(text: string, from: number): ReadonlyArray<number> {
   if (text.charCodeAt(from) !== OPEN_BRACKET) return text.charCodeAt(from) === OPEN_BRACE ? [from] : [];
   const found: number[] = [];
@@ -69,7 +69,7 @@ export function elementsOf(text: string, from: number): ReadonlyArray<number> {
   return found;
 }
 
-/** The text with these changes. A name that is set stands once afterwards. */
+/** The text with these changes. A name in `set` is there once. */
 export function splice(text: string, object: ObjectText, changes: Changes): string {
   let spliced = '';
   let from = 0;
@@ -84,13 +84,13 @@ export function splice(text: string, object: ObjectText, changes: Changes): stri
 export interface EncodedText {
   readonly text: string;
   readonly bytes: Uint8Array;
-  /** Each character is one byte: then the text itself is not needed. */
+  /** Each character is one byte: then the text is not needed. */
   readonly isAscii: boolean;
 }
 
 /**
- * The same in the text's bytes: parts of them, with the new texts between. What does not change is neither copied nor
- * encoded.
+ * The same changes in the bytes of the text: parts of the bytes, with the new texts between them. Unchanged bytes are
+ * neither copied nor encoded.
  */
 export function spliceBytes(
   sent: EncodedText,
@@ -118,8 +118,8 @@ interface Offset {
 }
 
 /**
- * The place of an offset, counted from the known one before it or from the end, whichever is nearer: most members stand
- * beside one that is very long.
+ * The place of an offset, counted from the known place before it or from the end, whichever is nearer. Most members are
+ * beside one very long member.
  */
 function offsetAt(offset: number, known: Offset, sent: EncodedText): Offset {
   if (sent.isAscii) return { text: offset, bytes: offset };
@@ -149,7 +149,7 @@ function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray
   for (const [at, member] of members.entries()) {
     const { name, start, valueStart, end } = member;
     const value = newValueOf(name);
-    // A member goes with the comma behind it, the last ones with the comma before them.
+    // A removed member takes the comma after it; the last ones take the comma before them.
     if (!isKept(member, at)) {
       if (at < last) edits.push({ start, end: members[at + 1]?.start ?? end, replacement: '' });
       else edits.push({ start: members[at - 1]?.end ?? start, end, replacement: '' });

@@ -1,24 +1,24 @@
-// Credentials in a provider's words, however JSON spells them: clients never see one.
+// Removal of credentials from a provider's text, however JSON spells them: clients never see one.
 import { member, parseJson } from '#core/json/json.ts';
 import type { Address } from '../codec.ts';
 
-/** Shorter values may be words of any text. */
+/** The minimum length of a credential; shorter values may be words of any text. */
 const MIN_SECRET = 8;
 
-/** A provider's words without our credentials. */
+/** A provider's text without the entry's credentials. */
 export function withoutSecrets(words: string, { credentials }: Pick<Address, 'credentials'>): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
   if (!words.includes('\\')) return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
   return secrets.reduce(withoutSpellings, words);
 }
 
-/** Longer texts are not searched whole: each letter takes several bytes of memory. */
+/** The maximum length of a searched text: each letter takes several bytes of memory. */
 const MAX_SEARCHED = 64 * 1024;
 const TOO_LONG = { code: 'server_error', message: 'The provider sent an error that is too long to show.' };
 
 /**
- * A failed response without our credentials; the same object where it has no error, or none of them. Of a long one only
- * the error is searched: the rest repeats the request and the answer.
+ * A failed response without the entry's credentials; the same object if it has no error, or no credentials. Only the
+ * error of a long response is searched: the rest repeats the request and the answer.
  */
 export function withoutSecretsIn(response: unknown, redact: (words: string) => string): unknown {
   const error = member(response, 'error') ?? undefined;
@@ -27,7 +27,7 @@ export function withoutSecretsIn(response: unknown, redact: (words: string) => s
   return whole === undefined ? { ...Object(response), error: redactedValue(error, redact) ?? TOO_LONG } : whole;
 }
 
-/** The same value where it has no credentials; undefined where it is too long to be searched. */
+/** The value without credentials: the same value if it has none, undefined if it is too long to be searched. */
 function redactedValue(value: unknown, redact: (words: string) => string): unknown {
   const text = JSON.stringify(value);
   if (text.length > MAX_SEARCHED) return undefined;
@@ -35,13 +35,13 @@ function redactedValue(value: unknown, redact: (words: string) => string): unkno
   return redacted === text ? value : parseJson(redacted);
 }
 
-/** A text without its escapes, and for each of its letters where it ends in the text as it was. */
+/** A text without its escapes, and for each letter its end in the escaped text. */
 interface UnescapedText {
   readonly text: string;
   readonly ends: Uint32Array;
 }
 
-/** Words without a secret, each letter as it is or escaped, also in JSON that is a text in JSON: more backslashes. */
+/** A text without a secret, whose letters may be escaped, also twice (JSON in JSON). */
 function withoutSpellings(words: string, secret: string): string {
   const letters = secret.replaceAll('\\', '');
   if (letters.length < MIN_SECRET) return words.replaceAll(secret, '…');
@@ -57,7 +57,7 @@ function withoutSpellings(words: string, secret: string): string {
 
 const ESCAPES = /\\+(?:u([0-9a-f]{4}))?/gi;
 
-/** Backslashes go, also those that are escaped themselves. */
+/** The text without backslashes, also without escaped ones. */
 function decode(words: string): UnescapedText {
   const ends = new Uint32Array(words.length + 1);
   let text = '';

@@ -1,4 +1,4 @@
-// Messages for providers that speak them: bytes pass through; the model is changed on the way in, and a limit lowered.
+// Messages for Anthropic's dialect: bytes pass through. The model is set, and a limit may be lowered.
 
 import { ok } from '#core/failure/result.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
@@ -16,7 +16,7 @@ import { createReader } from './stream.ts';
 import { createEnd } from './stream-end.ts';
 import { DECIDING_MEMBERS } from './unmetered.ts';
 
-/** Clients ignore it. */
+/** The event that clients ignore. */
 export const PING = toNamedEvent('ping', {});
 
 export const anthropic: Codec = {
@@ -30,7 +30,10 @@ export const anthropic: Codec = {
   streams: { createReader, createEnd, keepAlive: PING },
 };
 
-/** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
+/**
+ * Members that the gateway reads or sets. If one is repeated, the last one counts, and the others do not reach the
+ * provider.
+ */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'model',
   'messages',
@@ -62,7 +65,7 @@ function readReply(bytes: Uint8Array): Reply | undefined {
   return { body, usage: toUsage(addUsage({}, member(reply, 'usage'))), size };
 }
 
-/** Bytes of a block that a model has written; results of searches are none. */
+/** Bytes of a block that the model wrote. Results of searches do not count. */
 function sizeOf(block: unknown): number {
   const texts = [member(block, 'text'), member(block, 'thinking'), member(block, 'name')].map(
     (text) => textOf(text) ?? '',
@@ -71,7 +74,10 @@ function sizeOf(block: unknown): number {
   return bytesIn(texts.join('')) + (input === undefined ? 0 : bytesOfJson(input));
 }
 
-/** Clients decide by the provider's own words whether they ask again, and how: the whole body is kept. */
+/**
+ * The error of a body. Clients decide by the provider's message whether they repeat the request: the whole body is
+ * kept.
+ */
 function readError(bytes: Uint8Array): ReturnType<Codec['readError']> {
   const text = fromUtf8(bytes);
   const body = parseJson(text);

@@ -1,11 +1,11 @@
-// Content blocks of Messages requests: their size, without a tokenizer.
+// Content blocks of Messages requests: their size without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { fileIn, isPicture, PICTURE } from '../prompt/media.ts';
 import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
-/** Blocks of text, of calls and of their results: they count as they are written. */
+/** Blocks of text, of calls and of their results: they count as text. */
 const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result|.*_error)$/;
 const TEXT: Part = {};
 
@@ -18,7 +18,10 @@ export function measure(bodyBytes: number, { system, messages, tools }: Members)
   );
 }
 
-/** A tool that Anthropic defines: its description is added to the prompt, and is not in the request. */
+/**
+ * Whether Anthropic adds text for a tool: for the first tool, and for each tool that it defines, whose description is
+ * not in the request.
+ */
 function isDefinedByAnthropic(tool: unknown, index: number): boolean {
   const type = member(tool, 'type');
   return index === 0 || (typeof type === 'string' && type !== 'custom');
@@ -39,7 +42,7 @@ function toPart(block: unknown): Part {
   return { medium: fileIn(isHere ? [data] : []), bytes: isHere ? data.length : 0, inner, isStoredFile };
 }
 
-/** A text, or blocks, in place of a file. */
+/** Whether a source is a text, or blocks, in place of a file. */
 function isTextSource(source: unknown): boolean {
   return member(source, 'type') === 'text' || member(source, 'type') === 'content';
 }

@@ -1,4 +1,4 @@
-// Anthropic's Messages API: the members of a request that are ours to know, and the codecs of providers that serve it.
+// Anthropic's Messages API: the members that the gateway reads, and the codecs of providers that serve it.
 import type { Failure } from '#core/failure/failure.ts';
 import { ok, type Result } from '#core/failure/result.ts';
 import { listOf, textOf } from '#core/json/json.ts';
@@ -54,14 +54,14 @@ function wrongIn(members: Members): Result<never, Failure> | undefined {
   return areTexts ? undefined : invalid('"anthropic_beta" must be an array of texts.', 'anthropic_beta');
 }
 
-/** A feature that lets in more than the usual context window (`context-1m-2025-08-07`). */
+/** A feature that allows more than the usual context window (`context-1m-2025-08-07`). */
 const LARGER_WINDOW = /context-?\d/i;
 
 function isLargerWindow(feature: unknown): boolean {
   return LARGER_WINDOW.test(textOf(feature) ?? '');
 }
 
-/** Headers that choose the version and the features of the API: the provider reads them as the client wrote them. */
+/** Headers that choose the version and the features of the API: the provider gets them unchanged. */
 const FORWARDED = ['anthropic-version', 'anthropic-beta'];
 
 function forwardedHeadOf(client: Pick<HttpExchange, 'header' | 'query'>): ForwardedHead {

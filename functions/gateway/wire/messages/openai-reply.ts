@@ -1,4 +1,4 @@
-// Chat completions as messages: whole ones, and what streams share with them, stop reasons and counts of tokens.
+// Chat completions as messages: whole replies, and the stop reasons and counts that streams need too.
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import { toUsage, type Usage } from '#core/money/usage.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
@@ -14,8 +14,8 @@ const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * The completion as a message; undefined when it is no completion. Thinking is left out: it has no signature that
- * Anthropic would take back.
+ * The completion as a message; undefined: it is no completion. Thinking is left out: it has no signature that Anthropic
+ * would accept later.
  */
 export function toMessage(completion: unknown): Reply | undefined {
   const choices = member(completion, 'choices');
@@ -35,30 +35,28 @@ export function toMessage(completion: unknown): Reply | undefined {
   return { body: JSON.stringify(message), usage, size: () => sizeOf(choices, 'message') };
 }
 
-/** The members of a message at its beginning. */
+/** The first members of a message. */
 export function toHead(completion: unknown): object {
   const [id, model] = [textOf(member(completion, 'id')) ?? '', textOf(member(completion, 'model')) ?? ''];
   return { id, type: 'message', role: 'assistant', model };
 }
 
-/** The text of a message or a delta, and the words of a refusal. */
+/** The text of a message or a delta, and of its refusal. */
 export function textIn(message: unknown): string {
   const content = member(message, 'content');
   const parts = listOf(content).map((part) => textOf(member(part, 'text')) ?? '');
   return [textOf(content) ?? parts.join(''), textOf(member(message, 'refusal')) ?? ''].join('');
 }
 
-/**
- * The stop reason. Some providers end an answer with calls by `stop`; a reason that is new to us ends the answer too.
- */
+/** The stop reason. Some providers end an answer with calls with `stop`. An unknown reason ends the answer too. */
 export function toStopReason(finishReason: unknown, hasCalled: boolean): string {
   const reason = STOP_REASONS.get(finishReason) ?? 'end_turn';
   return hasCalled && reason === 'end_turn' ? 'tool_use' : reason;
 }
 
 /**
- * The `usage` object that a client of Anthropic's API expects; without a count of the provider's, the output that was
- * seen.
+ * The `usage` object that a client of Anthropic's API expects. Without a count of the provider, it has the output so
+ * far.
  */
 export function toMessagesUsage(usage: Usage | undefined, output: number): object {
   const { input = 0, cachedInput = 0, cacheWrite = 0 } = usage ?? {};

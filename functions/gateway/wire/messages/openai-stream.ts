@@ -1,4 +1,4 @@
-// Chunks of a chat completion as the events of a streamed message: a chunk gives none, one or a few of them.
+// Chunks of a chat completion as the events of a streamed message: no, one or several events for a chunk.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
@@ -30,7 +30,7 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
     usage = piece.usage ?? usage;
     output += piece.deltas;
     const { frame, deltas, outputBytes, media, usageOnly } = piece;
-    // Comments pass; other events are none of this API.
+    // Comments pass; other events do not belong to this API.
     if (frame === undefined)
       return [{ ...EMPTY_PIECE, bytes: isComment(bytes) ? bytes : EMPTY_PIECE.bytes, outputBytes }];
     const events = hasEnded ? [] : toEvents(frame);
@@ -63,7 +63,10 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
     return [...opened, ['content_block_delta', { index: blocks - 1, delta: { type: 'text_delta', text } }]];
   }
 
-  /** A call begins with its first piece. Its index may be missing where calls come one by one. */
+  /**
+   * The events of a piece of a call; a call begins with its first piece. Its index may be missing if calls arrive one
+   * by one.
+   */
   function call(piece: unknown, at: number): ReadonlyArray<Event> {
     const key = member(piece, 'index') ?? textOf(member(piece, 'id')) ?? at;
     const called = member(piece, 'function');

@@ -1,4 +1,4 @@
-// Messages for providers of OpenAI's dialect: requests and replies are translated into chat completions and back.
+// Messages for OpenAI's dialect: requests and replies are translated into chat completions and back.
 import type { Failure } from '#core/failure/failure.ts';
 import type { Result } from '#core/failure/result.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
@@ -25,7 +25,7 @@ export const openai: Codec = {
   streams: { createReader, createEnd, keepAlive: PING },
 };
 
-/** Members that the gateway decides, whatever the client wrote, and the provider whose names they have. */
+/** The members that the gateway sets, whatever the client wrote, and the provider that decides their names. */
 interface GatewayMembers {
   readonly model: string;
   readonly maxTokens: number;
@@ -35,8 +35,8 @@ interface GatewayMembers {
 }
 
 /**
- * The body of a chat completion, or the refusal of what has no counterpart there. Thinking and marks of the cache are
- * left out.
+ * The body of a chat completion, or the refusal of a part without a counterpart there. Thinking and marks of the cache
+ * are left out.
  */
 export function toChatBody(
   request: unknown,
@@ -67,22 +67,22 @@ export function toChatBody(
   });
 }
 
-/** OpenAI refuses longer names of users. */
+/** The maximum length of a user's name at OpenAI. */
 const MAX_USER = 64;
 
-/** The client's name for its user. Claude Code sends longer texts, about its session too: they are left out. */
+/** The client's name for its user. Longer texts are left out: Claude Code sends one that is also about its session. */
 function toUser(request: unknown): string | undefined {
   const name = textOf(member(member(request, 'metadata'), 'user_id')) ?? '';
   return name === '' || name.length > MAX_USER ? undefined : name;
 }
 
-/** Searches among tools that are loaded later: here all tools are loaded. */
+/** Searches among tools that are loaded later. OpenAI's dialect loads all tools. */
 const TOOL_SEARCH = /^tool_search_tool_/;
 
 function toTool(tool: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
   const type = member(tool, 'type') ?? 'custom';
   if (TOOL_SEARCH.test(String(type))) return [];
-  // The other types are known to Anthropic's models alone.
+  // Only Anthropic's models have the other types.
   if (type !== 'custom') refuse(`${at}.type`, 'must be custom for this model.');
   const [name, description] = [textOf(member(tool, 'name')), textOf(member(tool, 'description'))];
   const parameters = member(tool, 'input_schema') ?? { type: 'object', properties: {} };
@@ -96,13 +96,15 @@ function toToolChoice(choice: unknown): unknown {
   return type === 'none' || type === 'auto' ? type : undefined;
 }
 
-/** A system prompt as one text, because many servers of this dialect take no parts there. */
+/** The system prompt as one text, because many servers of this dialect do not accept parts there. */
 function toSystem(holder: unknown, name: 'system' | 'content', refuse: Refuse, at = ''): ReadonlyArray<object> {
   const content = toTexts(member(holder, name), at + name, refuse);
   return content === '' ? [] : [{ role: 'system', content }];
 }
 
-/** The messages of a turn. Results of tools are messages of their own, and come first: they answer the turn before. */
+/**
+ * The messages of a turn. Results of tools are messages of their own, and come first: they answer the previous turn.
+ */
 function toMessages(turn: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
   const [role, content] = [member(turn, 'role'), member(turn, 'content')];
   if (role === 'system') return toSystem(turn, 'content', refuse, `${at}.`);
@@ -148,7 +150,7 @@ function toQuestion(content: unknown, at: string, refuse: Refuse): ReadonlyArray
     }
     const shown = partsIn(member(block, 'content'), `${where}.content`, refuse);
     results.push({ role: 'tool', tool_call_id: member(block, 'tool_use_id'), content: joinTexts(shown) });
-    // A message of a tool holds text only.
+    // A message of a tool contains only text.
     for (const part of shown) if (member(part, 'type') !== 'text') parts.push(part);
   }
   const onlyText = parts.every((part) => member(part, 'type') === 'text');
@@ -160,7 +162,7 @@ function joinTexts(parts: Parts): string {
   return parts.flatMap((part) => textOf(member(part, 'text')) ?? []).join('\n');
 }
 
-/** A text, or the texts of blocks, which must be nothing else. */
+/** A text, or the texts of blocks, which must all be text. */
 function toTexts(content: unknown, at: string, refuse: Refuse): string {
   const parts = partsIn(content, at, refuse);
   const other = parts.findIndex((part) => member(part, 'type') !== 'text');
@@ -175,7 +177,7 @@ function partsIn(content: unknown, at: string, refuse: Refuse): Parts {
   return parts;
 }
 
-/** The parts so far: one list for all depths, because a copy at each depth would multiply the work. */
+/** The parts so far. All depths share one list, because a copy at each depth would multiply the work. */
 interface ContentWriter {
   readonly parts: object[];
   readonly refuse: Refuse;

@@ -1,5 +1,4 @@
-// Spend as Claude Code shows it: headers of replies, and the answer to its question for usage (Claude Code 2.1,
-// CLAUDE_CODE_USE_GATEWAY=1).
+// Spend for Claude Code: headers of replies, and its usage report (Claude Code 2.1, CLAUDE_CODE_USE_GATEWAY=1).
 import { parseDuration } from '#core/money/duration.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { RemainingBudget } from '#core/ports/policy.ts';
@@ -9,7 +8,7 @@ const DAY: Millis = 86_400_000;
 /** Shares of a budget at which Claude Code shows a notice, in ten thousandths: the highest first. */
 const THRESHOLDS = [9500, 7500];
 
-/** `isSpent`: the reply refuses a request that the budget cannot pay. */
+/** The headers of a budget. `isSpent`: the reply refuses a request that the budget cannot pay. */
 export function spendHeaders(budget: RemainingBudget, isSpent: boolean): Readonly<Record<string, string>> {
   const used = usedShareOf(budget);
   const passed = THRESHOLDS.find((threshold) => used >= threshold);
@@ -36,8 +35,8 @@ export function spendHeaders(budget: RemainingBudget, isSpent: boolean): Readonl
 }
 
 /**
- * The answer to `GET api/oauth/usage`: cents, and whole percents. `budget`: undefined where the key may spend without
- * one.
+ * The answer to `GET api/oauth/usage`, in cents and whole percents. `budget`: undefined if the key may spend without a
+ * budget.
  */
 export function toUsageReport(budget: RemainingBudget | undefined): object {
   const shared = { is_enabled: true, currency: 'USD' };

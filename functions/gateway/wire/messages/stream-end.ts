@@ -10,15 +10,14 @@ function toFailureEvent(failure: Failure): Uint8Array {
   return toNamedEvent('error', anthropicErrors.toBody(error, status));
 }
 
-/** A provider that names no type has failed like Anthropic's API. */
+/** The event of a provider's error. Without a type, it is an error of the API. */
 function toErrorEvent({ message, type, code }: ShownError): Uint8Array {
   const shown = { type: type ?? code ?? 'api_error', message, code: code === type ? undefined : code };
   return toNamedEvent('error', { error: shown });
 }
 
 /**
- * The end of a stream that has used up its reservation: open blocks are closed, and the message ends as at the client's own
- * limit.
+ * The end of a stream. At its reservation, open blocks are closed, and the message ends as at the client's own limit.
  */
 export function createEnd(): StreamEnd {
   const open = new Set<unknown>();

@@ -1,4 +1,4 @@
-// Streamed messages: each event passes as it is, and is read for content, counts, errors and the end.
+// Streamed messages: each event passes unchanged, and is read for content, counts, errors and the end.
 import { member, textOf } from '#core/json/json.ts';
 import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import {
@@ -41,7 +41,7 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
       case 'error':
         return { ...EMPTY_PIECE, error: anthropicError(event) };
       default:
-        // Pings, and events that are new to us. Text that is no JSON may be the beginning of one that was cut.
+        // Pings and unknown events. Text that is no JSON may be the beginning of an event that was cut.
         return { ...EMPTY_PIECE, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 };
     }
   }
@@ -72,7 +72,7 @@ function toContentPiece(bytes: Uint8Array, event: unknown, text: string): Piece 
   return { ...EMPTY_PIECE, bytes, frame: event, choices: OPEN_ANSWER, deltas, outputBytes: bytesIn(text) };
 }
 
-/** Members that a model has written. */
+/** Members that the model wrote. */
 const BLOCK_TEXTS = ['text', 'thinking', 'name'];
 const DELTA_TEXTS = ['text', 'thinking', 'partial_json'];
 

@@ -1,5 +1,5 @@
-// Features of a Messages request that the listed prices do not pay for: refused, unless usage counts them and an entry
-// names a price.
+// Features of a Messages request that the listed prices do not cover. They are refused, unless the usage counts them
+// and an entry has a price for them.
 import { member } from '#core/json/json.ts';
 import {
   isSet,
@@ -13,22 +13,22 @@ import {
   toolsOfClient,
 } from '../prompt/unmetered-features.ts';
 
-/** Work beyond the prompt and its answer: tools on other servers, containers, conversations that the provider keeps. */
+/** Work beyond the prompt and its answer: tools on other servers, containers, conversations at the provider. */
 const REFUSED_MEMBERS = [
   ...['mcp_servers', 'container', 'thread', 'compaction', 'billing_policy', 'fallback_credit_token'],
 ];
 const LIMITS = otherLimitsThan('max_tokens');
 const TIERS: ReadonlySet<unknown> = new Set(['auto', 'standard_only', 'standard', 'default']);
-/** Tools that the client runs, and searches among declared tools: they cost tokens only. */
+/** Tools that the client runs, and searches among declared tools: they cost only tokens. */
 const OWN_TOOL = /^(function|custom|(bash|text_editor|computer|memory)_\d+|tool_search_tool_(regex|bm25)(_\d+)?)$/;
 
-/** Members whose objects contain deciding members, which must stand once and in one spelling. */
+/** Members whose objects contain deciding members. Each of these may occur only once, in one spelling. */
 export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ...NESTED_EVERYWHERE,
   ['thinking', ['type', 'budget_tokens']],
 ]);
 
-/** Members by which a request may cost more, or be answered by another model. */
+/** Deciding members: with them a request may cost more, or another model may answer. */
 export const DECIDING_MEMBERS: ReadonlyArray<string> = [
   ...SHARED_DECIDING_MEMBERS,
   ...[
@@ -50,8 +50,8 @@ export const RULES: ReadonlyArray<Rule> = [
   ({ speed }) => (isSet(speed) && speed !== 'standard' ? refusal('speed', 'must be standard.') : undefined),
   ({ inference_geo: geo }) =>
     isSet(geo) && geo !== 'global' ? refusal('inference_geo', 'must be absent or global.') : undefined,
-  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers what it costs.'),
-  // A limit by a name that the reservation does not know is no limit.
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers its cost.'),
+  // A limit with another name does not limit the reservation.
   mustBeAbsent(LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
 ];

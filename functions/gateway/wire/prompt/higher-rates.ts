@@ -1,4 +1,4 @@
-// Kinds of tokens at higher rates, in a prompt or an answer: a usage that does not tell them apart is charged at these
+// Tokens at higher rates, in a prompt or an answer. A usage that does not count them apart is charged at the higher
 // rates.
 import { member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
@@ -6,9 +6,9 @@ import { type PromptSize, partsOf } from './prompt.ts';
 import { foldName, spellingsOf } from './unmetered-features.ts';
 
 export interface HigherRates {
-  /** A part of the prompt is to stay in the cache for an hour. */
+  /** The client requests an hour in the cache for a part of the prompt. */
   readonly hourInCache: boolean;
-  /** The prompt may contain sound, also that of a video. */
+  /** The prompt may contain sound, also of a video. */
   readonly sound?: boolean;
   /** The prompt, with its pictures. */
   readonly input: Pick<PromptSize, 'media'>;
@@ -16,17 +16,17 @@ export interface HigherRates {
 
 const HOUR = new RegExp(String.raw`"${spellingsOf('ttl')}"\s*:\s*"${spellingsOf('1h')}"`, 'i');
 
-/** Whether a body asks for an hour in the cache. The text is searched: the mark may be on any part of it. */
+/** Whether a body requests an hour in the cache. The text is searched, because the mark may be on any part. */
 export function asksForHourInCache(text: string): boolean {
   return HOUR.test(text);
 }
 
-/** Members that reservation sound, and types of their parts. */
+/** Members that contain sound, and types of such parts. */
 const SOUNDS: ReadonlySet<unknown> = new Set(['input_audio', 'audio_url', 'input_video', 'video_url']);
 const FOLDED_SOUNDS: ReadonlySet<string> = new Set([...SOUNDS].map((name) => foldName(`${name}`)));
-/** Names of nearly all members, which need no folding. */
+/** Names of nearly all members: these need no folding. */
 const USUAL_NAMES: ReadonlySet<string> = new Set(['type', 'text', 'image_url', 'cache_control']);
-/** Members that may hold any media. */
+/** Members that may contain any media. */
 const ADDRESSES = ['url', 'data', 'file_data'];
 const MEDIA = ['image_url', 'file', 'video', 'audio'];
 const DATA = /^\s*data:/i;
@@ -60,10 +60,10 @@ function isSoundAt(address: unknown): boolean {
   return text !== undefined && (DATA.test(text) ? SOUND_DATA : SOUND_FILE).test(text);
 }
 
-/** The usage with all tokens that it does not tell apart as of the kinds that the request asks for. */
+/** The usage at the rates of the request: tokens that it does not count apart get the higher rate. */
 export function atHigherRates(usage: Usage, { hourInCache, sound = false, input }: HigherRates): Usage {
   const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
-  // Media that nobody has counted has the highest rate already.
+  // Uncounted media already has the highest rate.
   const isUncounted = usage.inputMedia !== undefined;
   const isAudio = sound && !isUncounted && usage.inputAudio === undefined;
   const isImage = input.media.pictures.tokens > 0 && !isUncounted && !isAudio && usage.inputImage === undefined;
@@ -77,8 +77,7 @@ export function atHigherRates(usage: Usage, { hourInCache, sound = false, input 
 }
 
 /**
- * The usage of an answer with pictures or sound: all output is media that is not told apart, unless one kind of it is
- * counted.
+ * The usage of an answer with pictures or sound: all output counts as media, unless one kind of it is counted apart.
  */
 export function withOutputMedia(usage: Usage): Usage {
   const isCounted = usage.outputAudio !== undefined || usage.outputImage !== undefined;

@@ -1,14 +1,14 @@
-// Letters of a prompt, as tokenizers read them: how much a text may grow, and about how many tokens its letters have.
+// Letters of a prompt, as tokenizers read them: the growth of the text, and the approximate tokens of its letters.
 import type { Random } from '#core/ports/platform.ts';
 import type { EncodedText } from '../json/json-splice.ts';
 import { bytesIn } from './prompt.ts';
 
-/** Bytes of an escaped letter (`\uFDFA`). */
+/** Bytes of an escaped letter, such as `\uFDFA`. */
 const ESCAPED = 6;
 
 /**
- * Bytes by which the text may grow where a tokenizer normalizes it first (NFKC: Anthropic's, and those of many models
- * for embeddings): one letter of three bytes becomes eighteen letters.
+ * Bytes by which the text may grow if a tokenizer normalizes it first (NFKC: Anthropic's, and those of many embedding
+ * models). One letter of three bytes may become eighteen letters.
  */
 export function normalizedGrowthOf({ text, isAscii }: Pick<EncodedText, 'text' | 'isAscii'>): number {
   let growth = 0;
@@ -20,7 +20,7 @@ export function normalizedGrowthOf({ text, isAscii }: Pick<EncodedText, 'text' |
     const unit = text.charCodeAt(at);
     if (unit <= LAST_ASCII) continue;
     if (!isHighSurrogate(unit)) growth += Math.max(0, normalizedBytes(unit) - bytesOf(unit));
-    // No letter of four bytes grows by more, and few grow at all.
+    // The maximum growth of a letter of four bytes; few of them grow.
     else if (mayGrow(text.codePointAt(at) ?? 0)) growth += MAX_OF_PAIR;
   }
   return growth;
@@ -31,7 +31,7 @@ const MAX_OF_PAIR = 8;
 const isHighSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 const isSurrogate = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdfff;
 
-/** Signs of music, letters and words in brackets, and variants of Chinese signs. */
+/** Letters of four bytes that grow: signs of music, letters and words in brackets, variants of Chinese signs. */
 const GROWING = [
   [0x1d15e, 0x1d1c0],
   [0x1f100, 0x1f26f],
@@ -41,11 +41,11 @@ const mayGrow = (point: number): boolean => GROWING.some(([first, last]) => poin
 
 function bytesOf(unit: number): number {
   if (unit <= LAST_ASCII) return 1;
-  // Each half of a surrogate pair counts two.
+  // Each half of a surrogate pair has two bytes.
   return unit < 0x800 || isSurrogate(unit) ? 2 : 3;
 }
 
-/** Bytes of each letter in its normal form, once it was met; zero: it was not. */
+/** Bytes of each letter in its normal form; zero: not computed yet. */
 const NORMALIZED = new Uint8Array(2 ** 16);
 
 function normalizedBytes(unit: number): number {
@@ -57,16 +57,19 @@ function normalizedBytes(unit: number): number {
   return bytes;
 }
 
-/** Prose in Latin letters, with a reserve; also with capitals, numbers and the signs of JSON, up to so many. */
+/**
+ * Tokens of a byte of prose in Latin letters, with a reserve; and the maximum that still counts as prose, with
+ * capitals, numbers and signs of JSON.
+ */
 const USUAL = 1 / 3;
 const MAX_USUAL = 0.45;
-/** Letters in a row that are read of a long text, and how often. */
+/** The letters of one sample of a long text, and the number of samples. */
 const SAMPLE = 32;
 const SAMPLES = 64;
 
 /**
- * Tokens for each byte of the text, about, and not less than those of prose. Of a long text samples are read, from a
- * place that no client knows.
+ * The approximate tokens of a byte of the text, at least those of prose. Of a long text, samples are read, from a place
+ * that no client knows.
  */
 export function tokensPerByte(text: string, random: Random): number {
   const step = Math.max(SAMPLE, text.length / SAMPLES);
@@ -86,12 +89,14 @@ export function tokensPerByte(text: string, random: Random): number {
   return found <= MAX_USUAL ? USUAL : found;
 }
 
-/** Tokens for each byte of such letters, in the tokenizers of OpenAI's models. Random letters have capitals and digits. */
+/**
+ * Tokens of a byte of such letters, in the tokenizers of OpenAI's models. Random letters contain capitals and digits.
+ */
 const PUNCTUATION = 1 / 2;
 const DIGITS = 2 / 3;
 const CAPITALS = 3 / 4;
 const RARE = 1;
-/** Of scripts that many texts are written in, and of quotation marks and dashes. */
+/** Tokens of a byte of common scripts, and of quotation marks and dashes. */
 const SCRIPTS = [
   [0x00c0, 0x017f, 1 / 2],
   [0x0370, 0x03ff, 1 / 2],

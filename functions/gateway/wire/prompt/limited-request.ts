@@ -1,4 +1,4 @@
-// Requests for one answer with one limit, as Messages and Responses have them: the members that both read alike.
+// Requests for one answer with one limit, as Messages and Responses have them: members that both APIs read alike.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
@@ -11,22 +11,24 @@ import {
   unmeteredIn,
 } from './unmetered-features.ts';
 
-/** How an API writes such a request. */
+/** The form of such a request in an API. */
 export interface RequestForm {
   /** The member that limits the answer. */
   readonly limit: string;
   readonly rules: ReadonlyArray<Rule>;
-  /** Members whose objects contain deciding members, which must stand once and in one spelling. */
+  /** Members whose objects contain deciding members. Each of these may occur only once, in one spelling. */
   readonly nested: ReadonlyMap<string, ReadonlyArray<string>>;
 }
 
-/** A request without the parts that each API reads in its own way. */
+/** A request without the parts that only its API reads. */
 export interface LimitedRequest {
   readonly members: Members;
   readonly request: Omit<ModelRequest, 'minOutput' | 'input' | 'webSearches' | 'stored'>;
 }
 
-/** `wrong`: the first member with a type that no provider of the API takes. */
+/**
+ * Reads a request. `findWrongMember`: the refusal of the first member with a type that no provider of the API accepts.
+ */
 export function readLimited(
   bytes: Uint8Array,
   { limit: limitName, rules, nested }: RequestForm,

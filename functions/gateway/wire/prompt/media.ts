@@ -1,33 +1,33 @@
-// Media of a prompt: what pictures, documents, sound and film cost at most, before a provider has counted them (LEDGER
-// 9).
+// Media of a prompt: the maximum tokens of pictures, documents, sound and film, before a provider has counted them
+// (LEDGER 9).
 
-/** The largest context window that is known, for prompts that the provider completes with what only it knows. */
+/** The largest known context window: the bound of prompts that the provider completes with state that only it knows. */
 export const LARGEST_WINDOW = 1_050_000;
 /**
- * Pictures by dialect. OpenAI's has no bound of its own: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales
- * pictures down: to 4,784 tokens on its finest models (platform.claude.com/docs/en/build-with-claude/vision).
+ * Pictures by dialect. OpenAI's dialect has no bound: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales pictures
+ * down, to 4,784 tokens for its finest models (platform.claude.com/docs/en/build-with-claude/vision).
  */
 export const PICTURE = {
   openai: { isFile: false, tokens: 100_000, tokensTranslated: 8_000 },
   anthropic: { isFile: false, tokens: 8_000, tokensTranslated: 100_000 },
 } as const;
-/** About how many tokens a picture or a file has, for rates and for counts that cost nothing. */
+/** The usual tokens of a picture or a file, for rates and for free counts. */
 export const USUAL_MEDIA = 1_000;
-/** Shorter texts than this are names of files, not files. */
+/** The minimum length of an encoded file; shorter texts are names of files. */
 const MIN_ENCODED = 256;
 
 /** A picture, a document, a sound or a film. */
 export interface Medium {
   readonly isFile: boolean;
   /**
-   * Its tokens at most: of a picture in the dialect of the client and in the other one; of a file where the model's
-   * window is not known.
+   * The maximum tokens: of a picture in the client's dialect (`tokensTranslated`: in the other dialect); of a file if
+   * the model's window is unknown.
    */
   readonly tokens: number;
   readonly tokensTranslated: number;
 }
 
-/** A document, a sound or a film in these encoded parts; absent: the provider has it, or gets it from its address. */
+/** A document, a sound or a film in these encoded parts; absent: the provider has it, or reads it from an address. */
 export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
   const isHere = encoded.length > 0 && encoded.every((text) => isData(text) || isBase64(text));
   const bytes = encoded.reduce((sum, text) => sum + Math.ceil((text.length * 3) / 4), 0);
@@ -39,13 +39,13 @@ const DATA = /^\s*data:/i;
 const PICTURE_DATA = /^\s*data:image\//i;
 const NO_PICTURE = /\.(pdf|mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
 
-/** Whether a picture's address may be one: some providers take documents, sounds and films there. */
+/** Whether the address of a picture may be of a picture: some providers accept documents, sounds and films there. */
 export function isPicture(address: string): boolean {
   return DATA.test(address) ? PICTURE_DATA.test(address) : !NO_PICTURE.test(address);
 }
 
 const isData = (text: string): boolean => /^\s*data:[^,]{0,256};base64,/i.test(text);
-/** An address has a colon in its beginning. */
+/** Whether a text is base64: an address has a colon near its beginning. */
 const isBase64 = (text: string): boolean => text.length >= MIN_ENCODED && !text.slice(0, MIN_ENCODED).includes(':');
 
 /** All media of a prompt: sums of their tokens, and how many there are. */
@@ -67,7 +67,9 @@ export function addMedium(
   return { count: count + 1, files, pictures: more, fileTokens };
 }
 
-/** The tokens of media at most. `window`: that of the model, where it bounds a prompt: each file may fill it. */
+/**
+ * The maximum tokens of media. `window`: the context window of the model, if it bounds a prompt. Each file may fill it.
+ */
 export function mediaTokens(
   { files, pictures, fileTokens }: Media,
   { isTranslated, window }: { readonly isTranslated: boolean; readonly window: bigint | undefined },

@@ -1,47 +1,44 @@
-// Tokens of a prompt, as a maximum and as an estimate, without a tokenizer (LEDGER 9).
+// The size of a prompt in tokens, as a maximum and as an estimate, without a tokenizer (LEDGER 9).
 import { isObject, listOf } from '#core/json/json.ts';
 import { addMedium, type Media, type Medium, NO_MEDIA, USUAL_MEDIA } from './media.ts';
 
 export interface PromptSize {
-  /** Tokens of the text at most, one for each byte, and those that providers add. */
+  /** The maximum tokens of the text: one for each byte, and those that providers add. */
   readonly maxTokens: bigint;
-  /** About how many tokens the text has: one for three bytes, never zero. */
+  /** The estimated tokens of the text: one for three bytes, never zero. */
   readonly estimatedTokens: number;
-  /** Prompts, each of which has the model's whole context window. */
+  /** The number of prompts; each has a context window of its own. */
   readonly prompts: number;
   /** Pictures, sounds and files. */
   readonly media: Media;
-  /** Parts refer to a file that the provider keeps; messages, to speech of an earlier answer. */
+  /** Parts refer to a file that the provider stores; messages refer to speech of an earlier answer. */
   readonly hasStoredFile?: boolean;
   readonly hasStoredSpeech?: boolean;
 }
 
-/**
- * Tokens that providers add to a prompt with tools, so that the model knows how to call them: Anthropic some 300 to
- * 700.
- */
+/** The maximum tokens that a provider adds to a prompt with tools, to explain their use: Anthropic some 300 to 700. */
 const MAX_FOR_TOOLS = 1_000;
 const BYTES_PER_TOKEN = 3;
-/** About how many tokens the prompt has, media at a usual size: for rates, and for counts that cost nothing. */
+/** The expected tokens of a prompt, with media of a usual size: for rates and for free counts. */
 export function usualTokens({ estimatedTokens, media }: PromptSize): number {
   return estimatedTokens + media.count * USUAL_MEDIA;
 }
 
-/** A part of a prompt, as far as it is not the text that it is written in. */
+/** A part of a prompt, except its text. */
 export interface Part {
-  /** Absent: it is text. */
+  /** The media of the part; absent: the part is text. */
   readonly medium?: Medium | undefined;
-  /** Bytes of it that are encoded media. */
+  /** Bytes of the part that are encoded media. */
   readonly bytes?: number;
-  /** Lists of parts, or single parts, inside of it. */
+  /** Lists of parts, or single parts, inside of the part. */
   readonly inner?: ReadonlyArray<unknown>;
-  /** The part refers to a file that the provider keeps. */
+  /** The part refers to a file that the provider stores. */
   readonly isStoredFile?: boolean;
 }
 
 /**
- * Measures a body of any API: the text of media (base64, addresses) does not count as text. `read`: reads one element of
- * the lists of parts.
+ * The size of a body of any API. Encoded media and addresses do not count as text. `read`: reads one element of the
+ * lists of parts.
  */
 export function measureParts(
   bodyBytes: number,
@@ -61,30 +58,30 @@ export function measureParts(
       if (medium !== undefined) media = addMedium(media, medium);
     }
   }
-  // UTF-16 units are never more than bytes, so what is left is never less than the text.
+  // A text never has more UTF-16 units than bytes, so the rest is at least the text.
   const text = Math.max(0, bodyBytes - mediaBytes);
   const maxTokens = BigInt(text + tools.length * MAX_FOR_TOOLS);
   return { maxTokens, estimatedTokens: Math.max(1, estimateTokens(text)), prompts: 1, media, hasStoredFile };
 }
 
-/** The parts of a content: a list, or one that stands alone. */
+/** The parts of a content: a list, or a single part. */
 export function partsOf(content: unknown): ReadonlyArray<unknown> {
   return isObject(content) && !Array.isArray(content) ? [content] : listOf(content);
 }
 
-/** The growth from `1e20` to the 21 digits that JavaScript writes in its place. */
+/** The maximum growth of a number: `1e20` becomes 21 digits in JavaScript. */
 const MAX_GROWTH = 18;
-/** The growth of a tool, a call or a part: each dialect writes names and types around it that the other has not. */
+/** The maximum growth of a tool, a call or a part: each dialect writes other names and types around it. */
 const MAX_OF_OBJECT = 40;
 
 /**
- * Bytes by which the text can grow when it is parsed and written in the other dialect, at most: by numbers with an
- * exponent, which may also be in a text (arguments of a call), and by its objects.
+ * The maximum bytes by which a text grows when it is parsed and written in the other dialect: by numbers with an
+ * exponent, also inside a text (arguments of a call), and by objects.
  */
 export function growthOf(text: string): number {
   let growth = 0;
   let inText = false;
-  // A list of all places would take many times the room of the text.
+  // A loop, because a list of all places would take many times the memory of the text.
   for (let at = 0; at < text.length; at += 1) {
     const unit = text.charCodeAt(at);
     if (unit === QUOTE) inText = !inText;
@@ -104,7 +101,7 @@ function isDigit(unit: number): boolean {
   return unit >= 0x30 && unit <= 0x39;
 }
 
-/** An estimate of tokens as that of a text with so many tokens for each byte. */
+/** The estimate for a text with so many tokens for each byte. */
 export function toDenseEstimate(estimate: number, tokensPerByte: number): number {
   return Math.ceil(estimate * BYTES_PER_TOKEN * tokensPerByte);
 }
@@ -115,8 +112,8 @@ export function estimateTokens(bytes: number): number {
 }
 
 /**
- * Length in UTF-8, without encoding, because every piece of a stream is measured; each half of a surrogate pair counts
- * two.
+ * The length in UTF-8, without encoding, because every piece of a stream is measured. Each half of a surrogate pair has
+ * two bytes.
  */
 export function bytesIn(text: string): number {
   let bytes = text.length;

@@ -1,26 +1,26 @@
-// Stored state: what a request refers to that its provider has kept, and not the request itself (decision 34).
+// Stored state: responses, items and files at a provider that a request refers to (decision 34).
 import { member, textOf } from '#core/json/json.ts';
 
-/** Of a request. */
+/** The stored state that a request refers to. */
 export interface StoredState {
-  /** The client asks the provider to keep the response. */
+  /** The client asks the provider to store the response. */
   readonly asksToStore: boolean;
-  /** The parameter of the first reference to a response or an item; absent: there is none. */
+  /** The parameter of the first reference to a response or an item; absent: none. */
   readonly reference?: string | undefined;
-  /** The same of the first one without a mark. */
+  /** The parameter of the first reference without a mark; absent: none. */
   readonly unmarkedReference?: string | undefined;
-  /** The parameter that refers to a file of the account, whose VirtualKey nothing shows. */
+  /** The parameter that refers to a file of the account; its VirtualKey is unknown. */
   readonly file?: string | undefined;
   /** The parameter that refers to speech of an earlier answer. */
   readonly speech?: string | undefined;
-  /** Ids whose marks were taken out of the body. */
+  /** The ids whose marks were removed from the body. */
   readonly ids: ReadonlyArray<MarkedId>;
 }
 
-/** The id of a response or an item, as its provider knows it, and its mark. */
+/** The provider's id of a response or an item, and its mark. */
 export interface MarkedId {
   readonly id: string;
-  /** The parameter that it was found in. */
+  /** The parameter that contains the id. */
   readonly param: string;
   /** The mark of the entry. */
   readonly entryMark: string;
@@ -30,7 +30,7 @@ export interface MarkedId {
 
 export const NOTHING_STORED: StoredState = { asksToStore: false, ids: [] };
 
-/** Members that name a file which the provider keeps, or a picture that its process remembers (vLLM). */
+/** Members that name a file at the provider, or a picture in the memory of its process (vLLM). */
 const NAMES = ['file_id', 'fileId', 'uuid'];
 /** Members with the address of a picture, a sound or a file. */
 const ADDRESSES = [
@@ -45,14 +45,14 @@ const ADDRESSES = [
   'data',
 ];
 /**
- * An address that is neither on the web nor the content itself: a bucket (`gs:`), a file of the server, an uploaded
- * file (`ms:`).
+ * The form of an address that is neither on the web nor the content itself: a bucket (`gs:`), a file of the server, an
+ * uploaded file (`ms:`).
  */
 const NOT_ON_THE_WEB = /^\s*(?!https?:|data:)[a-z][a-z0-9+.-]{0,31}:/i;
 
 /**
- * Whether a part of a prompt, or the object in it that holds its media, refers to a file that the provider reads with
- * the account's rights.
+ * Whether a part of a prompt, or the object with its media, refers to a file that the provider reads with the rights of
+ * the account.
  */
 export function refersToFile(holder: unknown): boolean {
   if (typeof holder !== 'object' || holder === null) return false;

@@ -1,5 +1,5 @@
-// Features of a request that the listed prices do not pay for: refused, unless usage counts them and an entry names a
-// price (LEDGER 10).
+// Features that the listed prices do not cover. They are refused, unless the usage counts them and an entry has a price
+// for them (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import { countIn, listOf, member } from '#core/json/json.ts';
 import type { Provider } from '#core/models/providers.ts';
@@ -11,25 +11,27 @@ export type Members = Readonly<Record<string, unknown>>;
 /** A rule of the chain. The rules run in order; the first failure is the answer. */
 export type Rule = (body: Members) => Failure | undefined;
 
-/** Service tiers at the listed price or less; `auto` is the tier that the operator has chosen at the provider. */
+/** Service tiers at the listed price or less. `auto`: the tier that the operator chose at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
-/** Work that providers bill by the call and count nowhere: Together; searches of Qwen, searches and tools of Groq. */
+/**
+ * Work that providers bill by the call and count nowhere: of Together; searches of Qwen; searches and tools of Groq.
+ */
 const BILLED_PER_CALL = ['safety_model', 'enable_search', 'search_options', 'compound_custom', 'search_settings'];
 /**
- * Members that add text to the prompt which is not in the request: documents found by the provider (Azure), a template
- * that repeats, and what another request left in memory (vLLM).
+ * Members that add text to the prompt that the request does not contain: documents that the provider finds (Azure), a
+ * template that repeats, and memory of another request (vLLM).
  */
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_params'];
-/** Members that defer the answer to another address: the answer is billed, and its usage never reaches the gateway. */
+/** Members that move the answer to another address: the answer is billed, but its usage never reaches the gateway. */
 const ASYNCHRONOUS = ['background', 'deferred'];
 const REFUSED_MEMBERS = [...BILLED_PER_CALL, ...PROMPT_FROM_ELSEWHERE, ...ASYNCHRONOUS];
-/** Other servers' names for the limit of an answer, which they apply before the one that the reservation was made for. */
+/** Names of other servers for the limit of an answer. They apply these before the limit of the reservation. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
-/** Names of the limit among which an API has its own. */
+/** All names of the limit; each API has one of them. */
 const LIMITS = [...OTHER_LIMITS, 'max_tokens', 'max_completion_tokens'];
-/** Members that name other models to answer: neither the price of the requested model nor the key's list would hold. */
+/** Members that name other models: neither the price nor the access of the requested model would apply. */
 const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
-/** Members whose objects contain deciding members, which must stand once and in one spelling. */
+/** Members whose objects contain deciding members. Each of these may occur only once, in one spelling. */
 export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ['tools', ['type', 'max_uses']],
   ['plugins', ['id']],
@@ -38,64 +40,70 @@ export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Ma
   ['provider', []],
 ]);
 
-/** Members by which a request of any API may cost more, or be answered by another model. */
+/** Deciding members of every API: with them a request may cost more, or another model may answer. */
 export const SHARED_DECIDING_MEMBERS: ReadonlyArray<string> = [
   ...['service_tier', 'web_search_options', ...NESTED_MEMBERS.keys()],
   ...[...REFUSED_MEMBERS, ...OTHER_MODELS],
 ];
 
-/** The same of chat completions and embeddings. Most requests have none of them. */
+/** Deciding members of chat completions and embeddings. Most requests have none of them. */
 export const DECIDING_MEMBERS: ReadonlySet<string> = new Set([...SHARED_DECIDING_MEMBERS, ...OTHER_LIMITS]);
 
-/** A request is for one model, which its key may use. */
-const oneModel: Rule = mustBeAbsent(OTHER_MODELS, 'must be absent: "model" alone says who answers.');
+/** A request names one model, which its key may use. */
+const oneModel: Rule = mustBeAbsent(OTHER_MODELS, 'must be absent: only "model" names the model that answers.');
 
-/** Names of limits that an API with this one does not know. */
+/** The names of limits that an API with this limit does not have. */
 export const otherLimitsThan = (own: string): ReadonlyArray<string> => LIMITS.filter((name) => name !== own);
 
-/** Tools that the client runs cost tokens only. Of the tools that the provider runs only searches are counted. */
+/** Tools that the client runs cost only tokens. Of the tools that the provider runs, only searches are counted. */
 export function toolsOfClient(isOwn: (tool: unknown) => boolean): Rule {
   return ({ tools }) =>
     listOf(tools).every((tool) => isOwn(tool) || isWebSearch(tool))
       ? undefined
-      : refusal('tools', 'must be run by the client, or be web searches: no usage tells what others cost.');
+      : refusal(
+          'tools',
+          'must be run by the client, or be web searches: the cost of other tools is not counted. Remove the other tools.',
+        );
 }
 
-/** Another tier may cost more than the listed price. */
+/** Other tiers may cost more than the listed price. */
 export const listedTier: Rule = ({ service_tier: tier }) =>
   isSet(tier) && !LISTED_TIERS.has(tier)
     ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
     : undefined;
 
-/** OpenRouter's options that choose a provider may choose a more expensive one. */
+/** OpenRouter's options may choose a more expensive provider. */
 const anyProvider: Rule = ({ provider }) =>
   hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
     ? undefined
-    : refusal('provider', 'must not choose who answers: another may be dearer.');
+    : refusal('provider', 'must not choose the provider: another provider may cost more. Remove these options.');
 
-/** Searches are held for at their most, so a limit of them must be one that every parser reads alike. */
+/** The reservation covers the maximum of searches, so their limit must be a number that every parser reads alike. */
 const countedSearches: Rule = ({ search_parameters: parameters, tools }) => {
   if (!isCountOrAbsent(parameters, 'max_search_results'))
-    return refusal('search_parameters', 'must hold a whole number as max_search_results.');
+    return refusal('search_parameters', 'must contain a whole number as max_search_results.');
   return listOf(tools).every((tool) => !isWebSearch(tool) || isCountOrAbsent(tool, 'max_uses'))
     ? undefined
-    : refusal('tools', 'must hold a whole number as max_uses.');
+    : refusal('tools', 'must contain a whole number as max_uses.');
 };
 
 /** The rules of every API. */
 export const SHARED_RULES: ReadonlyArray<Rule> = [
   oneModel,
-  // Work that no usage counts would be free.
-  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no usage tells what it costs.'),
-  // Gemini's other options there are searches and cached prompts.
+  // Uncounted work would be free.
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: its cost is not counted.'),
+  // Gemini's other options are searches and cached prompts.
   ({ extra_body: extra }) =>
     hasOnly(member(extra, 'google'), ['thinking_config'])
       ? undefined
-      : refusal('extra_body', 'must hold nothing of google but thinking_config: no usage tells what else costs.'),
+      : refusal(
+          'extra_body',
+          'must contain nothing of google except thinking_config: the cost of other options is not counted.',
+        ),
   ({ plugins }) =>
     !isSet(plugins) || (Array.isArray(plugins) && plugins.every((plugin) => member(plugin, 'id') === 'web'))
       ? undefined
-      : refusal('plugins', 'must be web searches: no usage tells what others cost.'),
+      : refusal('plugins', 'must be web searches: the cost of other plugins is not counted. Remove the other plugins.'),
   countedSearches,
   anyProvider,
 ];
@@ -103,12 +111,12 @@ export const SHARED_RULES: ReadonlyArray<Rule> = [
 const RULES: ReadonlyArray<Rule> = [
   ...SHARED_RULES,
   listedTier,
-  // A limit by a name that the reservation does not know is no limit.
+  // A limit with another name does not limit the reservation.
   mustBeAbsent(OTHER_LIMITS, 'must be called max_tokens.'),
   toolsOfClient(isOwnTool),
 ];
 
-/** The refusal of the request, whatever the entry. */
+/** The refusal of the request by these rules; undefined: none. */
 export function unmeteredIn(body: Members, rules: ReadonlyArray<Rule> = RULES): Failure | undefined {
   for (const rule of rules) {
     const failure = rule(body);
@@ -118,8 +126,8 @@ export function unmeteredIn(body: Members, rules: ReadonlyArray<Rule> = RULES): 
 }
 
 /**
- * A member whose objects contain a deciding name twice or in another spelling: a parser that takes the first of two
- * names, or ignores case as Go's does, would read another tool than we do.
+ * The refusal of a member whose objects contain a deciding name twice or in another spelling. Some parsers take the
+ * first of two names, or ignore case (Go): they would read another tool than the gateway.
  */
 export function ambiguousIn(
   text: string,
@@ -141,8 +149,8 @@ export function ambiguousIn(
 const COMPACT = new RegExp(spellingsOf('compact'), 'i');
 
 /**
- * A summary of the context is another answer, which no limit bounds. The text is searched, not the object: neither a
- * member that stands twice nor another spelling hides it.
+ * The refusal of a summary of the context: it is another answer, without a limit. The text is searched, not the object:
+ * neither a repeated member nor another spelling hides the summary.
  */
 export function compactionIn(text: string, members: ReadonlyArray<Member>): Failure | undefined {
   const asks = members.some(({ name, valueStart, end }) => {
@@ -150,34 +158,37 @@ export function compactionIn(text: string, members: ReadonlyArray<Member>): Fail
     return COMPACT.test(text.slice(valueStart, end));
   });
   return asks
-    ? refusal('context_management', 'must hold no compaction: no reservation covers what it costs.')
+    ? refusal('context_management', 'must not request a compaction: no reservation covers its cost.')
     : undefined;
 }
 
-/** Types of what declares tools in a prompt, where no rule reads them, or asks there for a summary. */
+/** Types of prompt items that declare tools, where no rule reads them, or that request a summary. */
 const IN_PROMPT = ['additional_tools', 'tool_search_output', 'tool_definition', 'compaction_trigger'];
 const DECLARES = new RegExp(
   String.raw`"${spellingsOf('type')}"\s*:\s*"(?:${IN_PROMPT.map(spellingsOf).join('|')})"`,
   'i',
 );
 
-/** Tools, or a summary, in the middle of a prompt. The text is searched, as above. */
+/** The refusal of tools or a summary in the middle of a prompt. The text is searched, as above. */
 export function declaredToolsIn(text: string): Failure | undefined {
   return DECLARES.test(text)
-    ? refusal('tools', 'must declare all tools: the prompt must declare none, and ask for no summary of itself.')
+    ? refusal('tools', 'must declare all tools: the prompt must neither declare tools nor request a summary of itself.')
     : undefined;
 }
 
 /**
- * The pattern of a word in JSON, each of its letters small, capital (flag `i`) or escaped: a text without its escapes
- * would take many times the memory.
+ * The pattern of a word in JSON. Each letter may be small, capital (flag `i`) or escaped: a text without escapes would
+ * take many times the memory.
  */
 export function spellingsOf(word: string): string {
   const codeOf = (letter: string) => letter.charCodeAt(0).toString(16);
   return word.replace(/./g, (letter) => `(?:${letter}|\\\\u00(?:${codeOf(letter)}|${codeOf(letter.toUpperCase())}))`);
 }
 
-/** A deciding list of the same name inside (the tools of a namespace) is read too; nothing deeper decides. */
+/**
+ * Whether an object is ambiguous. An inner list of the same name (the tools of a namespace) is read too; nothing deeper
+ * decides.
+ */
 function isAmbiguous(text: string, start: number, { list, deciding }: NestedList, isInner = false): boolean {
   const { members } = membersOf(text, start);
   const names = members.map(({ name }) => name);
@@ -195,15 +206,18 @@ interface NestedList {
   readonly deciding: ReadonlyArray<string>;
 }
 
-/** No deciding name is longer. Capitals of a very long one would take many times its memory. */
+/**
+ * The maximum length of a folded name; deciding names are shorter. Capitals of a very long name would take many times
+ * its memory.
+ */
 const MAX_NAME = 64;
 
-/** The folding that Go's JSON decoder uses (ſ is s, K is k). */
+/** The name without case, as Go's JSON decoder folds it (ſ is s, K is k). */
 function foldCase(name: string): string {
   return name.length > MAX_NAME ? name : name.toUpperCase().toLowerCase();
 }
 
-/** The same, and that of protocol buffers (Gemini, Vertex AI), which read `maxTokens` as `max_tokens`. */
+/** The name without case and underscores: protocol buffers (Gemini, Vertex AI) read `maxTokens` as `max_tokens`. */
 export function foldName(name: string): string {
   return name.length > MAX_NAME ? name : foldCase(name).replaceAll('_', '');
 }
@@ -211,16 +225,16 @@ export function foldName(name: string): string {
 /** Web searches of a request: only entries with a price for them may serve it. */
 export interface WebSearches {
   readonly param: string;
-  /** Searches of the request, at most. */
+  /** The maximum number of searches of the request. */
   readonly max: number;
-  /** All of them are kept from the network, by a provider that knows the switch. */
+  /** All searches are offline, if the provider knows that switch. */
   readonly isOffline: boolean;
 }
 
-/** Searches of one request that names no limit of its own. */
+/** Searches of a tool without a limit. */
 const USUAL_SEARCHES = 10;
 
-/** `isOffline`: a tool that is kept from the network. */
+/** The web searches of a request; undefined: none. `isOffline`: whether a tool is offline. */
 export function webSearchesIn(
   body: Members,
   isOffline: (tool: unknown) => boolean = () => false,
@@ -239,11 +253,11 @@ export function webSearchesIn(
   return { param: first.param, max, isOffline: asked.length === searching.length && searching.every(isOffline) };
 }
 
-/** Whether searches are kept from the network. */
+/** Whether the searches are offline at this provider. */
 export const isOfflineAt = ({ searchesOffline }: Provider, { isOffline }: WebSearches): boolean =>
   isOffline && searchesOffline === true;
 
-/** The searches of a request that an entry makes for it. Translations leave them out. */
+/** The searches that an entry makes for a request. Translations omit them. */
 export function webSearchesAt(
   { codec, provider }: { readonly codec: { readonly isTranslated: boolean }; readonly provider: Provider },
   searches: WebSearches | undefined,
@@ -252,7 +266,10 @@ export function webSearchesAt(
 }
 
 export function webSearchRefusal({ param }: WebSearches): Failure {
-  return refusal(param, 'must hold no web search: no entry of this model names a price for it (toolCosts.webSearch).');
+  return refusal(
+    param,
+    'must not request a web search: no entry of this model has a price for it. Ask the operator of the gateway to set toolCosts.webSearch.',
+  );
 }
 
 function isCountOrAbsent(of: unknown, name: string): boolean {
@@ -266,10 +283,12 @@ function isOwnTool(tool: unknown): boolean {
 }
 
 const WEB_SEARCH = /^(openrouter:)?web_search(_preview)?(_\d+)*$/;
-/** No such type is longer, and the repeated group would use up the stack in one of megabytes. */
+/** The maximum length of a type that is matched: the repeated group would fill the stack with a type of megabytes. */
 const MAX_TYPE = 64;
 
-/** `web_search`, and with a date behind it (Anthropic's) or a router's name before it. */
+/**
+ * Whether a tool is a web search: `web_search`, with a date after it (Anthropic's) or the name of a router before it.
+ */
 function isWebSearch(tool: unknown): boolean {
   const type = member(tool, 'type');
   return typeof type === 'string' && type.length <= MAX_TYPE && WEB_SEARCH.test(type);

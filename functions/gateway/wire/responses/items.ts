@@ -1,15 +1,15 @@
-// Input items of Responses requests: their size, without a tokenizer.
+// Input items of Responses requests: their size without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
 import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { type MarkedId, refersToFile, type StoredState } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
-/** Items and parts of text, of calls and of their outputs: they count as they are written. */
+/** Items and parts of text, of calls and of their outputs: they count as text. */
 const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;
 const PICTURES: ReadonlySet<string> = new Set(['input_image', 'computer_screenshot', 'image_generation_call']);
 const FILES: ReadonlySet<string> = new Set(['input_file', 'input_audio']);
-/** Members in which media are encoded. */
+/** Members with encoded media. */
 const ENCODED = ['image_url', 'file_data', 'file_url', 'result', 'data'];
 const TEXT_FILE = /^\s*data:text/i;
 const TEXT: Part = {};
@@ -17,16 +17,16 @@ const TEXT: Part = {};
 export function measure(bodyBytes: number, members: Members): PromptSize {
   const tools = listOf(members.tools).slice(0, 1);
   const measured = measureParts(bodyBytes, { lists: [members.input], tools }, toPart);
-  // A stored conversation may be as long as a file that only the provider knows.
+  // A stored conversation may be as long as a file at the provider.
   return continuesStored(members) ? { ...measured, media: addMedium(measured.media, fileIn()) } : measured;
 }
 
-/** Whether the provider adds to the prompt what it has stored. */
+/** Whether the provider adds stored state to the prompt. */
 function continuesStored(members: Members): boolean {
   return referenceIn(members, isReference) !== undefined;
 }
 
-/** References of a request to what its provider has stored. `marked`: ids whose marks were taken out of the body. */
+/** The stored state that a request refers to. `marked`: the ids whose marks were removed from the body. */
 export function storedStateOf(members: Members, marked: ReadonlyArray<MarkedId>): StoredState {
   const known = new Set<unknown>(marked.map(({ id }) => id));
   const { store, previous_response_id: previous, input } = members;
@@ -42,7 +42,7 @@ export function storedStateOf(members: Members, marked: ReadonlyArray<MarkedId>)
   };
 }
 
-/** The parameter of the first reference to a response, or to such an item. */
+/** The parameter of the first reference to a response, or to an item that `refers`. */
 function referenceIn(
   { previous_response_id: previous, input }: Members,
   refers: (item: unknown) => boolean,
@@ -52,21 +52,24 @@ function referenceIn(
   return at === -1 ? undefined : `input[${at}]`;
 }
 
-/** Calls that the client answers: their items are whole. */
+/** Types of calls that the client answers: their items are whole. */
 const OF_CLIENT = /^(function|custom_tool|local_shell|shell|apply_patch|computer)_call$/;
 
-/** An item with the name of a call that the provider has answered itself: it may add the answer that it has stored. */
+/** Whether an item names a call that the provider answered itself: the provider may add the stored answer. */
 function isStoredCall(item: unknown): boolean {
   const type = textOf(member(item, 'type')) ?? '';
   return textOf(member(item, 'id')) !== undefined && /_call$/.test(type) && !OF_CLIENT.test(type);
 }
 
-/** Members that contain an item: of messages and reasoning, and of calls and their outputs. */
+/** Members with the content of an item: of messages and reasoning, and of calls and their outputs. */
 const CONTENT = ['content', 'encrypted_content'];
 const CALLED = ['arguments', 'output', 'input', 'action', 'operation', 'result', 'results', 'queries', 'code', 'tools'];
 const MADE_OF_CONTENT = /^(|message|reasoning)$/;
 
-/** An item that has a name and nothing in it, whatever its type says: the provider puts the stored one in its place. */
+/**
+ * Whether an item is a reference: an id without any content, whatever its type. The provider replaces it by the stored
+ * item.
+ */
 function isReference(item: unknown): boolean {
   const type = textOf(member(item, 'type')) ?? '';
   if (type === 'item_reference') return true;
@@ -77,7 +80,7 @@ function isReference(item: unknown): boolean {
   return !(isRole && names.some((name) => isWritten(member(item, name)))) && !isEmptyCall(item, type);
 }
 
-/** A call of a tool without arguments. */
+/** Whether an item is a call of a tool without arguments. */
 function isEmptyCall(item: unknown, type: string): boolean {
   const written = type === 'function_call' ? member(item, 'arguments') : member(item, 'input');
   return OF_CLIENT.test(type) && written === '' && typeof member(item, 'call_id') === 'string';
@@ -96,7 +99,7 @@ function toPart(item: unknown): Part {
   const isStoredFile = holders.some(refersToFile);
   if (!PICTURES.has(type) && !FILES.has(type)) return { medium: fileIn(), isStoredFile };
   const encoded = holders.flatMap(encodedIn);
-  // A text file counts as text, however it is wrapped.
+  // A text file counts as text, in whatever member.
   const bytes = encoded.reduce((sum, text) => sum + (TEXT_FILE.test(text) ? 0 : text.length), 0);
   if (PICTURES.has(type) && encoded.every(isPicture)) return { medium: PICTURE.openai, bytes, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));

@@ -1,5 +1,5 @@
-// Marks on what only the account that made it can read: ids of responses and items, and encrypted reasoning. Clients
-// send both back.
+// Marks on state that only one account can read: ids of responses and items, and encrypted reasoning. Clients send both
+// back.
 
 import { toUtf8 } from '#core/json/bytes.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
@@ -10,19 +10,19 @@ import type { RequestBody } from '../request.ts';
 
 const ENCRYPTED = /("encrypted_content"\s*:\s*"[^"\\]+)"/g;
 const IDS = /("(?:id|item_id|previous_response_id)"\s*:\s*")([^"\\]+)"/g;
-/** A mark at the end of a value: of an entry; behind an id also the MAC that binds it to a VirtualKey. */
+/** A mark at the end of a value: the mark of the entry; after an id also the MAC that binds the id to a VirtualKey. */
 const MARK = /^\.gw([0-9a-f]{8})$/;
 const BOUND_MARK = /^\.gw([0-9a-f]{8})([0-9a-f]{32})$/;
 const LENGTH = '.gw'.length + 8;
 const BOUND_LENGTH = LENGTH + 32;
-/** A body without these has no mark, however its letters are escaped. */
+/** A text in every body with a mark, however its letters are escaped. */
 const MAYBE_MARKED = /\.gw|\\u/;
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
- * An event with marks on its ids and on encrypted reasoning; the same bytes where it has neither. `event`: the bytes
- * parsed; of a whole reply, `{"response"}`.
+ * An event with marks on its ids and on encrypted reasoning; the same bytes if it has neither. `event`: the parsed
+ * bytes; of a whole reply, `{"response"}`.
  */
 export function mark(
   bytes: Uint8Array,
@@ -40,7 +40,7 @@ function withIds(text: string, ids: ReadonlySet<string>, markId: (id: string) =>
   return text.replaceAll(IDS, (whole, name: string, id: string) => (ids.has(id) ? `${name}${markId(id)}"` : whole));
 }
 
-/** The ids in an event by which later requests could refer to what the provider keeps. */
+/** The ids in an event with which later requests may refer to stored state. */
 function idsIn(event: unknown): ReadonlySet<string> {
   const response = member(event, 'response');
   const items = [member(event, 'item'), response, ...listOf(member(response, 'output'))];
@@ -52,15 +52,15 @@ function idsIn(event: unknown): ReadonlySet<string> {
   return new Set(ids.flatMap((id) => textOf(id) ?? []));
 }
 
-/** A body as its provider knows it. */
+/** A body without marks, as the provider knows it. */
 export interface UnmarkedBody {
   readonly bytes: Uint8Array;
-  /** The mark of the entry that the marked parts belong to. */
+  /** The mark of the entry that created the marked parts. */
   readonly entryMark: string;
   readonly ids: ReadonlyArray<MarkedId>;
 }
 
-/** The body without its marks; undefined where it has none. */
+/** The body without its marks; undefined: it has none. */
 export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): UnmarkedBody | undefined {
   if (!MAYBE_MARKED.test(text)) return undefined;
   const ids = new Map<string, MarkedId>();
@@ -84,7 +84,7 @@ export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): 
     : { bytes: toUtf8(unmarked + text.slice(from)), entryMark: by, ids: [...ids.values()] };
 }
 
-/** The members of a request that may carry a mark, in the order of the text: others are the client's own. */
+/** The members of a request that may have a mark, in the order of the text. Other members belong to the client. */
 function placesIn(text: string, { members }: ObjectText): ReadonlyArray<Member> {
   return members.flatMap((member) => {
     if (member.name === 'previous_response_id') return [member];

@@ -1,4 +1,4 @@
-// Responses for providers that have them: bytes pass through; the model is changed on the way in, and a limit lowered.
+// Responses for OpenAI's dialect: bytes pass through. The model is set, and a limit may be lowered.
 
 import { ok } from '#core/failure/result.ts';
 import { toUtf8 } from '#core/json/bytes.ts';
@@ -23,11 +23,14 @@ export const openai: Codec = {
   readReply,
   readError,
   countsTokens: true,
-  // Codex gives up after five minutes without an event; a comment is none to it.
+  // Codex gives up after five minutes without an event; a comment does not count.
   streams: { createReader, createEnd, keepAlive: toNamedEvent('keepalive', {}) },
 };
 
-/** Members that the gateway acts on: repeated, the last one counts and the others do not reach the provider. */
+/**
+ * Members that the gateway reads or sets. If one is repeated, the last one counts, and the others do not reach the
+ * provider.
+ */
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([
   'model',
   'input',

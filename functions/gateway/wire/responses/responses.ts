@@ -1,4 +1,4 @@
-// OpenAI's Responses API: the members of a request that are ours to know. Bytes pass through to providers that have it.
+// OpenAI's Responses API: the members that the gateway reads. Bytes pass through to providers that have the API.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { listOf, member, textOf } from '#core/json/json.ts';
@@ -24,19 +24,19 @@ export const responses: Api = {
   toRequest: (bytes) => toRequest(bytes),
 };
 
-/** Characters of a conversation's name that tell it from others: it is kept for as long as the request. */
+/** The maximum characters of a conversation's name: it is kept as long as the request. */
 const MAX_NAME = 256;
-/** No provider takes a lower limit. */
+/** The minimum limit of providers. */
 const MIN_OUTPUT = 16;
 
 const FORM = { limit: 'max_output_tokens', rules: RULES, nested: NESTED_MEMBERS };
 
-/** Members of an item that say whether the provider completes it, which must stand once and in one spelling. */
+/** Members of an item that decide whether the provider completes it. Each may occur only once, in one spelling. */
 const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['id', 'type']]]);
-/** A body without these has no item with an id, however its letters are written. */
+/** A text in every body with an `id`, however its letters are written. */
 const MAYBE_ID = /"[iı]d"|\\u0/i;
 
-/** `marked`: the marks that were taken out of the body. */
+/** `marked`: the marks that were removed from the body. */
 function toRequest(bytes: Uint8Array, marked?: Omit<UnmarkedBody, 'bytes'>): Result<ModelRequest, Failure> {
   const read = readLimited(bytes, FORM, ({ input }) =>
     isAbsent(input) || typeof input === 'string' || Array.isArray(input)
@@ -46,7 +46,7 @@ function toRequest(bytes: Uint8Array, marked?: Omit<UnmarkedBody, 'bytes'>): Res
   if (!read.ok) return read;
   const { members, request } = read.value;
   const { body } = request;
-  // Long bodies take a while to look through, and most items have no id: then no parser sees one.
+  // Only bodies that may have an `id` are searched: long bodies take long, and most items have no id.
   const ambiguous = MAYBE_ID.test(body.text) ? ambiguousIn(body.text, body.object.members, ITEMS) : undefined;
   if (ambiguous !== undefined) return err(ambiguous);
   const unmarked = marked === undefined ? unmark(body) : undefined;
@@ -68,7 +68,7 @@ function toRequest(bytes: Uint8Array, marked?: Omit<UnmarkedBody, 'bytes'>): Res
   });
 }
 
-/** Reasoning that a provider has encrypted belongs, like what it has stored, to the account that made it. */
+/** Whether a request has encrypted reasoning. Like stored state, that belongs to the account that created it. */
 function isEncrypted({ input }: Members): boolean {
   return listOf(input).some((item) => typeof member(item, 'encrypted_content') === 'string');
 }

@@ -8,18 +8,20 @@ import type { ShownError, StreamEnd } from '../codec.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
 /**
- * The size of the output that a stream keeps for its end, in characters and for each item and part: the end of a longer
- * one repeats none of it.
+ * The maximum size of the output that a stream keeps for its end, in characters and a number for each item and part.
+ * The end of a longer stream repeats nothing.
  */
 const MAX_KEPT = 64 * 1024;
 const PART_OVERHEAD = 256;
-/** Deltas that are kept one by one before they are joined: each takes several times its characters. */
+/** The maximum number of deltas before they are joined: each takes several times its characters. */
 const MAX_PIECES = 64;
-/** A response repeats its request, `instructions` and `tools` included: only so many short members of it are kept. */
+/**
+ * The maximum number of short members that are kept: a response repeats its request, with `instructions` and `tools`.
+ */
 const MAX_MEMBERS = 64;
 const MAX_TEXT = 256;
 
-/** One part of a message that is being streamed. */
+/** One part of a streamed message. */
 interface Part {
   readonly texts: string[];
   isClosed: boolean;
@@ -27,24 +29,24 @@ interface Part {
 
 /** An output item that the client has seen. */
 interface Item {
-  /** The item as JSON; absent: it is no message, and not done. */
+  /** The item as JSON; undefined: it is no message, and not done. */
   json: string | undefined;
   readonly parts: Map<number, Part>;
   isDone: boolean;
 }
 
-/** A stream so far, as far as its end must repeat it. */
+/** The state of a stream that its end must repeat. */
 interface StreamState {
   response: object;
   sequence: number;
   readonly items: Map<number, Item>;
-  /** The size of the items; more than `MAX_KEPT`: they are forgotten. */
+  /** The size of the items; above `MAX_KEPT` they are dropped. */
   kept: number;
 }
 
 /**
- * A response that has used up its reservation is incomplete, as at the client's own limit: open messages are closed, calls are
- * left out.
+ * The end of a stream. At its reservation the response is incomplete, as at the client's own limit: open messages are
+ * closed, calls are left out.
  */
 export function createEnd(): StreamEnd {
   const begun: StreamState = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
@@ -64,7 +66,7 @@ function note(begun: StreamState, event: unknown): void {
   if (index !== undefined && begun.kept <= MAX_KEPT) noteItem(begun, index, event);
 }
 
-/** Members that are short: the id, the model, the settings. */
+/** The short members: the id, the model, the settings. */
 function shortMembersOf(response: object): object {
   const isShort = (value: unknown) =>
     typeof value === 'string' ? value.length <= MAX_TEXT : Object(value) !== value || isEmptyList(value);
@@ -119,11 +121,14 @@ function fail(begun: StreamState, failure: Failure): Uint8Array {
   return toNamedEvent('response.failed', { sequence_number: begun.sequence + 1, response });
 }
 
-/** A client that knows no `error` waits for the last event of a response, so that one follows. */
+/**
+ * The events of a provider's error. A client that does not know `error` waits for the last event of a response, so that
+ * one follows.
+ */
 function pass(begun: StreamState, { message, code = 'server_error', param }: ShownError, event: unknown): Uint8Array {
   note(begun, { sequence_number: begun.sequence + 1, ...Object(event) });
   const sequence_number = begun.sequence;
-  // The provider's own last response reaches the client whole.
+  // The provider's own last response is passed whole.
   const last = member(event, 'response') ?? begun.response;
   const response = { ...Object(last), status: 'failed', error: { code, message } };
   if (member(event, 'type') === 'response.failed')

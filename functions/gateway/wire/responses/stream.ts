@@ -1,4 +1,4 @@
-// Streamed responses: each event passes as it is, and is read for content, counts, errors and the end.
+// Streamed responses: each event passes unchanged, and is read for content, counts, errors and the end.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
@@ -22,7 +22,7 @@ export function createReader(made: ReplyMarks): StreamReader {
   });
 }
 
-/** The event without our credentials; the same bytes where there are none in its error. */
+/** The event without the entry's credentials; the same bytes if its error has none. */
 function withoutSecrets(bytes: Uint8Array, event: unknown, { redact }: ReplyMarks): Uint8Array {
   const response = member(event, 'response');
   const shown = withoutSecretsIn(response, redact);
@@ -31,7 +31,7 @@ function withoutSecrets(bytes: Uint8Array, event: unknown, { redact }: ReplyMark
     : toNamedEvent(textOf(member(event, 'type')) ?? '', { ...Object(event), response: shown });
 }
 
-/** Bytes of output that events have shown, by item. */
+/** Bytes of output in the events so far, by item. */
 type OutputBytes = Map<unknown, number>;
 
 function readEvent(bytes: Uint8Array, event: unknown, written: OutputBytes): ReadonlyArray<Piece> {
@@ -46,17 +46,17 @@ function readEvent(bytes: Uint8Array, event: unknown, written: OutputBytes): Rea
       return [{ ...EMPTY_PIECE, frame: event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
     default:
       if (type.startsWith('response.')) return [toContentPiece(bytes, event, { type, written })];
-      // Comments, and events that are new to us. Text that is no JSON may be the beginning of one that was cut.
+      // Comments and unknown events. Text that is no JSON may be the beginning of an event that was cut.
       return [{ ...EMPTY_PIECE, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 }];
   }
 }
 
-/** The error of an event that is one itself: its type is that of the event. */
+/** An event that is an error itself, without its type: that is the type of the event. */
 function withoutType(event: unknown): unknown {
   return { ...Object(event), type: undefined };
 }
 
-/** The count of an end, and output that only the end shows. The event itself waits for the settlement. */
+/** The count of a last event, and the output that only this event has. The event itself waits for the settlement. */
 function toCountPiece(event: unknown, written: OutputBytes): Piece {
   const response = member(event, 'response');
   const usage = toUsage(response);
@@ -66,7 +66,7 @@ function toCountPiece(event: unknown, written: OutputBytes): Piece {
   return { ...end, ...toSizes(sizes.reduce((sum, size) => sum + size, 0)) };
 }
 
-/** The count of a response that failed, and its error. */
+/** The count and the error of a failed response. */
 function toFailedPieces(event: unknown): ReadonlyArray<Piece> {
   const response = member(event, 'response');
   const usage = toUsage(response);
@@ -80,8 +80,8 @@ function toContentPiece(
   { type, written }: { readonly type: string; readonly written: OutputBytes },
 ): Piece {
   const piece = { ...EMPTY_PIECE, bytes, frame: event, choices: OPEN_ANSWER };
-  // A summary of thoughts is shorter or longer than what is billed: it cuts nothing, and is charged where nobody has
-  // counted.
+  // A summary of thoughts is not as long as the billed thoughts: it never cuts a stream, and is charged only if the
+  // provider does not count.
   if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };
   const searches = type === ITEM_DONE && isSearch(member(event, 'item')) ? 1 : 0;
   return { ...piece, ...toSizes(sizeIn(event, type, written)), searches };
@@ -91,7 +91,7 @@ function toSizes(outputBytes: number): Pick<Piece, 'deltas' | 'outputBytes'> {
   return { deltas: outputBytes > 0 ? 1 : 0, outputBytes };
 }
 
-/** Bytes of output that no event before this one has shown. */
+/** Bytes of output that no earlier event has. */
 function sizeIn(event: unknown, type: string, written: OutputBytes): number {
   const index = member(event, 'output_index');
   if (type === ITEM_DONE) return unwrittenBytesOf(member(event, 'item'), index, written);
@@ -101,7 +101,7 @@ function sizeIn(event: unknown, type: string, written: OutputBytes): number {
   return size;
 }
 
-/** Bytes of a whole item beyond those of its deltas. */
+/** Bytes of a whole item that its deltas do not have. */
 function unwrittenBytesOf(item: unknown, index: unknown, written: OutputBytes): number {
   const known = written.get(index) ?? 0;
   const size = sizeOf({ ...Object(item), summary: undefined });

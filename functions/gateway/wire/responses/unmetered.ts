@@ -1,5 +1,5 @@
-// Features of a Responses request that the listed prices do not pay for: refused, unless usage counts them and an entry
-// names a price.
+// Features of a Responses request that the listed prices do not cover. They are refused, unless the usage counts them
+// and an entry has a price for them.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import {
   listedTier,
@@ -15,19 +15,19 @@ import {
   type WebSearches,
 } from '../prompt/unmetered-features.ts';
 
-/** Conversations and prompts that the provider keeps. */
+/** Conversations and prompts at the provider. */
 const REFUSED_MEMBERS = ['conversation', 'prompt'];
 const LIMITS = otherLimitsThan('max_output_tokens');
-/** Tools that the client runs: they cost tokens only. */
+/** Tools that the client runs: they cost only tokens. */
 const OWN_TOOL = /^(function|custom|local_shell|apply_patch|computer|computer_use_preview)$/;
 
-/** Members whose objects contain deciding members, which must stand once and in one spelling. */
+/** Members whose objects contain deciding members. Each of these may occur only once, in one spelling. */
 export const NESTED_MEMBERS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([
   ...NESTED_EVERYWHERE,
   ['tools', ['type', 'max_uses', 'external_web_access', 'tools']],
 ]);
 
-/** Members by which a request may cost more, or be answered by another model. */
+/** Deciding members: with them a request may cost more, or another model may answer. */
 export const DECIDING_MEMBERS: ReadonlyArray<string> = [
   ...SHARED_DECIDING_MEMBERS,
   ...['store', 'previous_response_id', 'context_management', ...REFUSED_MEMBERS, ...LIMITS],
@@ -36,8 +36,8 @@ export const DECIDING_MEMBERS: ReadonlyArray<string> = [
 export const RULES: ReadonlyArray<Rule> = [
   ...SHARED_RULES,
   listedTier,
-  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers what it costs.'),
-  // A limit by a name that the reservation does not know is no limit.
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers its cost.'),
+  // A limit with another name does not limit the reservation.
   mustBeAbsent(LIMITS, 'must be called max_output_tokens.'),
   toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
 ];
@@ -47,15 +47,20 @@ function isOwnTool(tool: unknown): boolean {
   return typeof type === 'string' && OWN_TOOL.test(type);
 }
 
-/** A named list of tools, as Codex declares them. */
+/** Whether a tool is a named list of tools, as Codex declares them. */
 function isNamespace(tool: unknown): boolean {
   return member(tool, 'type') === 'namespace' && listOf(member(tool, 'tools')).every(isOwnTool);
 }
 
-/** Dates are behind the name. Older ones (`web_search_preview`) search the network all the same. */
+/**
+ * The type of a search that may be offline, with or without a date. Older types (`web_search_preview`) always use the
+ * network.
+ */
 const OFFLINE_TOOL = /^web_search(_\d{4}_\d\d_\d\d)?$/;
 
-/** Codex always declares web search, and switches it off: OpenAI then reads pages that it keeps. */
+/**
+ * The web searches of a request. Codex always declares web search, and switches it off: OpenAI then reads stored pages.
+ */
 export function webSearchesIn(members: Members): WebSearches | undefined {
   return searchesIn(members, isOffline);
 }

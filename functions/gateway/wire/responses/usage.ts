@@ -1,11 +1,11 @@
-// Usage of a response, the searches among its output, and the size of what was not counted.
+// Usage of a response, its web searches, and the size of output that was not counted.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import { toUsage as fromChat, type Usage } from '#core/money/usage.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 
 /**
- * Undefined where the response does not count both sides. The names differ from those of chat completions, the meaning
- * does not.
+ * The usage of a response; undefined: it does not count both sides. The names differ from those of chat completions,
+ * the meaning does not.
  */
 export function toUsage(response: unknown): Usage | undefined {
   const usage = member(response, 'usage');
@@ -22,13 +22,13 @@ export function toUsage(response: unknown): Usage | undefined {
   return counted && { ...counted, webSearches: webSearches || undefined };
 }
 
-/** Pages that a model opens, and searches in them, are not billed. */
+/** Whether an item is a billed search. Pages that a model opens, and searches inside them, are not billed. */
 export function isSearch(item: unknown): boolean {
   const action = member(member(item, 'action'), 'type');
   return member(item, 'type') === 'web_search_call' && (action === undefined || action === 'search');
 }
 
-/** Bytes of an item that a model has written: of its texts, and of those of its parts, however deep they are. */
+/** Bytes of an item that the model wrote: of its texts, and of those of its parts, at any depth. */
 export function sizeOf(item: unknown): number {
   let size = 0;
   const left = [item];

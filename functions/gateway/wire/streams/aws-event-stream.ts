@@ -1,5 +1,5 @@
-// AWS's framing of streams (application/vnd.amazon.eventstream), as the server-sent events that Anthropic sends itself.
-// `@smithy/eventstream-codec` is slower (decision 35).
+// Streams in AWS's frames (application/vnd.amazon.eventstream), converted to the server-sent events that Anthropic
+// sends. `@smithy/eventstream-codec` is slower (decision 35).
 import { bytesOf } from '#core/json/base64.ts';
 import { concat, fromUtf8, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
@@ -7,12 +7,12 @@ import { isTooCostly } from '#core/json/json-limits.ts';
 import { UpstreamError } from '#core/ports/serving.ts';
 import { PendingBytes, type ResizePending, toNamedEvent } from './sse.ts';
 
-/** Lengths of message and headers, and their checksum. */
+/** Bytes of the lengths of message and headers, and of their checksum. */
 const PRELUDE = 12;
 const CHECKSUM = 4;
-/** AWS sends messages of 16 MiB at most. */
+/** The maximum message of AWS: 16 MiB and its headers. */
 const MAX_MESSAGE = 16 * 1024 * 1024 + 256 * 1024;
-/** Bytes of header values by type; a type that is not here has its length before it. */
+/** Bytes of header values by type. A type that is not in the table has its length before the value. */
 const VALUE_LENGTHS: ReadonlyMap<number, number> = new Map([
   ...([
     [0, 0],
@@ -25,7 +25,7 @@ const VALUE_LENGTHS: ReadonlyMap<number, number> = new Map([
     [9, 16],
   ] as const),
 ]);
-/** Exceptions in a stream, as Anthropic names such errors. */
+/** Anthropic's names for the exceptions of a stream. */
 const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
   ['throttlingException', 'rate_limit_error'],
   ['validationException', 'invalid_request_error'],
@@ -33,7 +33,7 @@ const ERROR_TYPES: ReadonlyMap<string, string> = new Map([
   ['serviceUnavailableException', 'overloaded_error'],
 ]);
 
-/** The events of a body. Throws where a checksum is wrong, or bytes are no message. */
+/** Converts a body to events. Throws if a checksum is wrong, or bytes are no message. */
 export async function* toSse(
   body: AsyncIterable<Uint8Array>,
   keep: ResizePending = () => true,
@@ -42,7 +42,7 @@ export async function* toSse(
   let needed = PRELUDE;
   for await (const bytes of body) {
     pending.add(bytes);
-    // A long message comes in many packets, which are joined once.
+    // A long message arrives in many packets, which are joined once.
     if (pending.length < needed) continue;
     let joined = pending.take();
     const events: Uint8Array[] = [];
@@ -55,7 +55,7 @@ export async function* toSse(
   }
 }
 
-/** The length of the message that begins here; that of its prelude where this has not arrived. */
+/** The length of the message that begins here; the length of its prelude, if that has not arrived. */
 function lengthOf(bytes: Uint8Array): number {
   if (bytes.length < PRELUDE) return PRELUDE;
   const view = viewOf(bytes);
@@ -68,7 +68,9 @@ function lengthOf(bytes: Uint8Array): number {
   return length;
 }
 
-/** Throws `UpstreamError` where the message is malformed: a header that ends too early, bytes that are no base64. */
+/**
+ * Reads a message. Throws `UpstreamError` if it is malformed: a header that ends too early, bytes that are no base64.
+ */
 function read(message: Uint8Array): Uint8Array {
   try {
     return toEvent(message);
@@ -86,7 +88,7 @@ function toEvent(message: Uint8Array): Uint8Array {
   const payload = PRELUDE + view.getUint32(4);
   const headers = headersIn(message.subarray(PRELUDE, payload));
   const bytes = message.subarray(payload, end);
-  if (isTooCostly(bytes)) throw new UpstreamError('broken', 'an event of the upstream holds too many values');
+  if (isTooCostly(bytes)) throw new UpstreamError('broken', 'an event of the upstream has too many values');
   const body = parseJson(fromUtf8(bytes));
   const failed = headers.get(':exception-type') ?? headers.get(':error-code');
   if (failed !== undefined) {
@@ -94,14 +96,14 @@ function toEvent(message: Uint8Array): Uint8Array {
     return toNamedEvent('error', { error: { type: ERROR_TYPES.get(failed) ?? 'api_error', message: why } });
   }
   const inner = bytesOf(textOf(member(body, 'bytes')) ?? '');
-  if (isTooCostly(inner)) throw new UpstreamError('broken', 'an event of the upstream holds too many values');
+  if (isTooCostly(inner)) throw new UpstreamError('broken', 'an event of the upstream has too many values');
   const data = fromUtf8(inner);
   const type = textOf(member(parseJson(data), 'type'));
   // Messages without an event keep the connection alive.
   return toUtf8(type === undefined ? ': \n\n' : `event: ${type}\ndata: ${data.replaceAll(/[\r\n]+/g, ' ')}\n\n`);
 }
 
-/** Headers with a text, by name. */
+/** The headers with a text, by name. */
 function headersIn(bytes: Uint8Array): ReadonlyMap<string, string> {
   const headers = new Map<string, string>();
   const view = viewOf(bytes);

@@ -6,8 +6,8 @@ import { type ResizePending, SseSplitter } from './sse.ts';
 const NO_PIECES: ReadonlyArray<Piece> = [];
 
 /**
- * Reads whole events, whatever the packets. `last`: what is missing at the end of a reply whose answer has ended, also
- * when its last event did not come: without that event some clients ask for the reply again and again.
+ * Reads whole events, whatever the packets. `last`: the pieces that are missing at the end of a reply whose answer has
+ * ended. Without the last event, some clients repeat the request for ever.
  */
 export function createEventReader(
   keepPending: ResizePending | undefined,
@@ -24,7 +24,7 @@ export function createEventReader(
     try {
       return read(event);
     } catch (cause) {
-      // JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
+      // An event that JSON.parse can read, but recursion and JSON.stringify cannot follow.
       if (!(cause instanceof RangeError)) throw cause;
       throw new UpstreamError('broken', 'an event of the upstream is nested too deeply', { cause });
     }

@@ -3,14 +3,16 @@ import { member, textOf } from '#core/json/json.ts';
 import { copyOf } from '#core/json/text.ts';
 import { UpstreamError } from '#core/ports/serving.ts';
 
-/** The maximum number of parts: what a reader keeps of each lasts as long as the stream. No provider sends as many. */
+/**
+ * The maximum number of parts: a reader keeps something of each part until the stream ends. No provider sends as many.
+ */
 export const MAX_PARTS = 4096;
 
 /** The maximum length of the id of a part. */
 const MAX_ID = 256;
 
 /**
- * Keeps a value of a part, by the provider's index or id. Throws `UpstreamError` where the stream has too many parts, or
+ * Sets the value of a part, by the provider's index or id. Throws `UpstreamError` if the stream has too many parts, or
  * the key is neither.
  */
 export function setPart<T>(parts: Map<unknown, T>, key: unknown, value: T): void {
@@ -21,7 +23,7 @@ export function setPart<T>(parts: Map<unknown, T>, key: unknown, value: T): void
   parts.set(key, value);
 }
 
-/** The id of a message, of a call, or of a model, as far as it is one: it may be written into every chunk. */
+/** The id of a message, a call or a model, cut to its maximum length: it may be written into every chunk. */
 export function idIn(of: unknown, name: string): string | undefined {
   const id = textOf(member(of, name));
   return id === undefined ? undefined : copyOf(id.slice(0, MAX_ID));

@@ -1,14 +1,11 @@
-// Errors by which a provider ends a stream: their type and code reach the client, their words do not.
+// Errors with which a provider ends a stream: clients see their type and code, not their message.
 import type { ShownError, WireError } from '../codec.ts';
 
-/** Names of errors and of members; other texts may hold anything. */
+/** The form of names of errors and members; other texts may contain anything. */
 const NAME = /^[\w.[\]-]{1,64}$/;
-/**
- * Errors that are between the gateway and its provider. A client would take them for an error of its own key or its own
- * quota.
- */
+/** Errors between the gateway and its provider. A client would take them for errors of its own key or quota. */
 const GATEWAY_ERROR = /^(insufficient_quota|usage_limit|billing|authentication|invalid_api_key|permission)/;
-/** Errors of the provider's servers, which another request will meet as well. */
+/** Errors of the provider's servers: other requests will fail too. */
 const SERVER_ERROR = /overloaded|rate_limit|server|internal|unavailable|timeout|api_error|quota|billing|authentication/;
 
 export function toShownError({ type, code, param }: WireError): ShownError {
@@ -26,7 +23,7 @@ function toName(text: string | undefined): string | undefined {
   return text !== undefined && NAME.test(text) ? text : undefined;
 }
 
-/** Whether the request itself is to blame, so that the entry may serve others. */
+/** Whether the request caused the error, so that the entry may serve others. */
 export function isRequestError({ status, type, code }: WireError): boolean {
   if (status !== undefined) return status < 500 && status !== 429;
   const name = code ?? type;

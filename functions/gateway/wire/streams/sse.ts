@@ -4,43 +4,46 @@ import { parseJson } from '#core/json/json.ts';
 import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
 import { UpstreamError } from '#core/ports/serving.ts';
 
-/** The maximum size of an event: an upstream that sends more bytes without its end is not sending events. */
+/** The maximum bytes of an event: an upstream that sends more bytes without its end does not send events. */
 const MAX_EVENT = 32 * 1024 * 1024;
 /**
- * The end of a line with content, and of an empty one behind it. A carriage return at the end of a packet may be half
- * of a line end, so the match waits for the next byte, except in a stream whose lines end in carriage returns only.
+ * The end of a line with content, and of an empty line after it. A carriage return at the end of a packet may be half
+ * of a line end: the match waits for the next byte, except in a stream whose lines all end in carriage returns.
  */
 const EVENT_END = /(?<=[^\r\n])(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|(?<=\r)\r|\r(?!$))/g;
-/** The maximum number of lines of an event: lists of them take many times their bytes. */
+/** The maximum number of lines of an event: a list of lines takes many times their bytes. */
 const MAX_LINES = 10_000;
 const BLANK_LINE = toUtf8('\n\n');
-/** No end of an event, with what must stand before it, is longer by more than one character. */
+/** The maximum characters of an event's end, with the character before it, less one. */
 const MAX_TAIL = 4;
 
-/** A byte order mark stays, so that an event reads the same wherever the packet that it came in began. */
+/** Keeps a byte order mark: an event must be read alike wherever its packet began. */
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-/** A character for each byte: the engine searches text natively, and offsets in it are offsets in the bytes. */
+/**
+ * Decodes each byte to one character: the engine searches text natively, and offsets in the text are offsets in the
+ * bytes.
+ */
 export const latin1 = new TextDecoder('latin1');
 
-/** One event in bytes. */
+/** The bytes of an event. */
 export function toEvent(data: string): Uint8Array {
   return toUtf8(`data: ${data}\n\n`);
 }
 
-/** One event with its name, which is in its data as well. */
+/** The bytes of an event with a name, which is also in its data. */
 export function toNamedEvent(type: string, more: object): Uint8Array {
   return toUtf8(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
 }
 
-/** A comment: clients ignore the line, and the connection stays alive. */
+/** The bytes of a comment: clients ignore it, and the connection stays open. */
 export function toComment(text: string): Uint8Array {
   return toUtf8(`: ${text}\n\n`);
 }
 
-/** The `data` lines of an event joined; undefined for a comment or an event without data. */
+/** The `data` lines of an event, joined; undefined: a comment, or an event without data. */
 export function dataOf(event: Uint8Array): string | undefined {
   const text = decoder.decode(event);
-  // Nearly all events are one line of data, or the event's name and one.
+  // Nearly all events have one line of data, some with a name before it.
   const start = text.startsWith('event:') ? text.indexOf('\n') + 1 : 0;
   if (text.startsWith('data: ', start) && text.indexOf('\n', start) === text.length - 2 && !text.includes('\r')) {
     return text.slice(start + 6, -2);
@@ -55,16 +58,19 @@ export function dataOf(event: Uint8Array): string | undefined {
   return lines.length === 0 ? undefined : lines.join('\n');
 }
 
-/** The `data` of an event parsed; undefined where it has none, or no JSON. */
+/** The parsed `data` of an event; undefined: no data, or no JSON. */
 export function jsonOf(event: Uint8Array): unknown {
   const data = dataOf(event);
   return data === undefined ? undefined : parseJson(data);
 }
 
-/** Takes room for so many bytes of an event that has not ended, in place of the last number. False: there is none. */
+/**
+ * Takes memory for so many bytes of an event whose end has not arrived, in place of the last number. False: there is
+ * none.
+ */
 export type ResizePending = (bytes: number) => boolean;
 
-/** The bytes of an event, or of a frame, of which the rest has not arrived. Long ones take room. */
+/** The bytes of an event or a frame whose end has not arrived. Long ones take memory. */
 export class PendingBytes {
   readonly #pieces = new Pieces();
   readonly #keep: ResizePending;
@@ -86,35 +92,35 @@ export class PendingBytes {
     if (length > LONG_TEXT) this.#resize(2 * length);
   }
 
-  /** All of them joined; none are left. */
+  /** Takes all bytes, joined. */
   take(): Uint8Array {
     if (this.#kept > 0) this.#resize(0);
     return this.#pieces.take();
   }
 
-  /** The pieces are there beside the whole while they are joined. */
+  /** Takes memory for twice the bytes: the pieces stay while they are joined. */
   #resize(bytes: number): void {
-    if (!this.#keep(bytes)) throw new UpstreamError('no room', 'no room for an event of the upstream');
+    if (!this.#keep(bytes)) throw new UpstreamError('no room', 'no memory for an event of the upstream');
     this.#kept = bytes;
   }
 }
 
-/** Events keep their blank lines. A class, because one is made for each stream: methods are shared. */
+/** Splits a stream into events, with their blank lines. A class, because each stream has one: methods are shared. */
 export class SseSplitter {
   readonly #pending: PendingBytes;
-  /** The last characters of what is pending: the end of an event may come in two packets. */
+  /** The last characters of the pending bytes: the end of an event may arrive in two packets. */
   #tail = '';
 
   constructor(keep: ResizePending = () => true) {
     this.#pending = new PendingBytes(keep);
   }
 
-  /** Whether nothing is left over, so that the next byte begins an event. */
+  /** Whether nothing is pending: the next byte begins an event. */
   get isAtEventStart(): boolean {
     return this.#pending.length === 0;
   }
 
-  /** The events that end in these bytes, the first with what was left over before. */
+  /** The events that end in these bytes; the first one with the pending bytes. */
   push(bytes: Uint8Array): ReadonlyArray<Uint8Array> {
     const events: Uint8Array[] = [];
     const known = this.#tail.length;
@@ -131,8 +137,8 @@ export class SseSplitter {
   }
 
   /**
-   * The event that the end of the stream cut short, if any: providers forget the last blank line. It gets one, so that
-   * what the gateway sends next is an event of its own.
+   * The last event, if its blank line is missing: providers forget that line. It is added, so that a later event of the
+   * gateway is an event of its own.
    */
   end(): ReadonlyArray<Uint8Array> {
     return this.#pending.length === 0 ? [] : [this.#take(BLANK_LINE)];
@@ -140,7 +146,7 @@ export class SseSplitter {
 
   #take(rest: Uint8Array): Uint8Array {
     const event = this.isAtEventStart ? rest : concat([this.#pending.take(), rest]);
-    if (isTooCostly(event)) throw new UpstreamError('broken', 'an event of the upstream holds too many values');
+    if (isTooCostly(event)) throw new UpstreamError('broken', 'an event of the upstream has too many values');
     return event;
   }
 }
