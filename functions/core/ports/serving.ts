@@ -6,9 +6,9 @@ export interface Credentials {
 }
 
 /**
- * The authorization of requests that a fixed header cannot give: a signature of AWS (SigV4) over the whole request, or
- * a short-lived access token that Google gives for a service account. `pod-role`: with what the process gets where it
- * runs (IRSA, Workload Identity).
+ * The authorization of requests that no fixed header can give: a signature of AWS (SigV4) over the whole request, or a
+ * short-lived access token of Google. `pod-role`: with credentials that `issuer` gives to the Pod (IRSA, Workload
+ * Identity).
  */
 export type Signing =
   | { readonly signer: 'pod-role'; readonly issuer: 'aws'; readonly service: string; readonly region: string }
@@ -31,16 +31,16 @@ export type Signing =
     };
 
 export interface UpstreamRequest {
-  /** The address of the entry: nothing in it is the client's choice, so that it may be remembered. */
+  /** The address of the entry. The client chooses no part of it, so it may be cached. */
   readonly url: string;
-  /** The query that the client adds to the address, with its question mark; absent: none. */
+  /** The query of the client, with its question mark; absent: none. */
   readonly query?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Absent: the headers say all. */
+  /** The signing of the request; absent: none. */
   readonly signing?: Signing | undefined;
-  /** The parts of the body, in order; a text stands for its bytes in UTF-8. */
+  /** The parts of the body, in order. A text means its bytes in UTF-8. */
   readonly body: ReadonlyArray<Uint8Array | string>;
-  /** Milliseconds to the connection, to the first byte of the response, between two bytes. */
+  /** The maximum milliseconds to the connection, to the first byte of the response, and between two bytes. */
   readonly timeouts: { readonly connect: number; readonly firstByte: number; readonly idle: number };
   readonly signal: AbortSignal;
 }
@@ -51,8 +51,8 @@ export interface UpstreamResponse {
   /** Ends when the reply ends; throws `UpstreamError` when it breaks. Returning early cancels the upstream. */
   readonly body: AsyncIterable<Uint8Array>;
   /**
-   * Whether the whole body has arrived, read or not: then the connection can be reused without reading on. Absent where
-   * that is not known.
+   * Whether the whole body has arrived, read or not: then the connection can be reused without reading the rest.
+   * Absent: unknown.
    */
   readonly hasEnded?: (() => boolean) | undefined;
 }
@@ -61,11 +61,11 @@ export interface UpstreamResponse {
 export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
- * `unsent`: stopped, or out of time, before there was a connection. `refused`: no connection could be made, or the
- * other side speaks another protocol. `unsigned`: no signature or token could be made. In these three the provider
- * never took the request. `no room`: the gateway has no room for the reply. `timeout` and `broken`: it may have, and is
- * silent or has closed the connection. Where a platform does not tell whether it connected (fetch on Workers), a failed
- * call is `broken`, unless it was stopped before it began.
+ * Kinds of failed calls. `unsent`: stopped or timed out before there was a connection. `refused`: no connection was
+ * possible, or the other side speaks another protocol. `unsigned`: no signature or token was possible. After these
+ * three the provider has certainly not taken the request. `no room`: the gateway has no memory for the reply. `timeout`
+ * and `broken`: the provider may have taken the request, and is silent or has closed the connection. If a platform does
+ * not show whether it connected (`fetch` on Workers), a failed call is `broken`, unless it was stopped before it began.
  */
 export type UpstreamErrorKind = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned' | 'no room';
 

@@ -1,19 +1,19 @@
-// The body of a request to an upstream: a short one joined, a long one piece by piece.
+// The body of a request to an upstream: a short body is joined, a long one is sent in pieces.
 import { concat, toUtf8 } from '#core/json/bytes.ts';
 import type { UpstreamRequest } from '#core/ports/serving.ts';
 
 type Parts = UpstreamRequest['body'];
 
-/** Bytes up to which a body is joined: a client library keeps it until the reply has ended. */
+/** The maximum bytes of a joined body: the HTTP client keeps it until the reply has ended. */
 export const MAX_JOINED = 16 * 1024;
-/** Bytes of one piece: TLS copies what it is given. */
+/** Bytes of one piece: TLS copies each piece. */
 const PIECE = 64 * 1024;
 
 export function lengthOf(parts: Parts): number {
   return parts.reduce((length, part) => length + Buffer.byteLength(part), 0);
 }
 
-/** The parts joined in one of Node's buffers, in pooled memory where they are short. */
+/** The parts joined in a buffer of Node, in pooled memory if they are short. */
 export function joinBody(parts: Parts, length = lengthOf(parts)): Buffer<ArrayBuffer> {
   const body = Buffer.allocUnsafe(length);
   let at = 0;
@@ -28,8 +28,8 @@ export function joinBody(parts: Parts, length = lengthOf(parts)): Buffer<ArrayBu
 }
 
 /**
- * The parts in pieces, none of which is kept when it was taken. Short parts, of which there may be very many, go
- * together with what follows.
+ * The parts in pieces; no piece is kept after it was taken. Short parts, of which there may be very many, are joined
+ * with the parts after them.
  */
 export function* piecesOf(parts: Parts): Generator<Uint8Array> {
   const left = parts.toReversed();
@@ -50,7 +50,7 @@ export function* piecesOf(parts: Parts): Generator<Uint8Array> {
   if (length > 0) yield Buffer.concat(short, length);
 }
 
-/** The parts joined by what every platform has: workerd has Node's buffers only where it is told to. */
+/** The parts joined without Node's buffers: workerd has these only with a compatibility flag. */
 export function toBytes(parts: Parts): Uint8Array<ArrayBuffer> {
   // Bytes of a request or an encoder are never in shared memory.
   return concat(parts.map((part) => (typeof part === 'string' ? toUtf8(part) : part))) as Uint8Array<ArrayBuffer>;

@@ -1,4 +1,4 @@
-// The upstream of a Worker: fetch, with the timeouts that fetch lacks.
+// The upstream of a Worker: `fetch`, with timeouts, which `fetch` does not have.
 import type { Timer } from '#core/ports/platform.ts';
 import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
 import { toBytes } from './body.ts';
@@ -12,7 +12,7 @@ interface Deps {
 
 export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Upstream {
   const send: Upstream = async ({ url, query = '', headers, body, timeouts, signal }) => {
-    // After this point it is unknown whether anything was sent.
+    // Until here certainly nothing was sent; after it, that is unknown.
     if (signal.aborted) throw new UpstreamError('unsent', 'the request was aborted');
     const timeoutController = new AbortController();
     let cancel = () => {};
@@ -56,7 +56,7 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
         throw toUpstreamError(error);
       } finally {
         cancel();
-        // Harmless after the end; before it, this stops the provider.
+        // Before the end of the body, this stops the provider; after it, it does nothing.
         void reader.cancel().catch(() => {});
       }
     }
@@ -64,12 +64,12 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
   return withSigning(send, { fetch, now });
 }
 
-/** An address or a header that cannot be sent, as configured. */
+/** The request. Throws `refused` for an address or a header that cannot be sent. */
 function toRequest(url: string, init: RequestInit): Request {
   try {
     return new Request(url, init);
   } catch (cause) {
-    throw new UpstreamError('refused', 'the request cannot be sent', { cause });
+    throw new UpstreamError('refused', 'the request has an address or a header that cannot be sent', { cause });
   }
 }
 
@@ -77,8 +77,8 @@ const CONNECT_FAILURE =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ERR_(TLS|SSL)_.*|UND_ERR_CONNECT.*)$|CERT|VERIFY/;
 
 /**
- * Whether the platform tells that there was no connection. Workers do not: what fails there may have been read (port:
- * `UpstreamErrorKind`).
+ * Whether the error shows that there was no connection. Workers do not show that: the provider may have read a failed
+ * call (port: `UpstreamErrorKind`).
  */
 function isConnectFailure(error: unknown): boolean {
   const { cause } = error as { readonly cause?: { readonly code?: unknown } };

@@ -1,8 +1,9 @@
-// Assertions of a service account of Google, signed with its private key (RFC 7523). Loaded when one is needed.
+// Assertions of a service account of Google, signed with its private key (RFC 7523). The file is loaded at its first
+// use.
 import { importPKCS8, SignJWT } from 'jose';
 import type { Signing } from '#core/ports/serving.ts';
 
-/** Seconds that an assertion holds, at most (Google). */
+/** The maximum seconds for which Google accepts an assertion. */
 const VALIDITY = 3600;
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform';
 

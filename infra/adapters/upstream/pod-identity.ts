@@ -1,10 +1,9 @@
-// Short-lived credentials of the Pod itself: a role of AWS for its service account (IRSA), and Google's Workload
-// Identity.
+// Short-lived credentials of the Pod: of the AWS role of its service account (IRSA), and of Google's Workload Identity.
 import { readFile } from 'node:fs/promises';
 import type { PodIdentity } from './signing.ts';
 import { readAnswer } from './token-answer.ts';
 
-/** The role and the file that EKS writes into the Pod's environment; absent: the Pod has none. */
+/** The role, and the file of its token, that EKS writes into the Pod's environment; absent: the Pod has none. */
 export interface Role {
   readonly arn: string;
   readonly tokenFile: string;
@@ -16,14 +15,16 @@ interface Deps {
   readonly now: () => number;
 }
 
-/** Answers from inside the cluster, so a Pod without Workload Identity waits no longer than this. */
+/** The metadata server. It answers from inside the cluster, so a Pod without Workload Identity does not wait long. */
 const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
 
 export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
   return {
     awsKeys: async (region, signal) => {
       if (role === undefined)
-        throw new Error('the Pod has no role of AWS: AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE are not set');
+        throw new Error(
+          'the Pod has no role of AWS: AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE are not set. Annotate its ServiceAccount with a role',
+        );
       const response = await fetch(`https://sts.${region}.amazonaws.com/`, {
         method: 'POST',
         body: new URLSearchParams({
@@ -36,7 +37,10 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
         redirect: 'error',
         signal,
       });
-      if (!response.ok) throw new Error(`AWS gave no keys for the Pod's role: ${response.status}`);
+      if (!response.ok)
+        throw new Error(
+          `AWS refused keys for the Pod's role: status ${response.status}. Check the trust policy of the role`,
+        );
       return keysIn(await readAnswer(response));
     },
     googleToken: async (signal) => {
@@ -45,19 +49,19 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
         redirect: 'error',
         signal,
       });
-      if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: ${response.status}`);
+      if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: status ${response.status}`);
       const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
         string,
         unknown
       >;
       if (typeof text !== 'string' || typeof seconds !== 'number')
-        throw new Error('Google gave the Pod no access token');
+        throw new Error('the answer of Google has no access token for the Pod');
       return { value: text, until: now() + seconds * 1000 };
     },
   };
 }
 
-/** Keys of the answer, which is XML; their values hold nothing that XML escapes. */
+/** The keys in an answer, which is XML. Their values contain nothing that XML escapes. */
 function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
   const parts = new Map([...xml.matchAll(/<(\w+)>([^<]+)<\//g)].map(([, name, value]) => [name, value]));
   const part = (name: string) => parts.get(name) ?? '';
@@ -68,7 +72,7 @@ function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
   ];
   const until = Date.parse(part('Expiration'));
   if (accessKeyId === '' || secretAccessKey === '' || sessionToken === '' || Number.isNaN(until)) {
-    throw new Error("AWS gave no keys for the Pod's role");
+    throw new Error("the answer of AWS has no keys for the Pod's role");
   }
   return { value: { accessKeyId, secretAccessKey, sessionToken }, until };
 }

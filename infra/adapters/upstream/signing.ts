@@ -1,4 +1,4 @@
-// Signed requests to providers: SigV4 of AWS, and access tokens of Google for a service account (RFC 7523).
+// Signing of requests to providers: SigV4 of AWS, and access tokens of Google for a service account (RFC 7523).
 import { createHash } from 'node:crypto';
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
@@ -12,9 +12,9 @@ import {
 import { toBytes } from './body.ts';
 import { readAnswer } from './token-answer.ts';
 
-/** Milliseconds: a token is renewed so long before its end. */
+/** Milliseconds before its end at which a token is renewed. */
 const MARGIN = 60_000;
-/** Tokens that are kept, and keys: edited credentials leave theirs behind. */
+/** The maximum number of tokens and of keys: edited credentials leave their old ones. */
 const MAX_TOKENS = 1_024;
 
 interface Deps {
@@ -23,13 +23,13 @@ interface Deps {
   readonly pod?: PodIdentity | undefined;
 }
 
-/** Until when a credential may be used, in milliseconds since the Unix epoch. */
+/** A credential, and the end of its use in milliseconds since the Unix epoch. */
 interface ExpiringValue<T> {
   readonly value: T;
   readonly until: number;
 }
 
-/** Credentials of the place where the process runs. A rejection says why there are none. */
+/** Credentials of the Pod. A rejection gives the reason why there are none. */
 export interface PodIdentity {
   awsKeys(region: string, signal: AbortSignal): Promise<ExpiringValue<Keys>>;
   googleToken(signal: AbortSignal): Promise<ExpiringValue<string>>;
@@ -38,15 +38,15 @@ export interface PodIdentity {
 type Keys = Pick<SigningOf<'aws'>, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>;
 
 const rejectNoPod = () =>
-  Promise.reject(new Error('there is no role of a Pod here: give the entry an apiKey, or keys of its own'));
-/** A Worker, or a process on a person's machine. */
+  Promise.reject(new Error('this process has no role of a Pod. Give the model entry an apiKey, or keys of its own'));
+/** The identity outside of a Pod: of a Worker, or a process on a person's machine. */
 const NO_POD: PodIdentity = { awsKeys: rejectNoPod, googleToken: rejectNoPod };
 
 type SigningOf<Signer extends Signing['signer']> = Extract<Signing, { signer: Signer }>;
 
-/** The upstream with signed requests. One that cannot be signed is not sent: it breaks as `unsigned`. */
+/** Adds signatures and tokens to requests. A request that cannot be signed is not sent: it fails as `unsigned`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
-  /** Values only: on Workers a request may not wait for another's call. */
+  /** Tokens, never promises: on Workers a request cannot wait for the call of another request. */
   const tokens = createLru<ExpiringValue<string>>(MAX_TOKENS);
   const keys = createLru<ExpiringValue<Keys>>(MAX_TOKENS);
 
@@ -56,7 +56,8 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
     if (signing.signer === 'aws') return upstream(await orUnsigned(toSigned(request, signing, now())));
     if (signing.signer === 'google') {
       const { clientEmail, privateKey, privateKeyId, tokenUri } = signing;
-      // The other members are known to many: only a file with the private key gets a token that was made by it.
+      // The key contains a hash of the private key: only a file with that key gets its token. The other members are no
+      // secrets.
       const proof = createHash('sha256').update(privateKey).digest('hex');
       const id = `${clientEmail} ${privateKeyId} ${tokenUri} ${proof}`;
       return withToken(request, id, () => askToken(request, signing));
@@ -75,7 +76,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   ): Promise<UpstreamResponse> {
     const headers = { ...request.headers, authorization: `Bearer ${await cachedValue(tokens, id, ask)}` };
     const response = await upstream({ ...request, headers });
-    // A token that was revoked is not kept until its end.
+    // A revoked token is dropped before its end.
     if (response.status === 401) tokens.delete(id);
     return response;
   }
@@ -104,12 +105,13 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
       redirect: 'error',
       signal: connectSignal(request),
     });
-    if (!response.ok) throw new Error(`Google gave no access token: ${response.status}`);
+    if (!response.ok) throw new Error(`Google refused an access token: status ${response.status}`);
     const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
       string,
       unknown
     >;
-    if (typeof text !== 'string' || typeof seconds !== 'number') throw new Error('Google gave no access token');
+    if (typeof text !== 'string' || typeof seconds !== 'number')
+      throw new Error('the answer of Google has no access token');
     return { value: text, until: at + seconds * 1000 };
   }
 }
@@ -118,10 +120,10 @@ function connectSignal({ signal, timeouts }: UpstreamRequest): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(timeouts.connect)]);
 }
 
-/** Nothing was sent to the provider yet. */
+/** Turns a rejection into `unsigned`: nothing was sent to the provider. */
 const orUnsigned = <T>(signed: Promise<T>): Promise<T> =>
   signed.catch((cause) => {
-    throw new UpstreamError('unsigned', `the request could not be signed: ${reasonOf(cause)}`, { cause });
+    throw new UpstreamError('unsigned', `cannot sign the request: ${reasonOf(cause)}`, { cause });
   });
 
 async function toSigned(

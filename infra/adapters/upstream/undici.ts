@@ -1,4 +1,4 @@
-// The upstream of a Node process: undici, one connection pool per origin.
+// The upstream of a Node process: undici, with one connection pool for each origin.
 import { Pool } from 'undici';
 import { createLru } from '#core/caches/lru.ts';
 import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
@@ -13,25 +13,27 @@ interface KnownRoute {
   readonly connect: number;
 }
 
-/** Pools that are kept: twice as many as an instance has entries, because edited ones leave theirs behind. */
+/**
+ * The maximum number of pools: twice as many as an instance has entries, because edited entries leave their old pools.
+ */
 const MAX_POOLS = 1_024;
-/** Parsed addresses that are kept: each entry has a few, one for each API. */
+/** The maximum number of parsed addresses: an entry has one for each API. */
 const MAX_ROUTES = 4_096;
 
 interface Deps {
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
-  /** The role of the Pod, where it has one. */
+  /** The identity of the Pod; absent: none. */
   readonly pod?: PodIdentity;
   readonly maxPools?: number;
 }
 
 export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, maxPools = MAX_POOLS }: Deps = {}) {
   const turn = createTurn();
-  /** Pools that take no new calls, until their last one has ended. */
+  /** Pools without new calls, until their last call has ended. */
   const closing = new Set<Pool>();
   const pools = createLru<Pool>(maxPools, { onEvict: (pool) => void retire(pool) });
-  /** Routes by address: a look-up costs less than parsing it. Nothing that a client chooses is in an address. */
+  /** Routes by address: a look-up is faster than parsing. No client chooses any part of an address. */
   const routes = createLru<KnownRoute>(MAX_ROUTES);
 
   const send: Upstream = (request) => {
@@ -57,7 +59,7 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
     const known = pools.get(name);
     if (known !== undefined) return known;
     const [origin = ''] = name.split(' ');
-    // HTTP/1.1 only: a broken HTTP/2 connection would break every stream on it.
+    // Only HTTP/1.1: a broken HTTP/2 connection would break all its streams.
     const pool = new Pool(origin, { allowH2: false, connect: { timeout: connectTimeout }, keepAliveTimeout: 30_000 });
     pools.set(name, pool);
     return pool;

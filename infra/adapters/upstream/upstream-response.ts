@@ -1,5 +1,5 @@
-// The answer of an upstream, read from one connection: undici delivers pieces as they arrive, the reader takes them
-// from a queue. Providers that compress unasked are decoded.
+// The answer of an upstream. undici delivers pieces as they arrive, and the reader takes them from a queue. An answer
+// that is compressed without a request for it is decoded.
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
@@ -11,9 +11,9 @@ type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
 type Next = IteratorResult<Uint8Array, undefined>;
 
-/** Bytes that may wait for the reader; beyond this the connection is paused. */
+/** The maximum bytes that wait for the reader. Above it the connection is paused. */
 const MAX_WAITING = 64 * 1024;
-/** Pieces that wait are joined at this number: each takes some 100 bytes beside its content. */
+/** The maximum number of waiting pieces before they are joined: each takes some 100 bytes beside its content. */
 const MAX_PIECES = 64;
 const ABORTED = 'the request was aborted';
 
@@ -24,7 +24,7 @@ export interface Route {
 }
 
 /**
- * Sends the request without Node's streams: they and their iteration cost more than everything else in a short reply.
+ * Sends the request without Node's streams: these and their iteration cost more than all other work of a short reply.
  */
 export function dispatch({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
   const { timeouts, signal } = request;
@@ -35,17 +35,17 @@ export function dispatch({ pool, path }: Route, request: UpstreamRequest, turn: 
   return answer.response.promise;
 }
 
-/** The headers and the body. A long one is not copied, nor kept until the reply has ended. */
+/** The headers and the body. A long body is neither copied nor kept until the reply has ended. */
 function bodyOf({ headers, body }: UpstreamRequest): Pick<Dispatcher.DispatchOptions, 'headers' | 'body'> {
   const length = lengthOf(body);
   if (length <= MAX_JOINED) return { headers, body: joinBody(body, length) };
-  // The library's types do not name iterables, which it takes (Dispatcher.md).
+  // undici accepts iterables, but its types do not (Dispatcher.md).
   const pieces = piecesOf(body) as unknown as Readable;
   return { headers: { ...headers, 'content-length': `${length}` }, body: pieces };
 }
 
 /**
- * The handler of one request: undici's events in, the port's promises out. A class, because one is made per request and
+ * The handler of one request: it turns undici's events into the port's promises. A class, because each request has one:
  * methods are shared.
  */
 class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterator<Uint8Array, undefined> {
@@ -59,14 +59,14 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
     if (reader !== undefined) reader.resolve(this.#take());
   };
   #controller: Controller | undefined;
-  /** Pieces that have arrived and are not yet read. */
+  /** Pieces that have arrived and are not read. */
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   /** The reader that waits for the next pieces. */
   #reader: PromiseWithResolvers<Next> | undefined;
-  /** The head of the response has arrived. */
+  /** The headers of the response have arrived. */
   #hasBegun = false;
-  /** The last piece has arrived, or `#error` says why none will. */
+  /** The last piece has arrived, or `#error` has the reason why none will. */
   #ended = false;
   #error: Error | undefined;
 
@@ -86,7 +86,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
     this.#hasBegun = true;
     const encoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
     const body = NOT_ENCODED.has(encoding) ? this : decodeBody(this, encoding);
-    // The words of a refusal are not needed: its status counts.
+    // A refusal is passed on even if its body cannot be decoded: its status is enough.
     if (body === undefined && status <= 299) {
       const broken = new UpstreamError(
         'broken',
@@ -96,12 +96,12 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
       controller.abort(broken);
       return;
     }
-    // A decoded body ends later than the transfer, so it must be read to its end.
+    // A decoded body ends after the transfer, so it must be read to its end.
     const hasEnded = body === this ? this.#hasEnded : undefined;
     this.#turn(() => this.response.resolve({ status, headers: joinHeaders(headers), body: body ?? this, hasEnded }));
   }
 
-  /** Chunks of one turn are read as one piece. */
+  /** Adds a piece. All pieces of one turn are read together. */
   onResponseData(controller: Controller, piece: Uint8Array): void {
     if (this.#pieces.length === 0 && this.#reader !== undefined) this.#turn(this.#onPieces);
     this.#pieces.push(piece);
@@ -123,7 +123,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
     return this;
   }
 
-  /** The pieces since the last read, or the next to arrive. One read at a time. */
+  /** The pieces since the last read, or the next ones. One read at a time. */
   next(): Promise<Next> {
     if (this.#pieces.length > 0) return Promise.resolve(this.#take());
     if (this.#error !== undefined) return Promise.reject(this.#error);
@@ -132,7 +132,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
     return this.#reader.promise;
   }
 
-  /** Ends the reading early: the connection is closed, so that the provider stops. */
+  /** Ends the reading early. The connection is closed, so that the provider stops. */
   return(): Promise<Next> {
     if (!this.#ended) this.#stop();
     this.#pieces = [];
@@ -149,7 +149,10 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
     return { done: false, value };
   }
 
-  /** The controller comes when undici has a connection for the request, after any handshake, just before it writes. */
+  /**
+   * Whether the provider may have received the request. undici passes a controller when it has a connection, after any
+   * handshake, just before it writes.
+   */
   #isReached(error: Error): boolean {
     return this.#controller !== undefined && (this.#hasBegun || !isNotHttp(error));
   }
@@ -162,7 +165,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler, AsyncIterableIterat
     this.#controller?.abort(why);
   }
 
-  /** Ends with an error, which is read after the pieces that have arrived. */
+  /** Ends with an error, which follows the pieces that have arrived. */
   #break(error: Error): void {
     this.#end();
     this.#error = error;
@@ -186,37 +189,39 @@ function unsent(): UpstreamError {
   return new UpstreamError('unsent', ABORTED);
 }
 
-/** One array of all pieces, in pooled memory where it fits: a new allocation costs as much as the copy. */
+/** All pieces as one array, in pooled memory if it fits: a new allocation costs as much as the copy. */
 function joinPieces(pieces: ReadonlyArray<Uint8Array>, length: number): Uint8Array {
   const [first] = pieces;
   return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, length);
 }
 
-/** No encoding; the last three are none, and some servers write them. */
+/**
+ * Values of `content-encoding` for a body that is not encoded. Only the first is a standard one; some servers write the
+ * others.
+ */
 const NOT_ENCODED: ReadonlySet<string> = new Set(['identity', '', 'none', 'utf-8']);
 
 const END: Next = { done: true, value: undefined };
 
-/** Headers with lower-case names; repeated ones are joined as in RFC 9110. */
+/** Headers with lower-case names. Repeated headers are joined as in RFC 9110. */
 function joinHeaders(headers: Headers): Readonly<Record<string, string>> {
   for (const name in headers) {
     const value = headers[name];
     if (Array.isArray(value)) headers[name] = value.join(', ');
     else if (value === undefined) delete headers[name];
   }
-  // The loop above leaves only strings.
+  // After the loop all values are strings.
   return headers as Record<string, string>;
 }
 
 /**
- * The decoded bytes as they arrive; undefined for an encoding that is not decoded. The gateway asks for none: gzip and
- * deflate are decoded because some proxies compress all the same. A decoder of Brotli keeps up to 16 MiB for as long as
- * its stream.
+ * The decoded bytes as they arrive; undefined: the encoding is not decoded. The gateway requests none, but some proxies
+ * compress by gzip or deflate. A decoder of Brotli would keep up to 16 MiB until its stream ends.
  */
 function decodeBody(body: AsyncIterable<Uint8Array>, encoding: string): AsyncIterable<Uint8Array> | undefined {
   const decoder = decoderFor(encoding);
   if (decoder === undefined) return undefined;
-  // The reader of the decoder gets an error; the callback only keeps it from being thrown twice.
+  // The reader of the decoder gets its errors. The callback only prevents a second throw.
   return bytesOf(pipeline(Readable.from(body), decoder, () => {}));
 }
 
@@ -227,7 +232,7 @@ function decoderFor(encoding: string) {
 
 async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
   try {
-    // Leaving this loop early destroys the decoder, which ends the answer that feeds it: the provider stops.
+    // An early end of this loop destroys the decoder and ends the answer that feeds it: the provider stops.
     for await (const chunk of body) yield chunk;
   } catch (error) {
     throw toUpstreamError(error, true);
@@ -236,7 +241,9 @@ async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
 
 const TIMEOUTS: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT']);
 
-/** A failed call in the port's terms: unsent, refused, timeout or broken. An error of our own code stays what it is. */
+/**
+ * A failed call as an error of the port: unsent, refused, timeout or broken. An error of our own code stays unchanged.
+ */
 export function toUpstreamError(error: unknown, isReached: boolean): Error {
   if (error instanceof UpstreamError || isProgramError(error)) return error;
   const code = codeOf(error);
@@ -247,17 +254,18 @@ export function toUpstreamError(error: unknown, isReached: boolean): Error {
   return new UpstreamError(kind, `the upstream failed: ${code || 'unknown'}`, { cause: error });
 }
 
-/** Errors of the network and of its libraries have codes. */
+/** Whether an error comes from our own code: errors of the network and its libraries have codes. */
 const isProgramError = (error: unknown): error is Error =>
   (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) && !('code' in error);
 
 /**
- * The first bytes of the response are not HTTP: who wrote them took no request. undici's error has no code for this.
+ * Whether the first bytes of the response are not HTTP: their sender took no request. undici's error has no code for
+ * this.
  */
 const isNotHttp = ({ name, message }: Error): boolean =>
   name === 'HTTPParserError' && message.includes('Expected HTTP/');
 
-/** Whether the system gave up before there was a connection. */
+/** Whether the system stopped before there was a connection. */
 function isConnecting(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error && error.syscall === 'connect' && codeOf(error) === 'ETIMEDOUT';
 }
@@ -265,6 +273,6 @@ function isConnecting(error: unknown): boolean {
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  // Several addresses were tried; they rarely fail for different reasons.
+  // The code of the first address: several addresses rarely fail for different reasons.
   return error instanceof AggregateError ? codeOf(error.errors[0]) : error.name;
 }
