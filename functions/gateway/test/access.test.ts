@@ -22,7 +22,7 @@ async function callerOf(record: KeyRecord) {
   return caller.value;
 }
 
-test('the access of a key to a model is compiled once, and anew with its next policy or the next snapshot', async () => {
+test('the access of a key to a model is compiled once for each policy and snapshot', async () => {
   const authorize = createAuthorize(new Map(), api);
   const [record, snapshot] = [keyRecord(), snapshotOf([entry('gpt')])];
   const grantOf = async (key: KeyRecord, now: Snapshot) => {
@@ -37,7 +37,7 @@ test('the access of a key to a model is compiled once, and anew with its next po
   expect((await grantOf(record, other))?.candidates[0]?.entry.identifier).toBe('another');
 });
 
-test('a model that is refused once is not refused for ever, and one that was allowed is not allowed for ever', async () => {
+test('a change of the policy changes a refused model to an allowed one, and back', async () => {
   const keys: Record<string, KeyRecord> = { [KEY]: keyRecord({ models: ['other'] }) };
   let snapshot = snapshotOf([entry('gpt')]);
   const { chat, clock } = stage({
@@ -61,7 +61,7 @@ test('a model that is refused once is not refused for ever, and one that was all
   expect(statuses).toEqual([403, 200, 404, 403]);
 });
 
-test('a credential that is renewed goes with the next request, and one that is gone with none', async () => {
+test('a renewed credential is sent with the next request, a removed one is not sent', async () => {
   let key: string | undefined = 'first\n';
   const { chat, fake } = stage({ deps: { credentials: { read: () => key } } });
   await chat(CHAT);

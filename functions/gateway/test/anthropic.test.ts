@@ -37,7 +37,7 @@ describe('the request', () => {
     expect(fake.requests[0]?.url).toBe(url);
   });
 
-  test('carries the key and the version as Anthropic wants them, and no bearer', async () => {
+  test('has the key and the version in the headers of Anthropic, and no bearer', async () => {
     const { chat, fake } = world(() => ({ body: message('x') }));
     await chat(CHAT);
     expect(fake.requests[0]?.headers).toMatchObject({
@@ -53,7 +53,7 @@ describe('the request', () => {
     expect(versioned.fake.requests[0]?.headers).toMatchObject({ 'anthropic-version': 'value-of-s-v' });
   });
 
-  test('names a limit above the budget of thoughts, and is refused where that is more than can be paid', async () => {
+  test('has a limit above the budget of thoughts, and is refused if the budget cannot pay it', async () => {
     const THINKING = { ...CHAT, thinking: { type: 'enabled', budget_tokens: 20_000 } };
     const { chat, fake } = world(() => ({ body: message('x') }));
     await chat(THINKING);
@@ -67,7 +67,7 @@ describe('the request', () => {
     ['of the client, the larger one', { max_tokens: 9, max_completion_tokens: 7 }, {}, 9],
     ['of the entry', {}, { maxOutputTokens: 64 }, 64],
     ['of the reservation', {}, {}, 16_384],
-  ])('names a limit, for Anthropic wants one: that %s', async (_, request, differences, limit) => {
+  ])('has a limit, because Anthropic requires one: that %s', async (_, request, differences, limit) => {
     const { chat, fake } = world(() => ({ body: message('x') }), { snapshot: snapshotOf([claude(differences)]) });
     await chat({ ...CHAT, ...request });
     expect(fake.sent()).toEqual({
@@ -77,7 +77,7 @@ describe('the request', () => {
     });
   });
 
-  test('is held for at the length of its numbers as they are written there: 1e20 has 21 digits then', async () => {
+  test('reserves for the length of its translated numbers: 1e20 becomes 21 digits', async () => {
     const numbers = '1e20,'.repeat(2000);
     const tool = `{"type":"function","function":{"name":"f","parameters":{"enum":[${numbers}0]}}}`;
     const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"{\\"a\\":[${numbers}0]}"}}`;
@@ -93,7 +93,7 @@ describe('the request', () => {
     }
   });
 
-  test('names a limit on a key without a budget too', async () => {
+  test('has a limit also for a key without a budget', async () => {
     const { key, ...record } = keyRecord();
     const { budget: _, ...unlimited } = key;
     const keys = { [KEY]: { ...record, key: unlimited, scopes: [unlimited] } };
@@ -102,7 +102,7 @@ describe('the request', () => {
     expect(fake.sent()).toMatchObject({ max_tokens: 16_384 });
   });
 
-  test('that Anthropic has no words for is refused, charged nothing, or taken by an entry that has', async () => {
+  test('without a counterpart at Anthropic is refused, charged nothing, or served by an entry of the other dialect', async () => {
     const audio = {
       ...CHAT,
       messages: [{ role: 'user', content: [{ type: 'input_audio', input_audio: { data: 'AA' } }] }],
@@ -124,7 +124,7 @@ describe('the request', () => {
     expect(both.ledger.settled).toMatchObject([{ identifier: 'second' }]);
   });
 
-  test('that is nested too deeply to be written again is refused, and holds nothing', async () => {
+  test('that is nested too deeply for a translation is refused, and reserves nothing', async () => {
     const nested = `${'['.repeat(200_000)}${']'.repeat(200_000)}`;
     const tools = `[{"type":"function","function":{"name":"f","parameters":{"x":${nested}}}}]`;
     const { chat, ledger } = world(() => ({ body: message('x') }));
@@ -159,7 +159,7 @@ describe('a reply', () => {
     expect(ledger.settled).toMatchObject([{ cost: 20_000n, estimated: false }]);
   });
 
-  test('counts what the cache gave and took as input', async () => {
+  test('counts tokens that the cache read and wrote as input', async () => {
     const usage = { input_tokens: 3, cache_read_input_tokens: 40, cache_creation_input_tokens: 7, output_tokens: 5 };
     const { chat, ledger } = world(() => ({ body: message('x', { usage }) }));
     expect(await (await chat(CHAT)).json()).toMatchObject({ usage: { prompt_tokens: 50, total_tokens: 55 } });
@@ -178,7 +178,7 @@ describe('a reply', () => {
     expect(await (await chat(CHAT)).json()).toMatchObject({ choices: [{ finish_reason }] });
   });
 
-  test('that calls tools says which and with what', async () => {
+  test('that calls tools has their names and arguments', async () => {
     const content = [
       { type: 'thinking', thinking: 'Rain?', signature: 'x' },
       { type: 'tool_use', id: 'toolu_1', name: 'weather', input: { city: 'Ulm' } },
@@ -238,7 +238,7 @@ describe('a refusal', () => {
       'upstream_rate_limited',
     ],
     ['a page in between', { body: '<html>' }, 502, 'upstream_error'],
-  ])('by %s is told as of any provider, and charged nothing', async (_, reply, status, code) => {
+  ])('by %s reaches the client like that of any provider, and is charged nothing', async (_, reply, status, code) => {
     const { chat, ledger, lines } = world(() => reply);
     const response = await chat(STREAM);
     expect(response.status).toBe(status);
@@ -295,7 +295,7 @@ describe('a stream', () => {
     expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
   });
 
-  test('that its client leaves is stopped immediately; the prompt is charged by the count that came, the words by estimate', async () => {
+  test('whose client leaves is stopped immediately; the prompt is charged by its count, the answer by an estimate', async () => {
     const body = stuckAfter(START, ...words('one', 'two', 'three'));
     const { chat, fake, ledger } = world(() => ({ headers: SSE, body }));
     const reader = (await chat(STREAM)).body?.getReader();
@@ -308,7 +308,7 @@ describe('a stream', () => {
     expect(ledger.held()).toBe(0);
   });
 
-  test('that its client leaves after the count pays what the provider counted', async () => {
+  test('whose client leaves after the count is charged by that count', async () => {
     const { chat, ledger } = world(() => ({ headers: SSE, body: stuckAfter(START, ...words('one'), COUNT) }));
     const reader = (await chat(STREAM)).body?.getReader();
     for (let pieces = 0; pieces < 3; pieces += 1) await reader?.read();

@@ -34,7 +34,7 @@ describe('a chat completion', () => {
     expect(fake.sent()).toMatchObject({ model: 'real-gpt', messages: MESSAGES });
   });
 
-  test('whose price is absurd is charged what a ledger can count, not refused by it', async () => {
+  test('with an absurd price is charged the maximum of the ledger, and not refused', async () => {
     const snapshot = snapshotOf([entry('gpt', { price: { input: '999999999', output: '999999999' } })]);
     const body = completion('hello', { prompt_tokens: 10 ** 9, completion_tokens: 10 ** 9 });
     const keys = { [KEY]: keyRecord({ limit: '9000000' }) };
@@ -72,7 +72,7 @@ describe('a chat completion', () => {
   });
 });
 
-test('a refusal that a key causes ends with the line of the instance, one that the request causes does not', async () => {
+test('a refusal because of the key ends with the blockedMessage of the instance, a refusal because of the request does not', async () => {
   const snapshot = { ...snapshotOf([entry('gpt')]), blockedMessage: 'Ask in #ai-platform.' };
   const { chat, app } = stage({ snapshot, keys: { [KEY]: keyRecord({ blocked: true }) } });
   expect(await messageOf(await chat('{}'))).toMatch(/ Ask in #ai-platform\.$/);
@@ -90,7 +90,7 @@ describe('a key', () => {
     ['a key of another form', 'Bearer sk-unknown'],
     ['an unknown key', `Bearer ${keyValueOf('nobody')}`],
     ['a key without the scheme', KEY],
-  ])('that is not one is refused with 401: %s', async (how, authorization) => {
+  ])('that is no key value is refused with 401: %s', async (how, authorization) => {
     const { app, ledger, fake, finds } = stage();
     const headers: Record<string, string> = authorization === null ? {} : { authorization };
     const response = await app.request('/chat/completions', { method: 'POST', headers, body: '{"model":' });
@@ -149,7 +149,7 @@ describe('a model', () => {
       'model_not_found',
     ],
     ['that differs in case', keyRecord(), 'GPT', 404, 'model_not_found'],
-  ])('%s is refused, and nothing is held', async (_, record, model, status, code) => {
+  ])('%s is refused, and nothing is reserved', async (_, record, model, status, code) => {
     const { chat, ledger } = stage({ snapshot: models, keys: { [KEY]: record } });
     expect(await codeOf(await chat({ ...CHAT, model }))).toEqual([status, code]);
     expect(ledger.asked).toEqual([]);
@@ -161,7 +161,7 @@ describe('a model', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test("is listed in OpenAI's shape for those who may use it, once, and nothing is said of who serves it", async () => {
+  test("is listed once in OpenAI's shape for keys that may use it, without its providers", async () => {
     const snapshot = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second' }), entry('other'), entry('third')]);
     const record = keyRecord({ models: ['other', 'gpt', 'gone'] }, [scope('team', { models: ['gpt', 'third'] })]);
     const { get } = stage({ snapshot, keys: { [KEY]: record } });
@@ -184,7 +184,7 @@ describe('a model', () => {
 });
 
 describe('a request', () => {
-  test('has one id: in its answer, in its log line and in the ledger; what its client calls it is kept apart', async () => {
+  test("has one id in its answer, its log line and the ledger, apart from the client's own id", async () => {
     const { app, ledger, lines } = stage();
     const response = await app.request('/chat/completions', {
       method: 'POST',
@@ -197,7 +197,7 @@ describe('a request', () => {
     expect(lines[0]?.fields).toMatchObject({ requestId: id, clientRequestId: 'mine-1' });
   });
 
-  test('has our own id; what its client calls it is only echoed', async () => {
+  test("has our own id; the client's id is only echoed", async () => {
     const { app } = stage();
     const ask = (headers: Record<string, string>) => app.request('/models', { headers });
     const named = await ask({ 'x-request-id': 'mine-1' });
@@ -236,7 +236,7 @@ describe('the routes', () => {
     expect((await stage().app.request('/metrics')).status).toBe(404);
   });
 
-  test('our own fault is a 500 that gives nothing away but the name under which the log tells it', async () => {
+  test('our own error is a 500 that shows only the request id of the log line', async () => {
     const { chat, lines } = stage({
       deps: {
         hash: () => {
@@ -254,7 +254,7 @@ describe('the routes', () => {
 });
 
 describe('the log', () => {
-  test('says who the user is and what people wrote on the key, whether it is answered or refused', async () => {
+  test('has the user, and the tags and metadata of the key, for answers and refusals', async () => {
     const words = { tags: ['batch', 'eu'], metadata: { centre: '42' } };
     const user = scope('user', { name: 'alice@example.com', alias: 'Alice' });
     const { chat, get, lines } = stage({ keys: { [KEY]: keyRecord({ ...words, models: ['gpt'] }, [user]) } });
@@ -269,7 +269,7 @@ describe('the log', () => {
     });
   });
 
-  test('has at most 4 KiB of what people wrote on the key in each line, and marks what is cut', async () => {
+  test('has at most 4 KiB of tags and metadata in each line, and marks a cut', async () => {
     const tags = Array.from({ length: 64 }, (_, at) => `${at} ${'é'.repeat(120)}`);
     const metadata = Object.fromEntries(tags.map((tag, at) => [`name-${at}`, tag]));
     const shownBy = async (words: object) => {
@@ -284,7 +284,7 @@ describe('the log', () => {
     expect([whole.tags, whole.metadata, whole.labelsCut]).toEqual([tags.slice(0, 3), { centre: '42' }, undefined]);
   });
 
-  test("says one line of a request, at its end, without its prompt, its key or the upstream's words", async () => {
+  test("has one line for a request, at its end, without prompt, key value or the upstream's message", async () => {
     const { chat, lines, clock } = stage({
       script: (_, call) =>
         call === 1
@@ -322,7 +322,7 @@ describe('the log', () => {
   });
 });
 
-test('a query that is longer than any provider reads is refused, also on routes that pass none on', async () => {
+test('a query longer than any provider reads is refused, also on routes that pass no query on', async () => {
   const { app, fake } = stage();
   for (const path of ['/messages', '/v1/messages/count_tokens', '/chat/completions', '/models', '/nothing']) {
     const response = await app.request(`${path}?${'x'.repeat(1_024)}`, { method: 'POST', body: '{}' });

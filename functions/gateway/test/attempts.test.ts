@@ -34,7 +34,7 @@ describe('comments before the first event of a stream', () => {
     ['breaks', breaks],
     ['ends', () => [COMMENT, COMMENT]],
     ['fails', () => [COMMENT, 'data: {"error":{"message":"overloaded"}}\n\n']],
-  ])('are no answer yet: another entry stands in for one that %s behind them', async (_, body) => {
+  ])('are no answer yet: another entry is tried after one that %s after them', async (_, body) => {
     const script: Script = (__, call) => ({ headers: SSE, body: call === 1 ? body() : streamed(['x']) });
     const { chat, ledger, fake } = stage({ snapshot, script });
     expect(await textOf(await chat(STREAM))).toBe(streamed(['x']).slice(0, -2).join('') + DONE);
@@ -44,7 +44,7 @@ describe('comments before the first event of a stream', () => {
   test.each([
     ['that continue for fifteen seconds', [COMMENT, COMMENT], 15_000],
     ['of many bytes', [`: ${'x'.repeat(100_000)}\n\n`], 0],
-  ])('%s reach the client, and what fails behind them is told in the stream', async (_, comments, millis) => {
+  ])('%s reach the client, and a later failure is an event of the stream', async (_, comments, millis) => {
     let wait: () => void = () => {};
     async function* body(): AsyncGenerator<Uint8Array> {
       for (const comment of comments) {
@@ -76,7 +76,7 @@ describe('comments before the first event of a stream', () => {
 describe('attempts', () => {
   const outcome = async (response: Response) => [response.status, await response.json()];
 
-  test('end after the retries of the instance, and the last one decides', async () => {
+  test('end after the retries of the instance, and the last failure is the answer', async () => {
     const { chat, fake, clock, ledger } = stage({ script: (_, call) => failing(call === 3 ? 503 : 500) });
     const response = chat(CHAT);
     for (const pause of [100, 200]) {
@@ -87,7 +87,7 @@ describe('attempts', () => {
     expect([fake.requests.length, ledger.released.length, ledger.held()]).toEqual([3, 1, 0]);
   });
 
-  test('are not repeated where the same target would say the same', async () => {
+  test('are not repeated if the same target would answer the same', async () => {
     const { chat, fake } = stage({ script: () => failing(429, '{}', { 'retry-after': '2.5' }) });
     const response = await chat(CHAT);
     expect(response.headers.get('retry-after')).toBe('3');
@@ -95,7 +95,7 @@ describe('attempts', () => {
     expect(fake.requests).toHaveLength(1);
   });
 
-  test('take no longer than the entry allows for one, and the instance for all', async () => {
+  test('take no longer than the timeout of the entry, and in total that of the instance', async () => {
     const second = entry('gpt', { identifier: 'second', priority: 1, price: { input: '0.1', output: '0.2' } });
     const slow = snapshotOf([entry('gpt', { timeout: 300 }), second], { strategy: 'Priority' });
     const { chat, fake, clock, ledger } = stage({ snapshot: slow, script: () => new Promise(() => {}) });
@@ -108,7 +108,7 @@ describe('attempts', () => {
     expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
   });
 
-  test('cost nothing and are repeated where the provider refused, or never took the request', async () => {
+  test('cost nothing and are repeated if the provider refused, or never took the request', async () => {
     const refused: Upstream = async () => {
       throw new UpstreamError('refused', 'nobody listens', { cause: { code: 'ENOTFOUND' } });
     };
@@ -146,7 +146,7 @@ describe('attempts', () => {
     expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
   });
 
-  test('of a plain request continue when its client leaves, and it pays in full', async () => {
+  test('of a plain request continue when its client leaves, and it is charged in full', async () => {
     let answer: () => void = () => {};
     const client = new AbortController();
     const { chat, fake, ledger } = stage({

@@ -39,7 +39,7 @@ describe.each(ways.filter((way) => limitOf(way) !== ''))('a limit, behind $provi
     },
   );
 
-  test('that is huge is lowered to what the budget pays', async () => {
+  test('that is huge is lowered to what the budget can pay', async () => {
     const { ask, ledger } = open(way, () => ({ body: way.whole }));
     const response = await ask({ [limitOf(way)]: Number.MAX_SAFE_INTEGER });
     expect(response.status).toBe(200);
@@ -49,7 +49,7 @@ describe.each(ways.filter((way) => limitOf(way) !== ''))('a limit, behind $provi
 });
 
 describe.each(ways)('behind $provider, on $path,', (way) => {
-  test('a prompt of a million tokens is refused by a budget that cannot pay it, and held for whole by one that can', async () => {
+  test('a prompt of a million tokens is refused by a small budget, and reserved in full by a large one', async () => {
     const long = 'word '.repeat(800_000);
     const prompt = 'messages' in way.body ? { messages: [{ role: 'user', content: long }] } : { input: long };
     const poor = open(way, () => ({ body: way.whole }));
@@ -59,7 +59,7 @@ describe.each(ways)('behind $provider, on $path,', (way) => {
     expect(rich.ledger.asked[0]?.amount).toBeGreaterThan(4_000_000n * 1000n);
   });
 
-  test('a body of another API is refused, or read as its own, and holds nothing afterwards', async () => {
+  test('a body of another API is refused, or read as one of this API, and no reservation is left', async () => {
     for (const other of ways) {
       const { send, ledger } = open(way, () => ({ body: way.whole }));
       const { status } = await send(other.body);
@@ -68,7 +68,7 @@ describe.each(ways)('behind $provider, on $path,', (way) => {
     }
   });
 
-  test('of two keys in two headers the bearer pays', async () => {
+  test('with two keys in two headers charges the bearer', async () => {
     const { send, lines } = open(way, () => ({ body: way.whole }));
     await send(way.body, { authorization: `Bearer ${KEY}`, 'x-api-key': OTHER_KEY });
     await send(way.body, { authorization: `Bearer ${OTHER_KEY}`, 'x-api-key': KEY });
@@ -101,7 +101,7 @@ describe.each(ways.filter((way) => way.stream !== undefined))('a stream, behind 
     expect(settled[0]?.cost).toBeGreaterThan(0n);
   });
 
-  test('that counts more than it was allowed is charged what it counts, because its provider bills that', async () => {
+  test('that counts more than its limit is charged its count, because the provider bills that', async () => {
     const lying = whole.map((one) => one.replace(/"(completion|output)_tokens":3/, '"$1_tokens":90000'));
     const { settled } = await settledOf(plays(lying));
     expect(settled).toMatchObject([{ cost: 10n * 1000n + 90_000n * 2000n, estimated: false }]);

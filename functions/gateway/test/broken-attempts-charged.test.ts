@@ -15,8 +15,8 @@ async function* stuckAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
   await new Promise(() => {});
 }
 
-describe.each([undefined, 1, 100])('a stream whose hold may be gone (room for %s)', (room) => {
-  test('ends as at its reservation, its upstream is stopped, and it is charged for what was streamed', async () => {
+describe.each([undefined, 1, 100])('a stream whose reservation may be lost (room for %s)', (room) => {
+  test('ends as at its reservation, its upstream is stopped, and the streamed part is charged', async () => {
     const { chat, ledger, fake, lines } = stage({ script, room });
     const text = (await chat(CHAT)).text();
     await settleDown();
@@ -27,7 +27,7 @@ describe.each([undefined, 1, 100])('a stream whose hold may be gone (room for %s
     expect([fake.requests[0]?.signal.aborted, ledger.held()]).toEqual([true, 0]);
   });
 
-  test('continues where it costs nothing', async () => {
+  test('continues if it costs nothing', async () => {
     const client = new AbortController();
     const snapshot = snapshotOf([entry('gpt', { price: { input: '0', output: '0' } })]);
     const { chat, ledger, fake } = stage({ script, room, snapshot });

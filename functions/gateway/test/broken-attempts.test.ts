@@ -129,7 +129,7 @@ describe('after a broken attempt', () => {
     expect((await response).status).toBe(200);
   });
 
-  test('every further one is charged and covered too, within the retries of the instance', async () => {
+  test('every further attempt is charged and covered too, within the retries of the instance', async () => {
     const { ask, called, ledger } = open(breaks, { names: ['a', 'b', 'c', 'd'], routing: { retries: 2 } });
     expect((await ask(CHAT)).status).toBe(502);
     expect([called(), ledger.grown]).toEqual([
@@ -139,7 +139,7 @@ describe('after a broken attempt', () => {
     expect(ledger.settled).toMatchObject([{ cost: 3n * PROMPT, tokens: { input: 3 * ESTIMATE } }]);
   });
 
-  test('no other is tried when the time of the request is over', async () => {
+  test('no other attempt begins after the total time of the request', async () => {
     const timeouts = { connect: 100, firstByte: 1000, idle: 1000, total: 450 };
     const { ask, called, ledger } = open(() => new Promise(() => {}), {
       names: ['a', 'b', 'c'],
@@ -150,7 +150,7 @@ describe('after a broken attempt', () => {
     expect(ledger.settled).toMatchObject([{ cost: 2n * PROMPT }]);
   });
 
-  test('the whole answer of the next one is within the reservation, whose output is not cut shorter', async () => {
+  test('the whole answer of the next attempt is within the reservation, and its output is not shorter', async () => {
     const { ask, fake, ledger } = open(once(breaks), { keys: keyRecord({ limit: '0.0003' }) });
     const amount = { before: 0n, after: 0n };
     const { reserve } = ledger;
@@ -181,7 +181,7 @@ describe('after a broken attempt', () => {
     },
   );
 
-  test('one that costs less is tried where what is held covers both', async () => {
+  test('a cheaper attempt is tried if the reservation covers both', async () => {
     const price = { price: { input: '0.1', output: '0.2' } };
     const { ask, called, ledger } = open(once(breaks), { keys: keyRecord({ limit: '0.0001' }), price });
     expect((await ask(CHAT)).status).toBe(200);
@@ -189,7 +189,7 @@ describe('after a broken attempt', () => {
     expect(ledger.settled).toMatchObject([{ cost: PROMPT + 10n * 100n + 5n * 200n, identifier: 'b', estimated: true }]);
   });
 
-  test('a stream is cut where the rest of the reservation ends', async () => {
+  test('a stream is cut at the rest of the reservation', async () => {
     const price = { price: { input: '0.1', output: '2' } };
     const words = Array.from({ length: 90 }, (_, index) => `w${index} `);
     const whole = streamed(words).filter((piece) => piece !== USAGE_CHUNK);
@@ -225,7 +225,7 @@ test('an attempt that the provider counts and ends by an error is charged the co
 describe('an attempt that the provider refused', () => {
   const error = '{"error":{"message":"no","code":"nope"}}';
 
-  test.each([408, 502, 504, 520, 524])('in its own words (%d) costs nothing', async (status) => {
+  test.each([408, 502, 504, 520, 524])('with its own error (%d) costs nothing', async (status) => {
     const { ask, called, ledger } = open(once(() => ({ status, body: error })));
     expect((await ask(CHAT)).status).toBe(200);
     expect([called(), ledger.grown]).toEqual([['a', 'b'], []]);
@@ -246,7 +246,7 @@ describe('an attempt that the provider refused', () => {
     expect(ledger.settled).toMatchObject([{ cost: ANSWER, estimated: false }]);
   });
 
-  test('by an error in its stream costs nothing, whatever status that names', async () => {
+  test('by an error in its stream costs nothing, whatever the status of that error', async () => {
     const event = 'data: {"error":{"message":"no","code":504}}\n\n';
     const { ask, ledger } = open(
       once(

@@ -7,7 +7,7 @@ import { MESSAGES } from '../../../test/gateway/upstream.ts';
 const CHAT = { model: 'gpt', messages: MESSAGES };
 
 describe('the budget', () => {
-  test('that is spent refuses with the scope, its limit and when it resets', async () => {
+  test('that is spent refuses with the scope, its limit and its reset', async () => {
     const team = scope('team', { budget: { limit: '2500000000', duration: '7d', alignment: 'Rolling' } });
     const { chat, ledger, fake } = stage({ keys: { [KEY]: keyRecord({}, [team]) } });
     ledger.spendNow('team-scope', '2.5');
@@ -23,7 +23,7 @@ describe('the budget', () => {
     expect([response.status, fake.requests.length]).toEqual([429, 0]);
   });
 
-  test('that cannot pay the prompt and one token of answer refuses before anybody is called', async () => {
+  test('that cannot pay the prompt and one token of answer refuses before any provider is called', async () => {
     // A thousand nano-dollars for a byte of the prompt, two thousand for a token of the answer.
     const minBudget = (body: object) => 1000 * JSON.stringify(body).length + 2000;
     const withLimit = (nano: number) => ({ keys: { [KEY]: keyRecord({ limit: (nano / 1e9).toFixed(9) }) } });
@@ -42,7 +42,7 @@ describe('the budget', () => {
     expect(enough.fake.sent()).toMatchObject({ max_completion_tokens: 1 });
   });
 
-  test('that is free but held says so, to be tried again in a second', async () => {
+  test('that is reserved by other requests refuses with a retry after one second', async () => {
     const { chat, ledger } = stage({ script: () => new Promise(() => {}) });
     void chat({ ...CHAT, max_tokens: 400_000 });
     await expect.poll(() => ledger.held()).toBe(1);
@@ -52,7 +52,7 @@ describe('the budget', () => {
     expect(await codeOf(response)).toEqual([429, 'budget_held']);
   });
 
-  test('that cannot be asked refuses with 503, never with 401, and never admits', async () => {
+  test('that cannot be read refuses with 503, never with 401, and never admits', async () => {
     const { chat, get, ledger, fake } = stage();
     ledger.fail('reserve');
     expect(await codeOf(await chat(CHAT))).toEqual([503, 'ledger_unavailable']);
@@ -60,7 +60,7 @@ describe('the budget', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('is told to the bearer of the key, in decimal dollars and dates', async () => {
+  test('is in the report of GET key, in decimal dollars and dates', async () => {
     const user = scope('user', { name: 'alice@example.com' });
     const record = keyRecord({ limit: '12.5', models: ['gpt'], expiresAt: NOW + 1000 }, [user]);
     const { get, ledger } = stage({ keys: { [KEY]: record } });
@@ -118,7 +118,7 @@ describe.each([
   const errorOf = async (response: Response) => Object(await response.json()).error;
 
   test.each([false, true])(
-    'of a spent budget ends a run at the same time, with our words and the line of the instance (streamed: %s)',
+    'of a spent budget ends the run of an agent, with our message and that of the instance (streamed: %s)',
     async (stream) => {
       const { chat, fake } = open();
       const response = await chat(
@@ -137,7 +137,7 @@ describe.each([
     },
   );
 
-  test('of a key that is none is told once', async () => {
+  test('of an unknown key is not repeated by agents', async () => {
     const { chat } = open();
     const response = await chat({ ...CHAT, ...BODIES[path] }, { path, key: keyValueOf('nobody') });
     expect([response.status, response.headers.get('x-should-retry')]).toEqual([401, shouldRetry]);
@@ -145,7 +145,7 @@ describe.each([
   });
 });
 
-test('Codex is told our words by a header, where a header can carry them', async () => {
+test('Codex gets our message in a header, if a header can contain it', async () => {
   for (const [name, expected] of [
     [
       'billing',

@@ -146,7 +146,7 @@ test('every route of the gateway spends as the table says, or is one that charge
   expect(routes.filter((path) => !spending.includes(path) && !free.includes(path))).toEqual([]);
 });
 
-test.each(COUNTING)('nothing is charged and nothing is held on %s, though a provider is asked', async (path) => {
+test.each(COUNTING)('nothing is charged or reserved on %s, although a provider is called', async (path) => {
   const { ledger, chat, fake } = stage({
     snapshot: snapshotOf([entry('gpt', { provider: path.startsWith('/messages') ? 'anthropic' : 'openai' })]),
     script: () => ({ body: '{"input_tokens":7}' }),
@@ -156,7 +156,7 @@ test.each(COUNTING)('nothing is charged and nothing is held on %s, though a prov
   expect([ledger.asked.length, ledger.settled.length, fake.requests.length]).toEqual([0, 0, 2]);
 });
 
-test.each(FREE)('nothing is charged on %s, whatever is sent there', async (path) => {
+test.each(FREE)('nothing is charged on %s, whatever the request', async (path) => {
   const { ledger, app, fake } = stage();
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
   for (const route of [path, `/v1${path}`]) {

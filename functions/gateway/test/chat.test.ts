@@ -39,7 +39,7 @@ describe('a body', () => {
     ['messages that are lists', '{"model":"gpt","messages":[[]]}'],
     ['tools that are numbers', bodyOf(',"tools":[1,1]')],
     ['calls that are numbers', '{"model":"gpt","messages":[{"role":"assistant","tool_calls":[1,1]}]}'],
-  ])('of %s is refused with 400 before anybody is called or pays', async (_, body) => {
+  ])('of %s is refused with 400 before any provider is called or anything is charged', async (_, body) => {
     const { chat, ledger, fake } = stage();
     const response = await chat(body);
     expect(response.status).toBe(400);
@@ -67,12 +67,12 @@ describe('a body', () => {
     },
   );
 
-  test('is judged after the key', async () => {
+  test('is validated after the key', async () => {
     const { chat } = stage();
     expect((await chat('{', { key: keyValueOf('nobody') })).status).toBe(401);
   });
 
-  test('larger than 32 MiB is refused with 413, said to be or not', async () => {
+  test('larger than 32 MiB is refused with 413, with or without an announced length', async () => {
     const { app, chat } = stage();
     const large = new Uint8Array(MAX_BODY + 1).fill(0x20);
     expect((await chat(large)).status).toBe(413);
@@ -99,7 +99,7 @@ describe('a body', () => {
     expect((await app.request('/chat/completions', declared)).status).toBe(413);
   });
 
-  test('may hold anything else: a provider judges it', async () => {
+  test('may contain anything else: the provider validates it', async () => {
     const { chat, fake } = stage();
     const odd = bodyOf(
       ',"temperature":"hot","tools":null,"stream":null,"n":null,"max_tokens":null,"seed":9007199254740993',
@@ -112,7 +112,7 @@ describe('a body', () => {
 });
 
 describe('what reaches the provider', () => {
-  test('has one model, whatever else the client calls it', async () => {
+  test('has one model, whatever other spellings the client sends', async () => {
     const { chat, fake } = stage();
     const body =
       '{"model":"other","Model":"dear","mod\\u0065l":"dear","MODEL":"dear","messages":[],"max_to\u212aens":9,"model":"gpt"}';
@@ -121,7 +121,7 @@ describe('what reaches the provider', () => {
     expect(sent).toBe('{"messages":[],"model":"real-gpt","store":false,"max_completion_tokens":16384}');
   });
 
-  test('has one of everything that decides what it costs: the last, by which it was judged', async () => {
+  test('has each deciding member once: the last one, which was validated', async () => {
     const { chat, fake } = stage();
     const body = bodyOf(',"n":50,"max_tokens":100000,"n":1,"max_tokens":7,"logprobs":true,"logprobs":false');
     await chat(body);
@@ -130,7 +130,7 @@ describe('what reaches the provider', () => {
     );
   });
 
-  test('is the body byte for byte where nothing of it is ours', async () => {
+  test('is the body byte for byte, except for members that the gateway sets', async () => {
     const { chat, fake } = stage();
     const body =
       ' {\n "messages" : [ {"role":"user","content":"\\u00e9 é \\ud83d\\ude00"} ] ,"model":"gpt", "max_tokens": 5, "store" :false, "x": [1.0, 1e2, 12345678901234567890] }\r\n';
@@ -202,7 +202,7 @@ describe('the reservation', () => {
     expect(held.amount).toBeGreaterThan(held.prompt + 100_000n * 1_000n - 2_000n);
   });
 
-  test.each(['openai', 'anthropic'])('covers letters that a tokenizer of %s reads as many', async (provider) => {
+  test.each(['openai', 'anthropic'])('covers letters that a tokenizer of %s splits into many', async (provider) => {
     const letters = { ...chat, messages: [{ role: 'user', content: '\ufdfa'.repeat(1000) }], max_tokens: 1 };
     const { amount } = await reservationOf(letters, [entry('gpt', { provider })]);
     expect(amount).toBeGreaterThan(33_000n * 1_000n);
@@ -213,7 +213,7 @@ describe('the reservation', () => {
     expect((await reservationOf(long, [entry('gpt', { maxInputTokens: 500 })])).amount).toBe(502_000n);
   });
 
-  test('of a limit that no answer reaches tells the provider and the client what is left of it', async () => {
+  test('with a limit above the window lowers it for the provider, and shows that to the client', async () => {
     const snapshot = snapshotOf([entry('gpt', { maxOutputTokens: 64 })]);
     const world = stage({ snapshot });
     const response = await world.chat({ ...chat, max_tokens: 1e9 });
@@ -229,7 +229,7 @@ describe('the reservation', () => {
     expect(held).toMatchObject({ amount: held.prompt * 2n + 90_000n, identifier: 'dear' });
   });
 
-  test('is never more than a ledger can count, whatever the client asks for', async () => {
+  test('is never more than the maximum of the ledger, whatever the client requests', async () => {
     const { amount, minAmount } = await reservationOf({ ...chat, max_tokens: Number.MAX_SAFE_INTEGER, n: 1024 }, [
       entry('gpt', { price: { input: '1', output: '1000' } }),
     ]);
@@ -243,7 +243,7 @@ describe('the reservation', () => {
   });
 });
 
-describe('what costs more than its bytes', () => {
+describe('a part that costs more than its bytes', () => {
   const heldFor = async (message: object) => {
     const { chat, ledger } = stage();
     await chat({ model: 'gpt', messages: [message], max_tokens: 1 });
@@ -255,20 +255,20 @@ describe('what costs more than its bytes', () => {
   test.each([
     ['a picture whose part names no type', { content: [{ image_url: 'https://example.com/1.png' }] }],
     ['a picture whose type is no text', { content: [{ type: 1, image_url: { url: 'https://example.com/1.png' } }] }],
-  ])('is held for: %s', async (_, message) => {
+  ])('is reserved for: %s', async (_, message) => {
     expect(await heldFor(message)).toBeGreaterThan(PART);
   });
 
-  test('is held for once for every picture, also inside the result of a tool', async () => {
+  test('is reserved for once for each picture, also inside the result of a tool', async () => {
     const content = [{ type: 'tool_result', content: [PICTURE, PICTURE, PICTURE] }];
     expect(await heldFor({ role: 'user', content })).toBeGreaterThan(4n * PART);
   });
 
-  test('is not the text of a part that names no type', async () => {
+  test('is not the text of a part without a type', async () => {
     expect(await heldFor({ content: [{ text: 'hello' }, { refusal: 'no' }, 'hello', null] })).toBeLessThan(PART);
   });
 
-  test('is not a file of text: that is held for byte by byte', async () => {
+  test('is not a file of text: that is reserved for byte by byte', async () => {
     const file = (type: string) => ({ file_data: `data:${type};base64,${'QUJD'.repeat(100_000)}` });
     const held = (type: string) => heldFor({ content: [{ type: 'file', file: file(type) }] });
     expect(await held('application/pdf')).toBeLessThan(301_000n * 1_000n);
@@ -278,13 +278,13 @@ describe('what costs more than its bytes', () => {
   });
 });
 
-test('what an answer was held for is what the provider is told, also where the entry names it', async () => {
+test('the provider gets the reserved limit of an answer, also if it is the limit of the entry', async () => {
   const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { maxOutputTokens: 64 })]) });
   await chat(bodyOf(''));
   expect(fake.sent()).toMatchObject({ max_completion_tokens: 64 });
 });
 
-test('a limit that the entry names is what the provider is told, also where its answers cost nothing', async () => {
+test('the provider gets the limit of the entry, also if its answers cost nothing', async () => {
   const price = { input: '1', output: '0' };
   const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { maxOutputTokens: 64, price })]) });
   await chat(bodyOf(''));
@@ -317,7 +317,7 @@ describe('hostile bodies', () => {
     ],
     ['as many members as may be', `{"model":"gpt","messages":[]${',"a":1'.repeat(998)}}`],
     ['quotes and braces inside strings', '{"x":"\\\\\\"},{\\"model\\":\\"b\\"","messages":[],"model":"gpt"}'],
-  ])('are passed on as they are or refused, and never break the gateway: %s', async (_, body) => {
+  ])('are passed on unchanged or refused, and never break the gateway: %s', async (_, body) => {
     const { chat, fake } = stage();
     const response = await chat(body);
     expect([200, 429]).toContain(response.status);
@@ -329,7 +329,7 @@ describe('hostile bodies', () => {
     ['objects', `[${'{},'.repeat(600_000)}0]`],
     ['numbers', `[${'0,'.repeat(600_000)}0]`],
     ['values behind a text', `["\\\\\\"",${'0,'.repeat(600_000)}0]`],
-  ])('of more values than can be parsed while others wait are refused before anybody is called: %s', async (_, x) => {
+  ])('with too many values are refused before any provider is called: %s', async (_, x) => {
     const { chat, fake } = stage();
     const response = await chat(`{"model":"gpt","messages":[],"x":${x}}`);
     expect(response.status).toBe(400);
@@ -337,7 +337,7 @@ describe('hostile bodies', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('that are large because of one long text are not: its commas and braces are no values', async () => {
+  test('with one long text are not refused: its commas and braces are no values', async () => {
     const text = ',{[\\"'.repeat(200_000);
     const entries = [entry('gpt', { price: { input: '0', output: '0' } })];
     const { chat, fake } = stage({ snapshot: snapshotOf(entries) });
@@ -347,7 +347,7 @@ describe('hostile bodies', () => {
   });
 });
 
-test('a request with tools sets aside what providers add to a prompt that has them', async () => {
+test('a request with tools reserves the tokens that providers add for tools', async () => {
   const { chat, ledger } = stage();
   const held = async (tools: string) => {
     await chat(bodyOf(`,"max_tokens":1,"tools":${tools}`));

@@ -46,7 +46,7 @@ test.each([
   },
 );
 
-test('a refusal of the budget tells it as rejected, with its period', async () => {
+test('the refusal of a budget has the status rejected, and the period', async () => {
   const rejected = {
     status: 'rejected',
     'overage-utilization': '1',
@@ -63,7 +63,7 @@ test('a refusal of the budget tells it as rejected, with its period', async () =
   });
 });
 
-test('other APIs, other refusals, and keys without a budget are told none of it', async () => {
+test('other APIs, other refusals, and keys without a budget get none of these headers', async () => {
   const { chat, ask } = open('1');
   expect(limitHeaders(await chat(ASK))).toEqual({});
   expect(limitHeaders(await chat({ ...ASK, model: 'none' }, { path: '/messages' }))).toEqual({});
@@ -71,7 +71,7 @@ test('other APIs, other refusals, and keys without a budget are told none of it'
   expect(limitHeaders(await open('1', keyRecord({ limit: '' })).ask())).toEqual({});
 });
 
-test("the question for usage is answered with the key's limit and spend, in cents", async () => {
+test("the usage report has the key's limit and spend in cents", async () => {
   const { get } = open('271.40');
   const limit = { kind: 'spend', group: 'monthly', percent: 54, severity: 'normal', is_active: true };
   const answer = {
@@ -90,7 +90,7 @@ test("the question for usage is answered with the key's limit and spend, in cent
   expect((await get('/api/oauth/usage', keyValueOf('nobody'))).status).toBe(401);
 });
 
-test('a ledger that is away is told as that', async () => {
+test('a ledger that cannot be reached is a refusal with that reason', async () => {
   const { get, ledger } = open('1');
   ledger.knownSpend = (scopes) => scopes.map(() => undefined);
   ledger.fail('reserve');

@@ -38,7 +38,7 @@ const VERTEX =
   'https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/publishers/anthropic/models';
 
 describe('a message', () => {
-  test('to Bedrock has its model in the address, versions in the body, and all else as it was', async () => {
+  test('to Bedrock has its model in the address, versions in the body, and all else unchanged', async () => {
     const { ask, fake } = open('bedrock');
     const body =
       '{"max_tokens":100,"model":"claude","messages":[{"role":"user","content":"\\u00e9"}],"safeguards":{"a":12345678901234567890},"stream":false}';
@@ -140,7 +140,7 @@ describe('a stream', () => {
   });
 });
 
-test("a cloud's own refusal tells its reason in the envelope of Anthropic", async () => {
+test("a cloud's own refusal has its reason in the format of Anthropic", async () => {
   const { ask } = open('bedrock', () => ({
     status: 400,
     body: '{"message":"The provided model identifier is invalid."}',

@@ -21,7 +21,7 @@ describe('a conversation', () => {
     return { ask, fake, asked: () => fake.requests.map((_, index) => fake.sent(index).model) };
   };
 
-  test('stays at its entry, whatever continues it, and others are elsewhere', async () => {
+  test('stays at its entry in all its requests, and other conversations are at other entries', async () => {
     const { ask, asked } = world(() => ({ body: response('hello') }));
     for (const prompt_cache_key of ['one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight']) {
       const { id } = (await (await ask({ prompt_cache_key })).json()) as { id: string };
@@ -35,7 +35,7 @@ describe('a conversation', () => {
 
   const MADE = { output: ENCRYPTED, id: 'resp_1', previous_response_id: null };
 
-  test('continues at the entry that answered, after a fallback too: what only its account can read says so', async () => {
+  test('continues at the entry that answered, after a fallback too, by the mark on its encrypted parts', async () => {
     const made: Script = (request) =>
       sentText(request).includes('"model":"d"') ? { body: response('', MADE) } : { status: 401, body: '{}' };
     const { ask, asked, fake } = world(made);
@@ -74,7 +74,7 @@ describe('a conversation', () => {
     expect(await (await chat(ASK, { path: '/responses' })).text()).toBe(response('', MADE));
   });
 
-  test('whose entry is gone is refused, and the reservation given back', async () => {
+  test('whose entry was removed is refused, and the reservation is released', async () => {
     const { ask, asked } = world(() => ({ body: response('hello') }));
     const refused = await ask({ previous_response_id: markedId('resp_1', 'an entry of before') });
     expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_request' } }]);

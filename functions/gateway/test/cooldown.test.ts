@@ -96,7 +96,7 @@ describe('an entry that fails', () => {
     expect(asked(world)).toEqual(['first', 'first', 'first']);
   });
 
-  test('to find what a request names (404) is not to blame: one client cannot take it from the others', async () => {
+  test('with a 404 is not to blame: one client cannot take it from the others', async () => {
     const world = priority(by({ first: [...Array(8).fill(status(404)), OK] }));
     for (let request = 0; request < 8; request += 1) expect((await world.chat(CHAT)).status).toBe(200);
     expect(asked(world)).toEqual(Array(8).fill(['first', 'spare']).flat());
@@ -183,7 +183,7 @@ describe('failures that a request may have caused', () => {
     ['silence beyond the first byte', () => Promise.reject(new UpstreamError('timeout', 'nothing came'))],
     ['429 without a date', () => status(429)],
     ['a page in place of a reply', () => ({ body: '<html>' })],
-  ])('(%s) of one key keep that key from an entry, and no other', async (_, failure) => {
+  ])('(%s) of one key begin a cooldown for that key only', async (_, failure) => {
     const world = open((request) => {
       const { model, max_tokens } = JSON.parse(sentText(request));
       return model === 'first' && max_tokens === 5 ? failure() : OK;
@@ -196,7 +196,7 @@ describe('failures that a request may have caused', () => {
     expect(await firstOf(world, KEY, 1)).toEqual(['first']);
   });
 
-  test('429 for more than a minute too: that key waits so long, and no other', async () => {
+  test('with a 429 for more than a minute begin a cooldown of that length for that key only', async () => {
     const day = status(429, { 'retry-after': '86400' });
     const world = open(by({ first: [day, day, day, OK] }));
     expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
@@ -207,7 +207,7 @@ describe('failures that a request may have caused', () => {
     expect(await firstOf(world, KEY, 1)).toEqual(['first']);
   });
 
-  test('of two keys of one namespace keep that namespace from it, and no other; of two namespaces, all', async () => {
+  test('of two keys of one namespace begin a cooldown for that namespace, of two namespaces for all', async () => {
     const world = open(by({ first: [status(500)] }));
     expect(await firstOf(world, KEY, 2)).toEqual(['first', 'first']);
     expect(await firstOf(world, OTHER_KEY, 2)).toEqual(['first', 'spare']);
@@ -217,7 +217,7 @@ describe('failures that a request may have caused', () => {
     expect(await firstOf(world, THIRD, 1)).toEqual(['spare']);
   });
 
-  test('of one key still count once when those of another follow: an entry that is down is found by few requests', async () => {
+  test('of one key still count once with those of another key: few requests find an entry that is down', async () => {
     const world = open(by({ first: [status(500)] }));
     expect(await firstOf(world, KEY, 4)).toEqual(['first', 'first', 'first', 'spare']);
     expect(await firstOf(world, OTHER_KEY, 3)).toEqual(['first', 'first', 'spare']);
@@ -227,7 +227,7 @@ describe('failures that a request may have caused', () => {
     ['an entry that cannot be reached', () => Promise.reject(new UpstreamError('refused', 'nobody listens'))],
     ["an entry's own key that is wrong", () => status(401)],
     ['429 with retry-after', () => status(429, { 'retry-after': '30' })],
-  ])('are not those of %s, which keep all from it', async (_, failure) => {
+  ])('are not those of %s: these begin a cooldown for all keys', async (_, failure) => {
     const script: Script = (request, call) =>
       JSON.parse(sentText(request)).model === 'first' ? failure(request, call) : OK;
     const world = open(script, { cooldown: { ...COOLDOWN, failures: 1 } });
@@ -272,7 +272,7 @@ describe('our own error', () => {
 });
 
 describe('an entry that says 429 with retry-after', () => {
-  test('is left alone for so long, at its first word', async () => {
+  test('is not called for that time, after the first such answer', async () => {
     const world = priority(by({ first: [status(429, { 'retry-after': '7' }), OK] }));
     await world.chat(CHAT);
     await world.clock.pass(6_999);
@@ -283,7 +283,7 @@ describe('an entry that says 429 with retry-after', () => {
     expect(asked(world).at(-1)).toBe('first');
   });
 
-  test('and is the only one is asked all the same, and its own answer is passed on', async () => {
+  test('and is the only entry is called anyway, and its answer is passed on', async () => {
     const world = stage({
       snapshot: snapshotOf([named('only')], { retries: 0 }),
       script: by({ only: [status(429, { 'retry-after': '7' }), status(429, { 'retry-after': '5' }), OK] }),
@@ -297,7 +297,7 @@ describe('an entry that says 429 with retry-after', () => {
     expect(world.ledger.held()).toBe(0);
   });
 
-  test('because one request is too large for it is asked by other requests', async () => {
+  test('because one request is too large still serves other requests', async () => {
     const message =
       'Request too large for gpt-4o in organization org-1 on tokens per min (TPM): Limit 30000, Requested 35064. The input or output tokens must be reduced in order to run successfully.';
     const error = { message, type: 'tokens', param: null, code: 'rate_limit_exceeded' };
@@ -309,7 +309,7 @@ describe('an entry that says 429 with retry-after', () => {
 });
 
 describe('when all entries of a model cool down', () => {
-  test('the one whose cooldown ends first is tried all the same', async () => {
+  test('the one whose cooldown ends first is called anyway', async () => {
     const world = priority(
       by({
         first: [status(429, { 'retry-after': '20' }), OK],
@@ -338,7 +338,7 @@ describe('when all entries of a model cool down', () => {
   });
 });
 
-test('the attempts of one request count as one failure: one bad request puts no entry out for everybody', async () => {
+test('the attempts of one request count as one failure: one bad request begins no cooldown for all', async () => {
   const world = priority(by({ first: [status(500), status(500), status(500), status(500)], spare: [status(500)] }), {
     retries: 5,
     cooldown: { ...COOLDOWN, failures: 2 },
@@ -418,7 +418,7 @@ test('states of entries are bounded: those of edited instances are forgotten, an
   expect(own.filter((until) => until !== undefined).length).toBeLessThan(5_000);
 });
 
-test('a request that the platform ends without a word is at its entry for a minute, not for ever', () => {
+test('a request that the platform ends without a notice counts at its entry for a minute', () => {
   const { deps, clock } = stage();
   const cooldowns = createCooldowns({ ...deps, memory: { limit: 1, own: 0, maxRequestTime: 60_000 } });
   cooldowns.enter('a');

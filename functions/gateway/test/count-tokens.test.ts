@@ -20,7 +20,7 @@ function open(script: Script, record = keyRecord()) {
 }
 
 describe('counting tokens', () => {
-  test('is asked of the provider and passed on, both ways byte for byte', async () => {
+  test('is passed to the provider and back, byte for byte', async () => {
     const { count, fake, lines } = open(() => ({ body: '{"input_tokens": 42, "more": 1}' }));
     const body = '{"model":"claude","messages":[{"role":"user","content":"hi"}],"tools":[{"name":"a"}]}';
     const response = await count(body);
@@ -44,7 +44,7 @@ describe('counting tokens', () => {
     ['fails', () => ({ status: 529, body: errorBody('overloaded_error') })],
     ['answers something else', () => ({ body: '{"ok":true}' })],
     ['is silent', () => new Promise(() => {})],
-  ])('is an estimate, and marked as one, where the provider %s', async (_, script) => {
+  ])('is an estimate, with a mark, if the provider %s', async (_, script) => {
     const { count, clock } = open(script);
     const counting = count();
     await settleDown();
@@ -55,7 +55,7 @@ describe('counting tokens', () => {
     expect(tokens).toBeGreaterThan(5);
   });
 
-  test('leaves no trace: an entry whose counts fail serves as before, and is asked once for each', async () => {
+  test('changes no cooldown: an entry whose counts fail serves as before, and is called once for each count', async () => {
     const models = ['first', 'second'].map((identifier, priority) =>
       entry('claude', { provider: 'anthropic', identifier, model: identifier, priority }),
     );

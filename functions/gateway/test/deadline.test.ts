@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Deadline } from '../request/deadline.ts';
 
-test('every listener learns of the end once, also one that comes after it; one that was taken away does not', async () => {
+test('every listener is called once at the end, also one that is added later, but not a removed one', async () => {
   let leave = () => {};
   const onLeave = (listener: () => void) => {
     leave = listener;

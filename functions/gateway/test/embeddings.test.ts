@@ -27,7 +27,7 @@ function open({ reply = embedded(10), limit = '1', ...more }: Options = {}) {
 }
 
 describe('embeddings', () => {
-  test('reach the provider byte for byte but for the model, and come back untouched', async () => {
+  test('reach the provider byte for byte except the model, and come back unchanged', async () => {
     const { embed, fake } = open();
     const body = ' {"input" : [ "\\u00e9", "b" ],"dimensions":12345678901234567890, "model":"gpt","Input":["c"]}\n';
     const response = await embed(body);
@@ -36,7 +36,7 @@ describe('embeddings', () => {
     expect(sentText(fake.requests[0])).toBe(body.replace('"gpt"', '"real-gpt"').replace(',"Input":["c"]', ''));
   });
 
-  test('cost what their input costs, by its count', async () => {
+  test('are charged for their input, by its count', async () => {
     const { embed, ledger, lines } = open();
     await embed(EMBED);
     expect(ledger.settled).toMatchObject([
@@ -50,7 +50,7 @@ describe('embeddings', () => {
     ['nothing', undefined, 4, true],
     ['zero', { prompt_tokens: 0, total_tokens: 0 }, 4, true],
     ['an answer too, which has no price', { prompt_tokens: 7, completion_tokens: 9, total_tokens: 16 }, 7, false],
-  ])('whose usage tells %s are charged all the same', async (_, usage, input, estimated) => {
+  ])('whose usage has %s are charged too', async (_, usage, input, estimated) => {
     const { embed, ledger } = open({ reply: JSON.stringify({ data: [], usage }) });
     await embed(EMBED);
     expect(ledger.settled).toMatchObject([{ cost: BigInt(input) * 1000n, estimated, tokens: { input } }]);
@@ -61,7 +61,7 @@ describe('embeddings', () => {
     ['tokens: their number', [1, 100_257, 3], 3 + 4],
     ['texts', ['ab', 'c'], 3 + 8],
     ['lists of tokens', [[1, 2], [3]], 3 + 8],
-  ])('hold the bound of their input: of %s', async (_, input, tokens) => {
+  ])('reserve for the maximum of their input: of %s', async (_, input, tokens) => {
     const { embed, ledger } = open();
     await embed({ ...EMBED, input });
     expect(ledger.asked).toMatchObject([{ amount: BigInt(tokens) * 1000n, minAmount: BigInt(tokens) * 1000n }]);
@@ -71,19 +71,22 @@ describe('embeddings', () => {
     ['a list', { documents: ['é'.repeat(10), 'b'] }, 26 + 2],
     ['a text', { instruction: 'a'.repeat(500) }, 502],
     ['few bytes', { encoding_format: 'base64', dimensions: 256 }, 8 + 3],
-  ])('hold the bytes of other members too, beyond the window: %s', async (_, more, bytes) => {
+  ])('reserve for the bytes of other members too, beyond the window: %s', async (_, more, bytes) => {
     const { embed, ledger } = open({ maxInputTokens: 14 });
     expect((await embed({ ...EMBED, ...more })).status).toBe(200);
     expect(ledger.asked).toMatchObject([{ amount: BigInt(14 + bytes) * 1000n }]);
   });
 
-  test.each(['messages', 'images', 'inputs', 'content', 'contents'])('refuse %s: it may hold media', async (name) => {
-    const { embed, ledger } = open();
-    expect(await codeOf(await embed({ ...EMBED, [name]: [{ url: 'https://a' }] }))).toEqual([400, 'invalid_request']);
-    expect(ledger.asked).toEqual([]);
-  });
+  test.each(['messages', 'images', 'inputs', 'content', 'contents'])(
+    'refuse %s: it may contain media',
+    async (name) => {
+      const { embed, ledger } = open();
+      expect(await codeOf(await embed({ ...EMBED, [name]: [{ url: 'https://a' }] }))).toEqual([400, 'invalid_request']);
+      expect(ledger.asked).toEqual([]);
+    },
+  );
 
-  test('in a batch of 2,048 hold the context window of each', async () => {
+  test('in a batch of 2,048 reserve for the context window of each', async () => {
     const { embed, ledger } = open({ maxInputTokens: 8 });
     await embed({ ...EMBED, input: Array(2048).fill('a long text, longer than the window') });
     expect(ledger.asked[0]?.amount).toBe(2048n * 8n * 1000n);
@@ -104,7 +107,7 @@ describe('embeddings', () => {
     ['an object', {}],
     ['an object in a list', [{ type: 'image_url' }]],
     ['an empty list of tokens', [[]]],
-  ])('of %s are refused with 400 before anybody is called or pays', async (_, input) => {
+  ])('of %s are refused with 400 before any provider is called or anything is charged', async (_, input) => {
     const { embed, ledger } = open();
     expect(await codeOf(await embed({ ...EMBED, input }))).toEqual([400, 'invalid_request']);
     expect(ledger.asked).toEqual([]);
@@ -148,7 +151,7 @@ describe('a long reply', () => {
     expect(ledger.settled).toMatchObject([{ estimated, tokens: { input } }]);
   });
 
-  test('of more numbers than may be parsed comes back as well: they are not parsed', async () => {
+  test('with more numbers than may be parsed comes back too: they are not parsed', async () => {
     const some = { object: 'embedding', embedding: vectors(3072) };
     const reply = long({ data: Array(2000).fill(some), usage });
     const { embed, ledger } = open({ reply });

@@ -18,7 +18,7 @@ async function* endless(): AsyncGenerator<Uint8Array> {
   while (true) yield MEBIBYTE;
 }
 
-test('a reply that is longer than the gateway keeps is charged all the same, asked for once, and not held against its entry', async () => {
+test('a reply that is too long for the gateway is charged, not repeated, and no failure of its entry', async () => {
   const { chat, ledger, fake, lines, counted } = stage({ script: () => ({ body: endless() }) });
   for (const time of [1, 2, 3]) {
     const response = await chat({ model: 'gpt', messages: MESSAGES, n: 8, logprobs: true, top_logprobs: 20 });
@@ -30,7 +30,7 @@ test('a reply that is longer than the gateway keeps is charged all the same, ask
   expect(counted.some(([name]) => name === 'gateway_operator_cooldowns_total')).toBe(false);
 });
 
-test('plain replies at the same time are no more than the process can keep: one that finds no room is charged', async () => {
+test('concurrent plain replies stay within the memory budget: one without memory is charged', async () => {
   let go = () => {};
   const wait = new Promise<void>((resolve) => {
     go = resolve;
@@ -53,7 +53,7 @@ test('plain replies at the same time are no more than the process can keep: one 
   await Promise.all(others);
 });
 
-test('an attempt that ends in an error lets its upstream go: a stream whose first event never ends keeps no connection', async () => {
+test('an attempt that ends in an error closes its connection, also of a stream whose first event never ends', async () => {
   const megabyte = new Uint8Array(1024 * 1024).fill(0x78);
   async function* endless(): AsyncGenerator<Uint8Array> {
     for (;;) yield megabyte;
@@ -64,7 +64,7 @@ test('an attempt that ends in an error lets its upstream go: a stream whose firs
   expect(fake.requests.map(({ signal }) => signal.aborted)).toEqual([true]);
 });
 
-test('events of streams that have not ended take room of their key: one that finds none ends its stream', async () => {
+test('pending events take memory of their key: without memory the stream ends', async () => {
   let go = () => {};
   const wait = new Promise<void>((resolve) => {
     go = resolve;
@@ -104,13 +104,13 @@ test.each([
 const chunks = (toChunk: (at: number) => object) =>
   Array.from({ length: 2 * MAX_PARTS }, (_, at) => `data: ${JSON.stringify(toChunk(at))}\n\n`).join('');
 
-test('a stream may not number its parts without end', async () => {
+test('a stream has a maximum number of parts', async () => {
   const events = chunks((at) => ({ type: 'content_block_start', index: at, content_block: { type: 'tool_use' } }));
   const reader = createReader({ created: 0, redact: (words) => words });
   expect(() => reader.push(toUtf8(events))).toThrow('more than 4096 parts');
 });
 
-test('an event that its provider cuts is charged, and what the gateway sends next is an event of its own', async () => {
+test('an event that its provider cuts is charged, and the next event of the gateway is separate', async () => {
   const start = { type: 'message_start', message: { id: 'm', role: 'assistant', usage: { input_tokens: 7 } } };
   const torn = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"text":"wort';
   const body = [`event: message_start\ndata: ${JSON.stringify(start)}\n\n${torn}`];
@@ -123,13 +123,13 @@ test('an event that its provider cuts is charged, and what the gateway sends nex
 test.each([
   ['chat', { prompt_tokens: 2 ** 53 - 1, completion_tokens: 2 ** 53 - 1 }],
   ['chat', { prompt_tokens: 10, completion_tokens: 10 ** 9 + 1 }],
-])('a count that cannot be true is none: %s %j', async (_, usage) => {
+])('an impossible count does not count: %s %j', async (_, usage) => {
   const { chat, ledger } = stage({ script: () => ({ body: completion('a', usage) }) });
   await chat({ model: 'gpt', messages: MESSAGES, max_tokens: 5 });
   expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 1 } }]);
 });
 
-test('counts whose sum cannot be true add up to one that every table holds', async () => {
+test('counts with an impossible sum are charged with the maximum of the ledger', async () => {
   const one = { input_tokens: 10 ** 9, output_tokens: 10 ** 9 };
   const usage = { ...one, iterations: Array.from({ length: 1_100 }, () => one) };
   const { ask, ledger } = open({ script: () => ({ body: message('a', { usage }) }) });
@@ -140,7 +140,7 @@ test('counts whose sum cannot be true add up to one that every table holds', asy
 test.each([
   ['null', { choices: null }],
   ['an error', { error: { message: 'filtered' } }],
-])('an answer without content (%s) that its provider has counted is charged and asked for once', async (_, body) => {
+])('an answer without content (%s) that its provider has counted is charged and not repeated', async (_, body) => {
   const usage = { prompt_tokens: 1_000, completion_tokens: 500 };
   const { chat, ledger, fake } = stage({ script: () => ({ body: JSON.stringify({ ...body, usage }) }) });
   const response = await chat({ model: 'gpt', messages: MESSAGES, max_tokens: 500 });
@@ -157,7 +157,7 @@ test.each([
   expect(() => reader.push(toUtf8(`data: ${JSON.stringify(event)}\n\n`))).toThrow('neither an index nor an id');
 });
 
-test('an id that its provider writes once, and the gateway into every chunk, is short', () => {
+test('an id that the gateway writes into every chunk is cut', () => {
   const reader = createReader({ created: 0, redact: (words) => words });
   const [id, model] = ['i'.repeat(1_000_000), 'm'.repeat(1_000_000)];
   const [piece] = reader.push(toUtf8(`data: ${JSON.stringify({ type: 'message_start', message: { id, model } })}\n\n`));
@@ -168,7 +168,7 @@ test('an event of very many lines is none', () => {
   expect(() => dataOf(toUtf8(`: a\n${'b\n'.repeat(20_000)}\n`))).toThrow('more than 10000 lines');
 });
 
-test('an error of a response is searched for credentials as far as it may be shown', () => {
+test('an error of a response is searched for credentials up to the length that is shown', () => {
   const redact = (words: string) => words.replaceAll('secret', '…');
   const response = { id: 'r', output: [], error: { message: 'a secret' } };
   expect(withoutSecretsIn(response, redact)).toEqual({ ...response, error: { message: 'a …' } });

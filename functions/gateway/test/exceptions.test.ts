@@ -16,7 +16,7 @@ const throwingAt = (broken: string): Metrics => ({
   observe: () => {},
 });
 
-describe('whatever a step throws, nothing stays held:', () => {
+describe('whatever a step throws, no reservation stays:', () => {
   test.each<[string, boolean, NonNullable<World['deps']>, number]>([
     ['before a provider was called', false, { random: () => raise() }, 0],
     ['when it was called', false, { metrics: throwingAt('gateway_operator_upstream_attempts_total') }, 1],

@@ -22,7 +22,7 @@ const cases = [
     .map((file) => ({ file, path: '/messages', golden: '.messages.golden.' })),
 ];
 
-test.each(cases)('a stream like $file is understood on $path, however it is cut', async ({ file, path, golden }) => {
+test.each(cases)('a stream like $file is read on $path, whatever its packets', async ({ file, path, golden }) => {
   const bytes = readFileSync(join(folder, file));
   const play = createPlay(file.startsWith('anthropic') ? 'anthropic' : 'openai', path);
   const whole = await play([bytes]);

@@ -63,7 +63,7 @@ const hangs: Script = () => new Promise(() => {});
 const whole: Script = () => ({ body: completion('hello') });
 
 describe('a request whose first attempt broke', () => {
-  test('is one entry with the cost of both attempts', async () => {
+  test('is one ledger row with the cost of both attempts', async () => {
     const { ask, fake } = await open(whole);
     expect((await ask()).status).toBe(200);
     await scenario.time.advance(1000);
@@ -109,7 +109,7 @@ describe('a request whose first attempt broke', () => {
     expect(await chargedAfterKill()).toEqual([2n * prompt + 3n * 2_000n]);
   });
 
-  test('takes all that its budget leaves, and not a nano-dollar more', async () => {
+  test('takes the whole rest of its budget, and not a nano-dollar more', async () => {
     const exact = RESERVATION + PROMPT;
     const dollars = (nano: bigint) => `0.${String(nano).padStart(9, '0')}`;
     const enough = await open(whole, dollars(exact));
@@ -122,7 +122,7 @@ describe('a request whose first attempt broke', () => {
     expect([short.fake.requests.length, chargedIn()]).toEqual([1, [PROMPT]]);
   });
 
-  test('does not wait for money that another request holds: its client gets the error of the attempt immediately', async () => {
+  test('does not wait for the reservation of another request: its client gets the error of the attempt immediately', async () => {
     const { chat, fake, ledger } = await open(whole);
     const { scopes } = keyRecord();
     const left = 1_000_000_000n - RESERVATION - PROMPT + 1n;

@@ -83,7 +83,7 @@ describe('a cache write', () => {
   });
 });
 
-test('a prompt with pictures is charged as pictures where the provider does not tell them apart', async () => {
+test('a prompt with pictures is charged as pictures if the provider does not count them apart', async () => {
   const counted = (details?: object) =>
     completion('a', { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: details });
   const cost = (part: object, details?: object) =>
@@ -110,7 +110,7 @@ describe('a prompt with sound', () => {
     ['a part without a type', { input_audio: { data: 'AAAA' } }],
     ['a part as protocol buffers write it', { inputAudio: { data: 'AAAA' } }],
     ['a part of a result', { type: 'tool_result', content: [{ type: 'input_audio', input_audio: { data: 'A' } }] }],
-  ])('is charged as sound where the provider does not tell it apart: %s', async (_, part) => {
+  ])('is charged as sound if the provider does not count it apart: %s', async (_, part) => {
     const body = chatOf({ type: 'text', text: 'a' }, part);
     expect(await charge({ body, reply: counted(), provider: 'gemini' })).toBe(700);
     expect(await charge({ body, reply: counted({ cached_tokens: 40 }), provider: 'gemini' })).toBe(60 * 7 + 40 * 3);

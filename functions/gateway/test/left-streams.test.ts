@@ -32,7 +32,7 @@ async function leave(
   return { settled, held: ledger.asked[0]?.amount ?? 0n };
 }
 
-describe('a stream with web searches that its client leaves', () => {
+describe('a stream with web searches whose client leaves', () => {
   const searchOf = (index: number) =>
     event('content_block_start', {
       index,
@@ -43,19 +43,19 @@ describe('a stream with web searches that its client leaves', () => {
   const MESSAGE = { max_tokens: 100, messages: MESSAGES, tools: [{ type: 'web_search_20250305', name: 'web_search' }] };
   const ofMessages = { path: '/messages', provider: 'anthropic', ...searching };
 
-  test('of Messages pays the searches that it shows, and the pages of each beside the prompt', async () => {
+  test('of Messages is charged for its searches, and for their pages with the prompt', async () => {
     const { settled, held } = await leave([begin, searchOf(0), searchOf(1), text], MESSAGE, ofMessages);
     expect(settled).toMatchObject({ tokens: { input: 20 + 2 * 30_000, output: 9 }, estimated: true });
     expect(settled?.cost).toBe(60_020n * 1000n + 9n * 2000n + 2n * CENT);
     expect(settled?.cost).toBeLessThanOrEqual(held);
   });
 
-  test('of Messages that has searched nothing yet pays one search, and the prompt that was counted', async () => {
+  test('of Messages without a search so far is charged for one search, and the counted prompt', async () => {
     const { settled } = await leave([begin, text], MESSAGE, ofMessages);
     expect(settled?.cost).toBe(20n * 1000n + 2n * 2000n + CENT);
   });
 
-  test('of Responses pays the searches that it shows; pages that are opened are none', async () => {
+  test('of Responses is charged for its searches; opened pages are no searches', async () => {
     const item = (type: string, action: string) =>
       event('response.output_item.done', { output_index: 0, item: { type, action: { type: action } } });
     const search = item('web_search_call', 'search');
@@ -69,21 +69,21 @@ describe('a stream with web searches that its client leaves', () => {
     expect(settled?.cost).toBe(120_030_000n);
   });
 
-  test('of an API that shows no searches pays all that it may have made', async () => {
+  test('of an API that shows no searches is charged for their maximum', async () => {
     const body = { messages: MESSAGES, max_tokens: 100, search_parameters: { mode: 'on', max_search_results: 4 } };
     const { settled } = await leave([chunk({ content: 'abcdef' })], body, { path: '/chat/completions', ...searching });
     expect(settled?.cost).toBe(WINDOW * 1000n + 2n * 2000n + 4n * CENT);
   });
 });
 
-describe('a stream that its client leaves before any count', () => {
+describe('a stream whose client leaves before any count', () => {
   const paid = async (content: string) => {
     const body = { messages: [{ role: 'user', content }], max_tokens: 100 };
     const { settled } = await leave([chunk({ content: 'abc' })], body, { path: '/chat/completions' });
     return (settled?.tokens.input ?? 0) / Buffer.byteLength(content);
   };
 
-  test('pays a prompt of prose at a token for three bytes', async () => {
+  test('is charged for a prompt of prose at a token for three bytes', async () => {
     expect(await paid('Tell me how a day in the old town begins. '.repeat(500))).toBeCloseTo(1 / 3, 1);
   });
 
@@ -91,7 +91,7 @@ describe('a stream that its client leaves before any count', () => {
     ['squared words', '\u33c2'.repeat(10_000), 0.95],
     ['base64', 'aGVsbG8gV29ybGQ4NzYyMTkwQUJ'.repeat(1000), 0.5],
     ['faces', '😀'.repeat(10_000), 0.95],
-  ])('pays one of letters that have more tokens by what they have: %s', async (_, content, min) => {
+  ])('is charged for other letters by their tokens: %s', async (_, content, min) => {
     expect(await paid(content)).toBeGreaterThan(min);
   });
 });
@@ -106,18 +106,18 @@ describe('a stream of several answers whose server counts in each event', () => 
   const events = answers.map((answer) => chunk({}, { ...answer, ...usage(100) }));
   const body = { messages: MESSAGES, max_tokens: 200, n: 20 };
 
-  test('and that its client leaves pays all of them', async () => {
+  test('and whose client leaves is charged for all of them', async () => {
     const { settled } = await leave(events, body, { path: '/chat/completions' });
     expect(settled).toMatchObject({ tokens: { input: 10, output: 2000 }, estimated: true });
   });
 
-  test('pays what the server counts in the end', async () => {
+  test('is charged the last count of the server', async () => {
     const end = `data: ${JSON.stringify({ choices: [], ...usage(1900) })}\n\n`;
     const { settled } = await leave([...events, end], body, { path: '/chat/completions' });
     expect(settled).toMatchObject({ tokens: { input: 10, output: 1900 }, estimated: false });
   });
 
-  test('and that has ended without a count of all pays all of them', async () => {
+  test('and that has ended without a count of all is charged for all of them', async () => {
     const ends = answers.map((_, index) =>
       chunk({}, { choices: [{ index, delta: {}, finish_reason: 'stop' }], ...usage(100) }),
     );
@@ -140,14 +140,14 @@ describe('a stream of several answers whose provider counts once', () => {
     ['beside the last choice', [piece([begun(0)]), piece([begun(1)]), piece([ended(0)]), piece([ended(1)], usage)]],
     ['beside the last choices', [piece([begun(0), begun(1)]), piece([ended(0), ended(1)], usage)]],
     ['behind all', [piece([ended(0), ended(1)]), 'data: [DONE]\n\n', piece([], usage)]],
-  ])('%s pays that count', async (_, events) => {
+  ])('%s is charged that count', async (_, events) => {
     const body = { messages: MESSAGES, max_tokens: 1000, n: 2 };
     const { settled } = await leave(events, body, { path: '/chat/completions', maxOutputTokens: 1000 });
     expect(settled).toMatchObject({ tokens: { input: 10, output: 800 }, estimated: false });
   });
 });
 
-test('a provider that counts all answers in each event (Gemini) is believed', async () => {
+test('a count of all answers in each event (Gemini) is the charge', async () => {
   const usage = (output: number) => ({
     usage: { prompt_tokens: 10, completion_tokens: output, total_tokens: 10 + output },
   });

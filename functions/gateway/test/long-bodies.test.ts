@@ -33,7 +33,7 @@ describe('a body', () => {
     expect(await post(holding(`,"metadata":{"a":"1"${',"n":1'.repeat(2_000)}}`))).toEqual([200]);
   });
 
-  test('of very many parts counts as a large one: a key may send some, and then few a second', async () => {
+  test('of very many parts counts as large: a key may send some, and then few a second', async () => {
     const { post } = open();
     const seen = new Set<unknown>();
     for (let time = 0; time < 8; time += 1) seen.add((await post(tools(200_000)))[1]);
@@ -71,7 +71,7 @@ describe('a body', () => {
   });
 });
 
-test('bodies of one key that are translated, each at the same time, leave room to other keys', async () => {
+test('concurrent translated bodies of one key leave memory to other keys', async () => {
   const other = keyValueOf('other');
   const keys = { [KEY]: keyRecord({ limit: '1000' }), [other]: keyRecord({ scopeId: 'other', limit: '1000' }) };
   const script = () => new Promise<never>(() => {});
@@ -112,7 +112,7 @@ describe('a body for a provider with the other dialect', () => {
     expect(asked).toBe(turns);
   });
 
-  test('is not translated where there is no room for what it becomes', async () => {
+  test('is not translated without memory for the translation', async () => {
     const { app } = open({ memory: { limit: 64 * 2 ** 20, own: 0 } });
     const statusOf = async (count: number) =>
       (await app.request('/messages', { method: 'POST', headers: { 'x-api-key': KEY }, body: blocks(count) })).status;

@@ -134,7 +134,7 @@ function open(way: Way, { limit = '1000000', script = () => ({ status: 500 }), e
   return { ...world, bodyOf, ask, held };
 }
 
-describe.each(NAMED)('a request on %s holds', (_, way) => {
+describe.each(NAMED)('a request on %s reserves for', (_, way) => {
   test.each(Object.entries(way.files))(
     'the bytes of a %s where the window of the model is not known',
     async (__, file) => {
@@ -150,13 +150,13 @@ describe.each(NAMED)('a request on %s holds', (_, way) => {
     },
   );
 
-  test.each(Object.entries(way.files))('the whole window for a %s where it is known', async (__, file) => {
+  test.each(Object.entries(way.files))('the whole window for a %s, if the window is known', async (__, file) => {
     const { held } = open(way, { entry: { maxInputTokens: 200_000 } });
     expect(await held([file(DATA)])).toMatchObject({ tokens: 200_000 });
     expect(await held([file(DATA), file(DATA)])).toMatchObject({ tokens: 200_000 });
   });
 
-  test('the largest window for a file that is elsewhere, or that is new to us, and the known one where there is one', async () => {
+  test('the largest window for a file at an address, or of an unknown type, or the known window', async () => {
     for (const part of way.elsewhere) {
       const { tokens } = await open(way, {}).held([part]);
       expect(tokens).toBeGreaterThanOrEqual(LARGEST);
@@ -165,7 +165,7 @@ describe.each(NAMED)('a request on %s holds', (_, way) => {
     }
   });
 
-  test('as much beside messages without content, such as calls of tools, wherever they are', async () => {
+  test('the same with messages without content, such as calls of tools, wherever they are', async () => {
     const alone = JSON.parse(open(way, {}).bodyOf(way.elsewhere)) as Record<string, unknown>;
     const name = 'input' in alone ? 'input' : 'messages';
     const list = alone[name] as ReadonlyArray<object>;
@@ -190,7 +190,7 @@ describe.each(NAMED)('a request on %s holds', (_, way) => {
       }
   });
 
-  test('the bound of a picture, whatever its size', async () => {
+  test('the maximum of a picture, whatever its size', async () => {
     for (const data of [DATA, 'QUJD'.repeat(100_000)]) {
       const { media } = await open(way, {}).held([way.picture(data)], data.length);
       expect(Math.abs(media - way.pictureTokens)).toBeLessThan(50);
@@ -200,7 +200,7 @@ describe.each(NAMED)('a request on %s holds', (_, way) => {
     });
   });
 
-  test('so much that concurrent requests with files never spend more than the budget', async () => {
+  test('so many tokens that concurrent requests with files never spend more than the budget', async () => {
     const { ask, ledger, fake } = open(way, {
       limit: '2',
       entry: { price: { input: '2', output: '0' }, maxInputTokens: 1_000_000 },
@@ -217,7 +217,7 @@ describe.each(NAMED)('a request on %s holds', (_, way) => {
 
 const textOf = (body: string, letters: number): number => Math.ceil((body.length - letters) / 3);
 
-describe.each(NAMED)('a stream on %s that its client leaves before a count', (_, way) => {
+describe.each(NAMED)('a stream on %s whose client leaves before a count', (_, way) => {
   const leave = async (parts: ReadonlyArray<object>, more: Partial<SnapshotEntry>, begun = way.begun) => {
     const world = open(way, { entry: more, script: () => ({ headers: SSE, body: stuckAfter(...begun) }) });
     const reader = (await world.ask(parts, { stream: true })).body?.getReader();
@@ -228,7 +228,7 @@ describe.each(NAMED)('a stream on %s that its client leaves before a count', (_,
     return { ...settled, amount: world.ledger.asked[0]?.amount ?? 0n, body: world.bodyOf(parts, { stream: true }) };
   };
 
-  test('is charged the estimate of its text, and its pictures at their bound', async () => {
+  test('is charged the estimate of its text, and the maximum of its pictures', async () => {
     const parts = [way.picture(DATA), way.picture(DATA)];
     const { tokens, estimated, cost, amount, body } = await leave(parts, {});
     const text = textOf(body, 2 * DATA.length);
@@ -237,7 +237,7 @@ describe.each(NAMED)('a stream on %s that its client leaves before a count', (_,
     expect(cost).toBeLessThanOrEqual(amount);
   });
 
-  test('is charged the whole window for a file where it is known, and what was held for it elsewhere', async () => {
+  test('is charged the whole window for a file, if it is known, else the reservation for the file', async () => {
     const [file] = Object.values(way.files);
     const part = file?.(DATA) ?? {};
     expect(await leave([part], { maxInputTokens: 200_000 })).toMatchObject({ cost: 200_000_000n, estimated: true });
@@ -248,7 +248,7 @@ describe.each(NAMED)('a stream on %s that its client leaves before a count', (_,
     }
   });
 
-  test('is charged the highest price of media, because nobody has said what it was', async () => {
+  test('is charged the highest price of media, because its kind was not counted', async () => {
     const price = { input: '1', output: '0', inputAudio: '40', inputImage: '5' };
     const [file] = Object.values(way.files);
     const { cost = 0n, amount } = await leave([file?.(DATA) ?? {}], { price });
@@ -256,13 +256,13 @@ describe.each(NAMED)('a stream on %s that its client leaves before a count', (_,
     expect(cost).toBeLessThanOrEqual(amount);
   });
 
-  test('is charged as before where it has no media', async () => {
+  test('without media is charged its estimate', async () => {
     const { tokens, body } = await leave([], {});
     expect(tokens?.input).toBe(textOf(body, 0));
   });
 });
 
-test('a stream that is left after the provider has counted its prompt is charged that count', async () => {
+test('a stream whose client leaves after a count of the prompt is charged that count', async () => {
   const [, [, way]] = NAMED as [(typeof NAMED)[number], (typeof NAMED)[number]];
   const world = open(way, { script: () => ({ headers: SSE, body: stuckAfter(START, ...way.begun) }) });
   const reader = (await world.ask([way.picture(DATA)], { stream: true })).body?.getReader();
@@ -279,14 +279,14 @@ test('a whole stream is charged the count of its provider', async () => {
   expect(world.ledger.settled).toMatchObject([{ tokens: { input: 10, output: 3 }, estimated: false }]);
 });
 
-test.each(NAMED)('an attempt on %s that breaks is charged its media at their bound', async (_, way) => {
+test.each(NAMED)('an attempt on %s that breaks is charged the maximum of its media', async (_, way) => {
   const { ask, ledger } = open(way, { script: () => ({ body: breaksAfter() }), entry: { maxInputTokens: 200_000 } });
   const [file] = Object.values(way.files);
   expect((await ask([file?.(DATA) ?? {}])).status).toBe(502);
   expect(ledger.settled).toMatchObject([{ cost: 200_000_000n, estimated: true }]);
 });
 
-test('a file of text counts as its text, however it is wrapped', async () => {
+test('a file of text counts as its text, in whatever member', async () => {
   for (const [, way] of [NAMED[0], NAMED[2]].flatMap((one) => (one === undefined ? [] : [one]))) {
     const [file] = Object.values(way.files);
     const part = JSON.parse(JSON.stringify(file?.(DATA)).replace('application/pdf', 'text/csv'));
@@ -300,7 +300,7 @@ test('a search that failed counts as its text', async () => {
     expect((await open(way, {}).held([part])).media).toBe(0);
 });
 
-test('rates take media at a usual size: a limit of tokens per minute does not stop every file', async () => {
+test('rates count media at a usual size: a limit of tokens per minute does not stop every file', async () => {
   const [[, way]] = NAMED as [(typeof NAMED)[number]];
   const { ask, ledger } = open(way, { entry: { maxInputTokens: 1_000_000 } });
   const [file] = Object.values(way.files);
@@ -308,7 +308,7 @@ test('rates take media at a usual size: a limit of tokens per minute does not st
   expect(ledger.asked[0]?.tokens).toBeLessThan(2_000);
 });
 
-test('a picture of chat completions holds the bound of the dialect that it is translated to', async () => {
+test('a picture of chat completions reserves the maximum of the dialect that it is translated to', async () => {
   const [[, way]] = NAMED as [(typeof NAMED)[number]];
   const { media } = await open({ ...way, provider: 'anthropic' }, {}).held([way.picture(DATA)], DATA.length);
   // Each of its objects may grow by forty letters.

@@ -58,7 +58,7 @@ describe('room', () => {
     expect([limits.bytes / MIB, limits.requests]).toEqual([bytes, requests]);
   });
 
-  test('is never more than it is, whatever is taken and given back, and all of it is free when everybody has left', () => {
+  test('is never exceeded by any sequence of requests, and is free after all of them', () => {
     const step = fc.record({ who: fc.nat(9), bytes: fc.nat(9 * MIB), does: fc.constantFrom('take', 'give', 'leave') });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -81,13 +81,13 @@ describe('room', () => {
     );
   });
 
-  test('is left to others by a key that takes all it can', () => {
+  test('is left to others by a key that takes its maximum', () => {
     const { fill } = open();
     const [first, second, third] = [fill('greedy', 60), fill('other', 20), fill('third', 10)];
     expect([first, second, third]).toEqual([42, 10, 3]);
   });
 
-  test('is left to small bodies by large ones, whatever keys they are of', () => {
+  test('is left to small bodies by large ones, of whatever keys', () => {
     const { enter } = open({ requests: 10_000 });
     for (let key = 0; key < 100; key += 1) enter(`key ${key}`)?.take(8 * MIB);
     for (let key = 0; key < 2_000; key += 1) enter(`key ${key}`)?.take(193 * 1024);
@@ -99,7 +99,7 @@ describe('room', () => {
     expect([fill('small'), fill('other'), fill('third')]).toEqual([32, 8, 2]);
   });
 
-  test('is left to others by a key whose bodies are all small', () => {
+  test('is left to others by a key with only small bodies', () => {
     const { enter } = open({ requests: 10_000 });
     const fill = (key: string) => {
       let kept = 0;
@@ -110,7 +110,7 @@ describe('room', () => {
     expect([fill('greedy'), fill('other')]).toEqual([768, 192]);
   });
 
-  test('is left to others by a key, and by a namespace, whose requests take all that they need to continue', () => {
+  test('is left to others by a key and a namespace whose requests take more to continue', () => {
     for (const namespace of ['of greedy', 'greedy']) {
       const { enter } = open();
       const keys = Array.from({ length: 70 }, (_, at) =>
@@ -123,7 +123,7 @@ describe('room', () => {
     }
   });
 
-  test('is for so many requests', () => {
+  test('has a maximum number of requests', () => {
     const { enter } = open({ requests: 8 });
     const shares = Array.from({ length: 8 }, (_, key) => enter(`key ${key}`));
     expect([shares.includes(undefined), enter('b')]).toEqual([false, undefined]);
@@ -133,7 +133,7 @@ describe('room', () => {
     expect([enter('b') === undefined, enter('c')]).toEqual([false, undefined]);
   });
 
-  test('is for so many requests of one key, which leaves some to others', () => {
+  test('has a maximum number of requests of one key, which leaves some to others', () => {
     const { enter } = open();
     const enterAll = (key: string) => Array.from({ length: 100 }, () => enter(key)).filter((share) => share);
     const [greedy, ...others] = ['greedy', 'a', 'b', 'c', 'd'].map(enterAll);
@@ -142,7 +142,7 @@ describe('room', () => {
     expect(enterAll('d')).toHaveLength(30);
   });
 
-  test('is for so many requests, and so many bytes, of all keys of one namespace', () => {
+  test('has a maximum number of requests and bytes of all keys of one namespace', () => {
     const { enter } = open();
     const keys = Array.from({ length: 200 }, (_, at) => enter(`key ${at % 10}`, 'greedy'));
     const shares = keys.filter((share) => share !== undefined);
@@ -153,7 +153,7 @@ describe('room', () => {
     expect(enter('key 0', 'greedy')?.take(30 * MIB)).toBe(true);
   });
 
-  test('is forgotten where the platform ends requests without a word', () => {
+  test('is free again after requests that the platform ends without a notice', () => {
     const { enter, tick } = open({ requests: 4, maxRequestTime: 60_000 });
     for (let dead = 0; dead < 4; dead += 1) enter(`key ${dead}`)?.take(8 * MIB);
     tick(59_999);
@@ -165,7 +165,7 @@ describe('room', () => {
 });
 
 describe('large bodies', () => {
-  test('of one key are 64 MiB at a time and then 8 MiB a second; those of other keys are not counted', () => {
+  test('of one key are at most 64 MiB and then 8 MiB a second, apart from those of other keys', () => {
     const { enter, tick } = open();
     const bring = (key: string, bytes = 32 * MIB) => {
       const share = enter(key);

@@ -138,7 +138,7 @@ test.each(CHOSEN.filter(({ api }) => api.hasOutput))(
   },
 );
 
-test('streams whose clients take nothing keep no more than the room, and the others are cut off', async () => {
+test('streams whose clients read nothing stay within the memory budget, and the others are disconnected', async () => {
   const [pair] = CHOSEN.filter(({ api }) => api.name === 'responses');
   if (pair === undefined) throw new Error('no pair here has responses');
   const { handle, kept, begin, pass } = open(pair, 50_000, { limit: 128 * 2 ** 20, own: 2 ** 27 });
@@ -175,7 +175,7 @@ test('streams whose clients take nothing keep no more than the room, and the oth
   expect(kept()).toBe(0);
 });
 
-test('reports that their clients do not take keep no more than the room, and others are refused', async () => {
+test('reports whose clients read nothing stay within the memory budget, and others are refused', async () => {
   const models = Array.from({ length: 512 }, (_, at) => `${at}`.padStart(256, 'm'));
   const { deps } = stage({
     keys: { [KEY]: keyRecord({ models }) },

@@ -30,7 +30,7 @@ describe('the reservation of a message', () => {
   test.each([
     ['"anthropic_beta":["a","context-1m-2025-08-07"]', undefined],
     ['"anthropic_beta":["context-1m-2025-08-07"],"anthropic_beta":[],"Anthropic_Beta":["context-1m"]', 500],
-  ])('follows features in the body too, each named once: %s', async (features, tokens) => {
+  ])('follows features in the body too, each once: %s', async (features, tokens) => {
     const price = { input: '1', output: '0' };
     const { ask, ledger, fake } = open({ limit: '1000000', entry: { price, maxInputTokens: 500 } });
     const messages = JSON.stringify([{ role: 'user', content: 'a'.repeat(1000) }]);
@@ -106,7 +106,7 @@ describe('the reservation of a message', () => {
     expect(await reservationOf({ messages: messages('a'.repeat(3000)) })).toBe(more);
   });
 
-  test('has room for what tools add to the prompt', async () => {
+  test('covers the tokens that tools add to the prompt', async () => {
     expect(await reservationOf({ tools: [{ name: 'a', input_schema: {} }] })).toBe(1000);
     expect(
       await reservationOf({ tools: [{ name: 'a' }, { name: 'b' }, { type: 'bash_20250124', name: 'bash' }] }),
@@ -115,7 +115,7 @@ describe('the reservation of a message', () => {
 });
 
 describe('a limit', () => {
-  test('that the budget cannot pay is lowered, and a header says so', async () => {
+  test('that the budget cannot pay is lowered, and a header shows that', async () => {
     const { ask, fake } = open({ limit: '0.0002' });
     const response = await ask(ASK);
     const lowered = Number(response.headers.get('x-gateway-clamped-to'));
@@ -131,7 +131,7 @@ describe('a limit', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('that is absent is that of the reservation', async () => {
+  test('that is absent becomes that of the reservation', async () => {
     const { ask, fake } = open();
     const { max_tokens: _, ...body } = ASK;
     await ask(body);
@@ -139,7 +139,7 @@ describe('a limit', () => {
   });
 });
 
-describe('tools that the client runs, and members that cost nothing more,', () => {
+describe('tools that the client runs, and members without a further cost,', () => {
   test.each([
     [
       {

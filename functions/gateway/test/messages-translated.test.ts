@@ -28,7 +28,7 @@ function open({ script = () => ({ body: completion('hello') }), ...more }: OneMo
   return { ...world, ask: (body: object, path = '/v1/messages?beta=true') => world.app.request(path, init(body)) };
 }
 
-test('a message is asked for as a chat completion, without the headers and the query of Anthropic', async () => {
+test('a message becomes a chat completion, without the headers and the query of Anthropic', async () => {
   const { ask, fake, ledger } = open();
   const response = await ask(ASK);
   expect(await response.json()).toMatchObject({ type: 'message', content: [{ type: 'text', text: 'hello' }] });
@@ -45,7 +45,7 @@ test('a limit that the budget cannot pay is lowered', async () => {
   expect(fake.sent()).toMatchObject({ max_completion_tokens: lowered });
 });
 
-test('tools without anything in them are held for at what they become', async () => {
+test('tools without members reserve for the length of their translation', async () => {
   const { ask, ledger, fake } = open({ limit: '1000000' });
   await ask({ ...ASK, tools: Array(1000).fill({ name: 't' }) });
   const sent = sentText(fake.requests[0]);
@@ -54,7 +54,7 @@ test('tools without anything in them are held for at what they become', async ()
   expect(ledger.asked[0]?.amount).toBeGreaterThan(50_000n * 1000n);
 });
 
-test('a picture is held for at what this dialect may count for it', async () => {
+test('a picture reserves for the maximum of the other dialect', async () => {
   const source = { type: 'base64', media_type: 'image/png', data: 'a'.repeat(3000) };
   const { ask, ledger } = open({ limit: '1000000' });
   const body = { ...ASK, messages: [{ role: 'user', content: [{ type: 'image', source }] }] };
@@ -68,7 +68,7 @@ test.each([
   [400, '{"error":{"message":"too long","code":"context_length_exceeded"}}', 400, 'invalid_request_error'],
   [429, '{"error":{"message":"slow down"}}', 429, 'rate_limit_error'],
   [500, '<html>', 502, 'api_error'],
-])('a refusal of the provider with %d has the envelope of Anthropic', async (status, body, ours, type) => {
+])('a refusal of the provider with %d has the format of Anthropic', async (status, body, ours, type) => {
   const { ask, ledger } = open({ script: () => ({ status, body }) });
   const response = await ask(ASK);
   expect([response.status, await response.json()]).toMatchObject([ours, { type: 'error', error: { type } }]);
@@ -104,7 +104,7 @@ describe('a group of both dialects', () => {
     });
   const isClaude = (url: string) => url.includes('anthropic');
 
-  test('falls over from one to the other, each in its own dialect', async () => {
+  test('falls back from one entry to the other, each in its own dialect', async () => {
     const { app, fake, ledger } = both(({ url }) => (isClaude(url) ? { body: message('hi') } : { status: 500 }));
     const response = await app.request('/v1/messages', init(ASK));
     expect(await response.json()).toMatchObject({ type: 'message', content: [{ type: 'text', text: 'hi' }] });
@@ -112,14 +112,14 @@ describe('a group of both dialects', () => {
     expect(ledger.settled).toMatchObject([{ identifier: 'claude' }]);
   });
 
-  test('sends what has no counterpart to the entry that takes it as it is', async () => {
+  test('sends parts without a counterpart to the entry of their dialect', async () => {
     const { app, fake } = both(() => ({ body: message('hi') }));
     const body = { ...ASK, tools: [{ type: 'bash_20250124', name: 'bash' }] };
     expect((await app.request('/v1/messages', init(body))).status).toBe(200);
     expect(fake.requests.map(({ url }) => isClaude(url))).toEqual([true]);
   });
 
-  test('asks for counts where there are any, and never sends a request to an entry without its route', async () => {
+  test('sends counts only to entries that count, and no request to an entry without its route', async () => {
     const { app, fake } = both(({ url }) => ({ body: isClaude(url) ? '{"input_tokens":7}' : embedded(3) }));
     const counted = await app.request('/v1/messages/count_tokens', init(ASK));
     expect(await counted.json()).toEqual({ input_tokens: 7 });
@@ -129,7 +129,7 @@ describe('a group of both dialects', () => {
   });
 });
 
-test('a count is estimated, and marked so, without asking a provider that has none', async () => {
+test('a count is estimated, with a mark, without a call of a provider that has no counts', async () => {
   const { ask, fake } = open();
   const response = await ask(ASK, '/v1/messages/count_tokens');
   expect([response.status, response.headers.get('x-gateway-estimated')]).toEqual([200, 'true']);
@@ -150,7 +150,7 @@ describe.each(WAYS)('a stream, over %s,', (_, room) => {
     expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
-  test('is cut at its reservation, with its block closed and a proper end', async () => {
+  test('is cut at its reservation, with its block closed and all events of an end', async () => {
     const body = [chunk({ role: 'assistant', content: '' }), ...Array(200).fill(chunk({ content: 'word' }))];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
     const text = await textOf(await ask({ ...streaming, max_tokens: 5 }));
@@ -158,7 +158,7 @@ describe.each(WAYS)('a stream, over %s,', (_, room) => {
     expect(text.match(/text_delta/g)).toHaveLength(Number(ledger.settled[0]?.tokens.output));
   });
 
-  test('that breaks off gets an error and no end', async () => {
+  test('that breaks off ends with an error', async () => {
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: [chunk({ content: 'a' })] }), room });
     const text = await textOf(await ask(streaming));
     expect(text).toContain('event: error\ndata: {"type":"error","error":{"type":"api_error"');
@@ -167,7 +167,7 @@ describe.each(WAYS)('a stream, over %s,', (_, room) => {
   });
 });
 
-test('a provider that thinks in silence is covered by pings', async () => {
+test('a client gets pings while its provider is silent', async () => {
   const timeouts = { connect: 100, firstByte: 1000, idle: 100_000, total: 600_000 };
   const script: Script = () => ({
     headers: SSE,

@@ -41,14 +41,14 @@ describe('a message', () => {
     ],
     ['a bearer that is no key, beside one', { authorization: 'Bearer sk-other', 'x-api-key': KEY }, 401],
     ['no key', {}, 401],
-  ])('is asked for with %s', async (_, headers, status) => {
+  ])('is sent with %s', async (_, headers, status) => {
     const { ask } = open();
     const response = await ask(ASK, headers);
     expect(response.status).toBe(status);
     if (status === 401) expect(response.headers.get('x-should-retry')).toBe('false');
   });
 
-  test('is charged by its counts, each kind at its own price', async () => {
+  test('is charged by its counts, each kind of tokens at its own price', async () => {
     const usage = {
       input_tokens: 10,
       cache_read_input_tokens: 1000,
@@ -67,7 +67,7 @@ describe('a message', () => {
     ]);
   });
 
-  test('that was sampled more than once is charged for every time', async () => {
+  test('that was sampled more than once is charged for each sample', async () => {
     const once = { input_tokens: 100, output_tokens: 50 };
     const usage = { ...once, iterations: [{ type: 'compaction', input_tokens: 900, output_tokens: 70 }, once] };
     const { ask, ledger } = open({ script: () => ({ body: message('hello', { usage }) }) });
@@ -101,7 +101,7 @@ describe('a message', () => {
 });
 
 describe('a refusal', () => {
-  test('of a spent budget ends a run at the same time, with the reset', async () => {
+  test('of a spent budget ends the run of an agent, with the reset', async () => {
     const { ask } = open({ limit: '0.00001' });
     const spent = await ask(ASK);
     expect(spent.headers.get('x-should-retry')).toBe('false');
@@ -112,7 +112,7 @@ describe('a refusal', () => {
     });
   });
 
-  test.each([400, 413, 422])('of the provider with %d reaches the client as it is', async (status) => {
+  test.each([400, 413, 422])('of the provider with %d reaches the client unchanged', async (status) => {
     const body = errorBody('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum');
     const { ask, ledger } = open({ script: () => ({ status, body }) });
     const response = await ask(ASK);
@@ -120,7 +120,7 @@ describe('a refusal', () => {
     expect([ledger.settled.length, ledger.held()]).toEqual([0, 0]);
   });
 
-  test('of a proxy, which is no error of Anthropic, is ours, and our errors never name a credential', async () => {
+  test('of a proxy, not of Anthropic, becomes our own, and our errors never name a credential', async () => {
     const page = open({ script: () => ({ status: 400, body: '<html>value-of-claude-secret-key' }) });
     expect(await errorOf(await page.ask(ASK))).toEqual([400, 'error', 'invalid_request_error', 'upstream_refused']);
     const gateway = open({
@@ -148,7 +148,7 @@ describe('a refusal', () => {
     [429, 'rate_limit_error', 429, 'rate_limit_error', 'upstream_rate_limited'],
     [529, 'overloaded_error', 502, 'api_error', 'upstream_error'],
     [401, 'authentication_error', 502, 'api_error', 'upstream_error'],
-  ])('of the provider with %d %s is ours to tell', async (status, type, ours, ourType, code) => {
+  ])('of the provider with %d %s becomes our own error', async (status, type, ours, ourType, code) => {
     const { ask } = open({ script: () => ({ status, body: errorBody(type) }) });
     expect(await errorOf(await ask(ASK))).toEqual([ours, 'error', ourType, code]);
   });
@@ -185,14 +185,14 @@ describe('a refusal', () => {
       'a tool by two types',
       '{"model":"claude","messages":[],"tools":[{"type":"custom","Type":"code_execution_20250825"}]}',
     ],
-  ])('of %s is in the envelope of Anthropic, before anybody is called or pays', async (_, more) => {
+  ])('of %s is in the format of Anthropic, before any provider is called or anything is charged', async (_, more) => {
     const { ask, ledger, fake } = open();
     const response = await ask(typeof more === 'string' ? more : { ...ASK, ...more });
     expect(await errorOf(response)).toEqual([400, 'error', 'invalid_request_error', 'invalid_request']);
     expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
   });
 
-  test('of a path that is not there reads like one of Anthropic to its clients', async () => {
+  test('of an unknown path has the format of Anthropic for its clients', async () => {
     const { app } = open();
     for (const [path, headers] of [
       ['/v1/messages/batches', {}],
@@ -209,14 +209,14 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
   const BLOCK = event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } });
   const PING = event('ping');
 
-  test('passes event by event, pings and events that are new to us too, and is charged by its last counts', async () => {
+  test('passes event by event, with pings and unknown events, and is charged by its last counts', async () => {
     const events = [START, PING, BLOCK, ': comment\n\n', event('novelty', { a: 1 }), ...words('a', 'b'), COUNT, STOP];
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: events }), room });
     expect(await textOf(await ask(streaming))).toBe(events.join(''));
     expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
-  test('is cut at its reservation, with its blocks closed and a proper end', async () => {
+  test('is cut at its reservation, with its blocks closed and all events of an end', async () => {
     const body = [START, BLOCK, ...words(...Array(200).fill('word'))];
     const { ask, ledger, fake } = open({ script: () => ({ headers: SSE, body: stuckAfter(...body) }), room });
     const text = await textOf(await ask({ ...streaming, max_tokens: 5 }));
@@ -233,7 +233,7 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
     expect(fake.requests[0]?.signal.aborted).toBe(true);
   });
 
-  test('whose last event is missing gets one; one that breaks off gets an error and no end', async () => {
+  test('without a last event gets one; one that breaks off ends with an error', async () => {
     const whole = open({ script: () => ({ headers: SSE, body: [START, ...words('a'), COUNT] }), room });
     expect(await textOf(await whole.ask(streaming))).toBe([START, ...words('a'), COUNT, STOP].join(''));
     const broken = open({ script: () => ({ headers: SSE, body: [START, ...words('a')] }), room });
@@ -243,7 +243,7 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
     expect(broken.ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 10, output: 1 } }]);
   });
 
-  test('whose counts lie, come twice or never is charged what came, and ends', async () => {
+  test('with wrong, repeated or missing counts is charged for its content, and ends', async () => {
     const lie = event('message_delta', { delta: { stop_reason: null }, usage: { output_tokens: 1 } });
     const { ask, ledger } = open({
       script: () => ({ headers: SSE, body: [START, ...words('a', 'b'), lie, COUNT, COUNT, STOP] }),
@@ -263,7 +263,7 @@ describe.each(WAYS)('a streamed message, over %s,', (_, room) => {
   });
 });
 
-test('no body makes the gateway fail or keep money, whatever it holds', async () => {
+test('no body makes the gateway fail or leave a reservation, whatever it contains', async () => {
   const { ask, ledger } = open({ limit: '1000000' });
   const names = fc.constantFrom(
     'model',

@@ -26,7 +26,7 @@ async function kept(words: number): Promise<number> {
   return (after - before) / meters.length;
 }
 
-test('a stream keeps no more of what it has passed on than may be unread, however many packets it came in', async () => {
+test('a stream keeps at most the unread part of what it has passed on, whatever its packets', async () => {
   await kept(10);
   for (const words of [200, 260, 900, 5_000]) expect(await kept(words)).toBeLessThan(140 * 1024);
 });

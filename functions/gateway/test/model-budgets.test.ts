@@ -39,7 +39,7 @@ function stageWith(models: ReadonlyArray<string>, ...furtherBudgets: ReadonlyArr
 }
 const ask = (model: string) => ({ model, messages: MESSAGES, max_completion_tokens: 50 });
 
-test('a key’s budget for a model refuses that model alone, and says whose it is', async () => {
+test('a key’s budget for a model refuses only that model, and names the key', async () => {
   const { chat } = stageWith([], modelScope('gpt', 100_000_000n));
   expect((await chat(ask('gpt'))).status).toBe(200);
   const refused = await chat(ask('gpt'));
@@ -65,7 +65,7 @@ test('a spent budget of a further window names the field budgets', async () => {
   });
 });
 
-test('a request spends from the key and its model at the same time, and is clamped by the one that leaves least', async () => {
+test('a request is charged to the key and its model, and clamped by the smaller rest of the two', async () => {
   const { chat } = stageWith([], modelScope('gpt', 120_000_000n));
   const clamped = await chat({ ...ask('gpt'), max_completion_tokens: 500 });
   expect(clamped.headers.get('x-gateway-clamped-to')).not.toBeNull();
@@ -74,7 +74,7 @@ test('a request spends from the key and its model at the same time, and is clamp
   expect(await ledger.spend(scopes)).toMatchObject({ value: [{ spent: 100_000_000n }, { spent: 100_000_000n }] });
 });
 
-test('GET key tells each, and that the key works as long as one of its models does', async () => {
+test('GET key shows each budget, and that the key works as long as one of its models does', async () => {
   const { chat, get } = stageWith(['gpt', 'other'], modelScope('gpt', 100_000_000n), modelScope('other', 100_000_000n));
   await chat(ask('gpt'));
   const keyReport = await (await get('/key')).json();
@@ -96,7 +96,7 @@ const windowScope = (duration: string, limit: bigint): FurtherBudget => ({
   duration,
 });
 
-test('a key with several windows spends from all of them, and the first that is used up refuses every model', async () => {
+test('a key with several windows is charged in all of them, and the first exceeded one refuses every model', async () => {
   const { chat, get } = stageWith([], windowScope('1d', 300_000_000n), windowScope('1h', 100_000_000n));
   expect((await chat(ask('gpt'))).status).toBe(200);
   expect(await (await chat(ask('other'))).json()).toMatchObject({

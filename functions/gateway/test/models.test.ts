@@ -57,7 +57,7 @@ describe('the models of a key', () => {
     });
   });
 
-  test('are told one by one, whatever letters their names have', async () => {
+  test('are also shown one by one, whatever letters their names have', async () => {
     const { get, app } = stage({ snapshot });
     expect(await (await get('/models/gpt')).json()).toEqual(GPT);
     for (const path of ['/v1/models/team/claude%204', '/models/team%2Fclaude%204'])
@@ -65,7 +65,7 @@ describe('the models of a key', () => {
     expect(await (await app.request('/v1/models/gpt', { headers: ANTHROPIC })).json()).toMatchObject({ type: 'model' });
   });
 
-  test.each(['/models/other', '/models/GPT', '/models/gpt/', '/models/%ff'])('do not hold %s', async (path) => {
+  test.each(['/models/other', '/models/GPT', '/models/gpt/', '/models/%ff'])('do not contain %s', async (path) => {
     const record = keyRecord({}, [scope('team', { models: ['gpt'] })]);
     const { get } = stage({ snapshot, keys: { [KEY]: record } });
     expect(await codeOf(await get(path))).toEqual([404, 'model_not_found']);

@@ -30,7 +30,7 @@ async function leftAfterTen(delta: object) {
   return { output: settled?.tokens.output, cost: settled?.cost };
 }
 
-describe('a client that leaves a stream pays for what was said, in whatever way it is said', () => {
+describe('a client that leaves a stream pays for the output so far, of whatever kind', () => {
   test.each<[string, object]>([
     ['text', { content: WORDS }],
     ['text in parts', { content: [{ type: 'text', text: WORDS }] }],
@@ -52,7 +52,7 @@ describe('a client that leaves a stream pays for what was said, in whatever way 
     expect(await leftAfterTen({ audio: { id: 'a', data: SECOND } })).toEqual({ output: 200, cost: 200n * 8000n });
   });
 
-  test('sound in pieces of less than a token, which cut nothing', async () => {
+  test('sound in pieces of less than a token, which do not cut the stream', async () => {
     const piece = { audio: { data: 'A'.repeat(320) } };
     expect(await leftAfterTen(piece)).toEqual({ output: 1, cost: 8000n });
     const body = [...Array(50)].map(() => chunk(piece));
@@ -113,7 +113,7 @@ describe('pictures and sound of an answer cost the highest rate of output, unles
     }
   });
 
-  test('a stream that its client leaves behind a picture is charged for the bound of a picture', async () => {
+  test('a stream whose client leaves after a picture is charged for the maximum of a picture', async () => {
     const script = () => ({ headers: SSE, body: endlessly(IN_IMAGES, 1) });
     const world = stage({ snapshot, script });
     const reader = (await world.chat(CHAT)).body?.getReader();
@@ -128,7 +128,7 @@ describe('a summary of thoughts in a streamed response', () => {
   const summary = event('response.reasoning_summary_text.delta', { output_index: 0, summary_index: 0, delta: WORDS });
   const RESPONSE = { model: 'gpt', input: 'Say hello.', stream: true, max_output_tokens: 1_000 };
 
-  test('is charged where the client leaves before the count', async () => {
+  test('is charged if the client leaves before the count', async () => {
     const world = stage({ script: () => ({ headers: SSE, body: stuckAfter(CREATED, summary) }) });
     const reader = (await world.chat(RESPONSE, { path: '/responses' })).body?.getReader();
     for (let time = 0; time < 2; time += 1) await reader?.read();
@@ -138,7 +138,7 @@ describe('a summary of thoughts in a streamed response', () => {
     expect(world.ledger.settled).toMatchObject([{ estimated: true, tokens: { output } }]);
   });
 
-  test('cuts no stream, and costs what the provider counts', async () => {
+  test('does not cut the stream, and is charged by the count of the provider', async () => {
     const body = [CREATED, ...Array(20).fill(summary), COMPLETED];
     const world = stage({ script: () => ({ headers: SSE, body }) });
     const text = await (await world.chat({ ...RESPONSE, max_output_tokens: 16 }, { path: '/responses' })).text();
@@ -147,7 +147,7 @@ describe('a summary of thoughts in a streamed response', () => {
   });
 });
 
-test('a reply that was spoken and that nobody counted is charged for its sound', async () => {
+test('an uncounted reply with sound is charged for its sound', async () => {
   const message = { role: 'assistant', content: null, audio: { id: 'a', data: SECOND, transcript: 'Hello' } };
   const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] });
   const world = stage({ script: () => ({ body }) });
@@ -160,7 +160,7 @@ const NOTHING = { tokens: { input: 0, output: 0 }, cost: 0n, estimated: false };
 test.each([
   ['a reply', { stream: false }, { body: completion(WORDS, null) }],
   ['a stream', { stream: true }, { headers: SSE, body: [chunk({ content: WORDS }), 'data: [DONE]\n\n'] }],
-])('%s without usage that is longer than its limit is charged and shown as long as that', async (_, how, reply) => {
+])('%s without usage that is longer than its limit is charged and shown with the limit', async (_, how, reply) => {
   // A reservation pays for each byte of the prompt, more than the prompt costs.
   const price = { input: '1', output: '1' };
   const world = stage({ snapshot: snapshotOf([entry('gpt', { price })]), script: () => reply });
@@ -169,7 +169,7 @@ test.each([
   expect([tokens.output, cost, estimated]).toEqual([7, BigInt(tokens.input + 7) * 1000n, true]);
 });
 
-test('parts within parts without end are counted, and end no stream', async () => {
+test('deeply nested parts are counted, and do not end the stream', async () => {
   const deep = `${'['.repeat(50_000)}"deep"${']'.repeat(50_000)}`;
   const body = [chunk({ content: 'X' }).replace('"X"', deep), 'data: [DONE]\n\n'];
   const world = stage({ script: () => ({ headers: SSE, body }) });

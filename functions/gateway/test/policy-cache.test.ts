@@ -33,7 +33,7 @@ const known = keyRecord();
 const away = () => Promise.reject(new Error('connection refused'));
 
 describe('a key policy', () => {
-  test('is asked for once by everybody who asks at the same time', async () => {
+  test('is read once for all concurrent requests', async () => {
     const { findPolicy, asked } = open(async () => known);
     const found = await Promise.all([1, 2, 3].map(() => findPolicy('a')));
     expect(found).toEqual([1, 2, 3].map(() => ({ ok: true, value: known })));
@@ -50,7 +50,7 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toMatchObject({ value: { key: { blocked: true } } });
   });
 
-  test('is refreshed ahead of its end while the old one serves, so that nobody waits', async () => {
+  test('is read again before its end, while the old one serves, so that no request waits', async () => {
     const { findPolicy, asked, time } = open((_, call) =>
       call === 1 ? Promise.resolve(known) : new Promise(() => {}),
     );
@@ -61,7 +61,7 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('serves for five seconds without the database, and then nobody knows', async () => {
+  test('serves for five seconds without the database, and then is unknown', async () => {
     const { findPolicy, time } = open((_, call) => (call === 1 ? Promise.resolve(known) : away()));
     await findPolicy('a');
     await time.pass(4_999);
@@ -70,7 +70,7 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toEqual({ ok: false, failure: 'connection refused' });
   });
 
-  test('that is unknown is remembered for a second only', async () => {
+  test('that is unknown is kept for only one second', async () => {
     const { findPolicy, asked, time } = open(async (_, call) => (call === 1 ? undefined : known));
     expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
     await time.pass(999);
@@ -80,7 +80,7 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toEqual({ ok: true, value: known });
   });
 
-  test('that was deleted is forgotten with its next answer', async () => {
+  test('that was deleted is dropped with its next record', async () => {
     const { findPolicy, time } = open(async (_, call) => (call === 1 ? known : undefined));
     await findPolicy('a');
     await time.pass(3_500);
@@ -89,7 +89,7 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toEqual({ ok: true, value: undefined });
   });
 
-  test('keeps nobody waiting for longer than 0.9 s, each from when he asked; an answer that comes late is for the next', async () => {
+  test('lets each request wait for at most 0.9 s; a late answer serves the next requests', async () => {
     const answer = Promise.withResolvers<typeof known>();
     const { findPolicy, asked, time } = open(() => answer.promise);
     const first = findPolicy('a');
@@ -105,7 +105,7 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(1);
   });
 
-  test('that is never answered is asked for anew two seconds later', async () => {
+  test('without an answer is read again two seconds later', async () => {
     const { findPolicy, asked, time } = open((_, call) =>
       call === 1 ? new Promise(() => {}) : Promise.resolve(known),
     );
@@ -125,7 +125,7 @@ describe('a key policy', () => {
     expect(await first).toEqual({ ok: true, value: known });
   });
 
-  test('is asked for again when the clock was set back', async () => {
+  test('is read again when the clock was set back', async () => {
     const { findPolicy, asked, time } = open(async () => known);
     await findPolicy('a');
     await time.pass(-10_000);
@@ -133,7 +133,7 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(2);
   });
 
-  test('that is unknown waits with all others for one query, and a known one does not wait for it', async () => {
+  test('that is unknown waits with all others for one query, and a known one does not wait for that query', async () => {
     const pending: Array<() => void> = [];
     const { findPolicy, queries, time } = open((hash) =>
       hash === 'a' ? Promise.resolve(known) : new Promise((resolve) => pending.push(() => resolve(undefined))),
@@ -151,7 +151,7 @@ describe('a key policy', () => {
     expect(queries.map(({ length }) => length)).toEqual([1, 1, 1, 1, 1_000]);
   });
 
-  test('is found within two queries in a flood of made-up key values, whose form is right and which nobody knows', async () => {
+  test('is found within two queries in a flood of made-up key values of the right form', async () => {
     const good = (hash: string) => hash.startsWith('good');
     let answer = () => {};
     const { findPolicy, queries, time } = open(
@@ -193,7 +193,7 @@ describe('a key policy', () => {
     expect(queries.length).toBeLessThan(500);
   });
 
-  test('that is asked for again is the newest, so that a flood which nothing can answer pushes out others', async () => {
+  test('that is requested again becomes the newest, so that a flood without answers evicts others', async () => {
     const { findPolicy, queries } = open(() => new Promise(() => {}));
     const flood = (name: string) => {
       for (let index = 0; index < 900; index += 1) void findPolicy(`${name} ${index}`);
@@ -208,7 +208,7 @@ describe('a key policy', () => {
     expect(queries).toHaveLength(2);
   });
 
-  test('is kept beside others as long as all of them are not too large', async () => {
+  test('is kept with others as long as all together are not too large', async () => {
     const models = Array.from({ length: 256 }, (_, place) => `${place}`.padStart(1_024, 'm'));
     const large = keyRecord({ models });
     const { findPolicy, asked } = open(async () => large);
@@ -217,7 +217,7 @@ describe('a key policy', () => {
     expect(asked.slice(50)).toEqual(['key 0']);
   });
 
-  test('stays known through a flood of keys that nobody knows', async () => {
+  test('stays known in a flood of unknown keys', async () => {
     const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : undefined));
     await findPolicy('a');
     for (let index = 0; index < 20_000; index += 1) await findPolicy(`made up ${index}`);
@@ -226,7 +226,7 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(before);
   });
 
-  test('that is in the first portion of an answer is there before those that are large', async () => {
+  test('in the first part of an answer is found before large ones', async () => {
     const rest = Promise.withResolvers<Map<string, typeof known>>();
     const time = createTime();
     const findPolicy = createPolicyCache({
@@ -247,7 +247,7 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toMatchObject({ value: { record: known } });
   });
 
-  test('that is ordinary stays in memory, however many large ones are asked for', async () => {
+  test('of ordinary size stays in memory, however many large ones are requested', async () => {
     const models = Array.from({ length: 512 }, (_, index) => `${index}`.padEnd(64, 'x'));
     const large = keyRecord({ models });
     const { findPolicy, asked } = open(async (hash) => (hash === 'a' ? known : large));

@@ -46,14 +46,14 @@ describe.each([
     expect(await charge(provider, streamOf(usage))).toBe(charged);
   });
 
-  test('cannot be endless', async () => {
+  test('has a maximum', async () => {
     const usage = JSON.stringify({ ...COUNT, ...costOf(1) }).replace(/:1\b/g, ':1e400');
     expect(await charge(provider, { body: completion('a', 0).replace('"usage":0', `"usage":${usage}`) })).toBe(OURS);
     const huge = { ...COUNT, ...costOf(1e300) };
     expect(await charge(provider, { body: completion('a', huge) })).toBe(10n ** 15n);
   });
 
-  test('stays, though a later count has none or a smaller one', async () => {
+  test('stays, although a later count has no cost or a smaller one', async () => {
     const usage = { ...COUNT, ...costOf(0.00005) };
     expect(await charge(provider, streamOf(usage, COUNT))).toBe(50_000n);
     expect(await charge(provider, streamOf(usage, { ...COUNT, completion_tokens: 6, ...costOf(0) }))).toBe(50_000n);
@@ -61,7 +61,7 @@ describe.each([
   });
 });
 
-test('xAI reports its cost in units of a ten thousand millionth of a dollar', async () => {
+test('the cost of xAI is in units of 1e-10 dollars', async () => {
   for (const [cost_in_usd_ticks, charged] of [
     [300_001, 30_001n],
     [0, OURS],
@@ -85,7 +85,7 @@ test('the cost counts on every route', async () => {
   expect(await charge('openrouter', { body: vectors }, '/embeddings')).toBe(40_000n);
 });
 
-test('a member of that name of any other provider is no cost: its unit is unknown', async () => {
+test('a member of that name from any other provider does not count: its unit is unknown', async () => {
   const usage = { ...COUNT, cost: 5 };
   expect(await charge('openai', { body: completion('a', usage) })).toBe(OURS);
   expect(await charge('my-own-server', { body: completion('a', usage) })).toBe(undefined);

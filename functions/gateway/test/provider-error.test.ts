@@ -31,7 +31,7 @@ const lastOf = (text: string): unknown => JSON.parse(text.trimEnd().split('data:
 
 describe.each(STREAMED)('a stream of $provider on $path', (way) => {
   test.each(WAYS)(
-    'that an error ends passes its type, none of its words, and ends cleanly, over %s',
+    'that ends with an error passes its type, not its message, and ends cleanly, over %s',
     async (_, room) => {
       const world = open(way, endedBy(way, 'overloaded_error'), room);
       const text = await world.ask();
@@ -49,7 +49,7 @@ describe.each(STREAMED)('a stream of $provider on $path', (way) => {
   );
 
   test.each(['authentication_error', 'insufficient_quota', 'a text, which may hold anything', 'x'.repeat(65)])(
-    'that an error of our account ends, or one without a name, tells neither: %s',
+    'that ends with an error of our account, or one without a name, shows neither: %s',
     async (type) => {
       const text = await open(way, endedBy(way, type)).ask();
       expect(text).not.toContain(type);
@@ -59,7 +59,7 @@ describe.each(STREAMED)('a stream of $provider on $path', (way) => {
     },
   );
 
-  test('that the request itself has ended is no failure of the entry', async () => {
+  test('that ends because of the request is no failure of the entry', async () => {
     const world = open(way, endedBy(way, 'invalid_request_error'));
     expect(await world.ask()).toContain('"invalid_request_error"');
     expect(cools(world)).toBe(0);
@@ -71,7 +71,7 @@ describe.each(STREAMED)('a stream of $provider on $path', (way) => {
   });
 });
 
-test('an error says its type and code as each API has them', async () => {
+test('an error has its type and code in the format of each API', async () => {
   const types: unknown[] = [];
   for (const way of STREAMED.filter(({ path }) => !path.startsWith('/v1'))) {
     types.push([way.provider, lastOf(await open(way, endedBy(way, 'overloaded_error')).ask())]);
@@ -102,7 +102,7 @@ test('an exception of Bedrock in a stream is an error of Anthropic', async () =>
   expect(text).not.toContain('org-17');
 });
 
-test('a count in or behind the error is what is charged', async () => {
+test('a count in the error or after it is the charge', async () => {
   const usage = { prompt_tokens: 7, completion_tokens: 5 };
   const error = { code: 502, message: 'org-17' };
   const counted = `data: ${JSON.stringify({ error, choices: [{ index: 0, delta: {}, finish_reason: 'error' }], usage })}\n\n`;

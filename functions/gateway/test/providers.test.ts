@@ -37,7 +37,7 @@ const ENTRIES: Readonly<Record<string, { provider: string; apiBase?: string; cre
   'any name': { provider: 'inhouse', apiBase: 'https://models.example/v1' },
 };
 
-test('every provider has a row, whose requests are these', async () => {
+test('every provider has a row with its requests', async () => {
   const lines: string[] = [];
   for (const [name, written] of Object.entries(ENTRIES)) {
     for (const api of APIS) {

@@ -29,7 +29,7 @@ const free = (differences: Partial<SnapshotEntry> = {}) =>
 const ratesIn = (response: Response) =>
   Object.fromEntries([...response.headers].filter(([name]) => name.startsWith('x-ratelimit')));
 
-test('every answer says what is left, in the words of OpenAI', async () => {
+test('every answer has the rest of the rates, in the headers of OpenAI', async () => {
   await scenario.time.advance(500);
   const { chat } = stageWith({ rpmLimit: 3, tpmLimit: 10_000 });
   const response = await chat({ ...CHAT, max_completion_tokens: 1000 });
@@ -53,7 +53,7 @@ test('every answer says what is left, in the words of OpenAI', async () => {
   });
 });
 
-test('a request too many is refused with the scope, the limit and a true retry-after, and reaches nobody', async () => {
+test('a request above the limit is refused with the scope, the limit and an exact retry-after, and reaches no provider', async () => {
   const { chat, fake, lines } = stageWith({ rpmLimit: 1 });
   await chat(CHAT);
   await scenario.time.advance(20_000);
@@ -79,7 +79,7 @@ test('a request too many is refused with the scope, the limit and a true retry-a
   expect((await chat(CHAT)).status).toBe(200);
 });
 
-test('limits of the user and the teams hold too, also without a budget and for a free model', async () => {
+test('limits of the user and the teams apply too, also without a budget and for a free model', async () => {
   const team = scope('team', { limits: { rpmLimit: 1 } });
   const keys = { [KEY]: keyRecord({ limit: undefined }, [team]) };
   const { chat } = stageWith({}, { keys, snapshot: free() });
@@ -89,7 +89,7 @@ test('limits of the user and the teams hold too, also without a budget and for a
   expect(await refused.json()).toMatchObject({ error: { message: expect.stringContaining('of team "a team"') } });
 });
 
-test('a request that its budget refuses counts in no rate, and says what is left of it', async () => {
+test('a request that its budget refuses counts in no rate, and shows the rest of the rates', async () => {
   const keys = { [KEY]: keyRecord({ limit: '0.000001', limits: { rpmLimit: 1 } }) };
   const { chat } = stageWith({}, { keys, snapshot: snapshotOf([entry('gpt'), entry('free', free().models[0])]) });
   const refused = await chat(CHAT);
@@ -97,7 +97,7 @@ test('a request that its budget refuses counts in no rate, and says what is left
   expect(refused.headers.get('x-ratelimit-remaining-requests')).toBe('1');
 });
 
-test('so many streams run at the same time, each until its last byte', async () => {
+test('a maximum number of streams runs concurrently, each until its last byte', async () => {
   let finish = () => {};
   const finished = new Promise<void>((resolve) => {
     finish = resolve;
@@ -126,7 +126,7 @@ test('so many streams run at the same time, each until its last byte', async () 
   expect((await chat({ ...CHAT, stream: true })).status).toBe(200);
 });
 
-test('a request that no provider could be called for is not counted, one that a provider failed is', async () => {
+test('a request without a call of a provider is not counted, a request with a failed call is', async () => {
   const unreachable = free({ provider: 'nobody-knows' });
   const lost = stageWith({ rpmLimit: 1 }, { snapshot: unreachable });
   for (let turn = 0; turn < 3; turn += 1) expect((await lost.chat(CHAT)).status).toBe(503);
@@ -137,7 +137,7 @@ test('a request that no provider could be called for is not counted, one that a 
   expect((await failing.chat(CHAT)).status).toBe(429);
 });
 
-test('tokens per minute are those that a reply really used, also when nobody said how long it may be', async () => {
+test('tokens per minute are the used ones, also without a limit of the reply', async () => {
   const usage = { prompt_tokens: 900, completion_tokens: 1100 };
   const { chat } = stageWith({ tpmLimit: 2000 }, { script: () => ({ body: completion('hello', usage) }) });
   expect((await chat(CHAT)).status).toBe(200);
@@ -148,12 +148,12 @@ test('tokens per minute are those that a reply really used, also when nobody sai
   });
 });
 
-test('where nothing is limited nothing is said of rates', async () => {
+test('without limits there are no headers of rates', async () => {
   const { chat } = stageWith({});
   expect(ratesIn(await chat(CHAT))).toEqual({});
 });
 
-describe('a model entry that takes so many requests or tokens per minute', () => {
+describe('a model entry with a limit of requests or tokens per minute', () => {
   const two = (first: Partial<SnapshotEntry>, second: Partial<SnapshotEntry>) =>
     snapshotOf(
       [
@@ -165,7 +165,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
   const asked = ({ fake }: ReturnType<typeof stage>) =>
     fake.requests.map((request) => String(JSON.parse(sentText(request)).model));
 
-  test('is passed over when it is full, in favour of another of the same name; 429 when none is left', async () => {
+  test('is passed over while it is full, for another entry of the model; 429 if all are full', async () => {
     const world = stageWith({}, { snapshot: two({ rpm: 1 }, { rpm: 2 }) });
     for (let turn = 0; turn < 3; turn += 1) expect((await world.chat(CHAT)).status).toBe(200);
     await scenario.time.advance(10_000);
@@ -187,7 +187,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world).at(-1)).toBe('one');
   });
 
-  test('counts the tokens that its own replies used, in all processes', async () => {
+  test('counts the tokens of its own replies, in all processes', async () => {
     const usage = { prompt_tokens: 900, completion_tokens: 200 };
     const snapshot = two({ tpm: 1100 }, {});
     const world = stageWith({}, { snapshot, script: () => ({ body: completion('hello', usage) }) });
@@ -198,7 +198,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect([asked(world), asked(other)]).toEqual([['one'], ['two']]);
   });
 
-  test('has room for others while a reply may be long: what is asked for at most is not used', async () => {
+  test('counts a long reply with a usual size, so that others are served', async () => {
     const never = new Promise<never>(() => {});
     const snapshot = two({ tpm: 3000 }, {});
     const world = stageWith({}, { snapshot, script: () => never });
@@ -208,7 +208,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toEqual(['one', 'one', 'two']);
   });
 
-  test('is asked for its room again when another one has failed, and stays alone where it is full', async () => {
+  test('is checked again after another one has failed, and is not called while it is full', async () => {
     const script: World['script'] = (request) =>
       sentText(request).includes('"one"') ? { status: 500, body: '{}' } : { body: completion('x') };
     const routing = { snapshot: two({}, { rpm: 1 }), script };
@@ -220,7 +220,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toEqual(['one', 'two', 'one', 'one', 'one']);
   });
 
-  test('is asked for its room too when it replaces one that has begun to cool down since the reservation', async () => {
+  test('is checked too if it replaces one that cools down since the reservation', async () => {
     const script: World['script'] = (request) =>
       sentText(request).includes('"one"')
         ? { status: 429, headers: { 'retry-after': '20' }, body: '{}' }
@@ -259,7 +259,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toHaveLength(2);
   });
 
-  test('uses nothing of a key that is refused for its own sake', async () => {
+  test('counts nothing for a key whose request is refused', async () => {
     const world = stageWith({ rpmLimit: 1 }, { snapshot: two({ rpm: 2 }, { rpm: 1 }) });
     const statuses = [];
     for (let turn = 0; turn < 3; turn += 1) statuses.push((await world.chat(CHAT)).status);
@@ -269,7 +269,7 @@ describe('a model entry that takes so many requests or tokens per minute', () =>
     expect(asked(world)).toEqual(['one', 'one']);
   });
 
-  test('is chosen by LeastBusy as without limits: a crowd that comes at the same time is spread', async () => {
+  test('is chosen by LeastBusy as without limits: concurrent requests are spread', async () => {
     const names = ['one', 'two', 'three'];
     const entries = names.map((name) => entry('gpt', { identifier: name, model: name, rpm: 100 }));
     const never = new Promise<never>(() => {});

@@ -17,19 +17,19 @@ function spender(world: World = {}, record: KeyRecord = keyRecord({ limit: '10' 
   return made;
 }
 
-test('a plain reply tells what is left with its own cost taken off', async () => {
+test('a plain reply has the rest of the budget after its own charge', async () => {
   const { chat } = spender();
   expect(leftIn(await chat(CHAT))).toEqual(['9.74998', MONTH]);
 });
 
-test('a stream tells what is left when it begins', async () => {
+test('a stream has the rest of the budget at its begin', async () => {
   const { chat } = spender({ script: () => ({ headers: SSE, body: [chunk({ content: 'a' }), USAGE_CHUNK, DONE] }) });
   const response = await chat({ ...CHAT, stream: true });
   expect(leftIn(response)).toEqual(['9.75', MONTH]);
   await response.text();
 });
 
-test('the budget that has least is told: of the key, its user and teams, and its further windows', async () => {
+test('the budget with the smallest rest is shown: of the key, its user and teams, and its further windows', async () => {
   const budget = (limit: string, duration: string) => ({ limit, duration, alignment: 'Rolling' as const });
   const team = scope('team', { budget: budget('9500000000', '7d') });
   const hour = { scopeId: 'hour', limit: '9000000000', duration: '1h' };
@@ -65,7 +65,7 @@ test.each([
   ['a response of no model', post('/responses', { model: 'none', input: 'x' }), 404],
   ['an embedding without the route', post('/embeddings', { model: 'claude', input: 'x' }), 404],
   ['a provider that refuses', post('/chat/completions', CHAT), 422],
-])('%s tells what is left, with the status as ever', async (_, { path, init }, status) => {
+])('%s has the rest of the budget, with an unchanged status', async (_, { path, init }, status) => {
   const script: Script = ({ url }) =>
     url.endsWith('count_tokens') ? { body: '{"input_tokens":3}' } : { status: 422, body: 'no' };
   const { app } = spender({ script, snapshot: snapshotOf([entry('gpt'), anthropic]) });
@@ -73,7 +73,7 @@ test.each([
   expect([response.status, ...leftIn(response)]).toEqual([status, '9.75', MONTH]);
 });
 
-test('refusals of the budget itself, and of keys that do not work, tell it too', async () => {
+test('refusals of the budget itself, and of keys that do not work, have it too', async () => {
   const { chat, ledger } = spender({}, keyRecord({ limit: '0.3' }));
   ledger.spendNow('key-scope', '1');
   expect(leftIn(await chat(CHAT))).toEqual(['0', MONTH]);
@@ -86,13 +86,13 @@ test('refusals of the budget itself, and of keys that do not work, tell it too',
   expect([response.status, ...leftIn(response)]).toEqual([429, '9.75', MONTH]);
 });
 
-test('a key without a budget, and a client without a key, are told nothing', async () => {
+test('a key without a budget, and a client without a key, get no such headers', async () => {
   const { chat, get } = stage({ keys: { [KEY]: keyRecord({ limit: '' }) } });
   expect(leftIn(await chat(CHAT))).toEqual([null, null]);
   expect(leftIn(await get('/models', null))).toEqual([null, null]);
 });
 
-test('the store is asked where the process does not know, once, and not again by a reply that waited for it in vain', async () => {
+test('the store is read once if the process does not know the spend, but not by a reply that already waited for it', async () => {
   const { app, ledger, chat } = spender();
   let asked = 0;
   const spend = ledger.spend;

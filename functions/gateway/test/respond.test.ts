@@ -16,7 +16,7 @@ test.each([
   expect(toDuration(millis)).toBe(text);
 });
 
-test('only what is limited has headers', () => {
+test('only limited rates have headers', () => {
   expect(rateHeaders(undefined)).toEqual({});
   expect(rateHeaders({})).toEqual({});
   const tokens = { limit: 1_000_000_000_000, remaining: 0, resetIn: 60_000 };

@@ -49,7 +49,7 @@ describe('a response', () => {
   test.each([
     ['charged where they have a price', { webSearch: '0.01' }, 10_000_000n, undefined],
     ['counted where they have none', {}, 0n, 1],
-  ])('whose searches are switched off and reported all the same: they are %s', async (_, toolCosts, cost, unpriced) => {
+  ])('whose searches are offline and reported: they are %s', async (_, toolCosts, cost, unpriced) => {
     const output = [{ type: 'web_search_call', action: { type: 'search' } }];
     const { ask, ledger, lines, counted } = open({
       script: () => ({ body: response('hello', { output }) }),
@@ -139,11 +139,11 @@ describe('the reservation of a response', () => {
     [{ type: 'reasoning', id: MSG_1 }],
     [{ type: 'reasoning', id: MSG_1, summary: [], action: 'a' }],
     [{ type: 'function_call', id: MSG_1 }],
-  ])('of an item with a name and no content is that of the one which the provider keeps: %j', async (item) => {
+  ])('of an item with an id and no content is that of the stored item: %j', async (item) => {
     expect(await reservationOf({ input: [item, { role: 'user', content: 'q' }] })).toBe(1_050_000);
   });
 
-  test('of one that continues with a stored response is the context window of the model', async () => {
+  test('of a request with a stored response is the context window of the model', async () => {
     expect(await reservationOf({ previous_response_id: RESP_1 })).toBe(1_050_000);
     const { ask, ledger } = open({ entry: { maxInputTokens: 5000 }, storeResponses: true });
     await ask({ ...ASK, max_output_tokens: 1, previous_response_id: RESP_1 });
@@ -185,7 +185,7 @@ describe('a request', () => {
       'tools',
       '{"model":"gpt","input":"a","tools":[{"type":"web_search","external_web_access":false,"external_web_access":true}]}',
     ],
-  ])('is refused for its %s: %j, before anybody is called or pays', async (param, more) => {
+  ])('is refused for its %s: %j, before any provider is called or anything is charged', async (param, more) => {
     const { ask, ledger, fake } = open();
     const refused = await ask(typeof more === 'string' ? more : { ...ASK, ...more });
     expect([refused.status, await refused.json()]).toMatchObject([400, { error: { code: 'invalid_request', param } }]);
@@ -205,7 +205,7 @@ describe('a request', () => {
       },
     ],
     [{ tools: [{ type: 'local_shell' }, { type: 'apply_patch' }], truncation: 'auto', text: { verbosity: 'low' } }],
-  ])('may hold %j', async (more) => {
+  ])('may contain %j', async (more) => {
     const { ask, fake } = open();
     expect((await ask({ ...ASK, ...more })).status).toBe(200);
     expect(fake.sent()).toMatchObject(more);
@@ -219,13 +219,16 @@ describe('a request', () => {
     ['groq', true],
     ['vllm', false],
     ['somebody', true],
-  ])('whose web search is switched off is one where the switch is not known: %s, %s', async (provider, isRefused) => {
-    const { ask, ledger } = open({ entry: { provider } });
-    const response = await ask({ ...ASK, tools: [{ type: 'web_search', external_web_access: false }] });
-    expect([response.status === 400, ledger.asked.length]).toEqual([isRefused, isRefused ? 0 : 1]);
-  });
+  ])(
+    'with an offline web search has a search at a provider without that switch: %s, %s',
+    async (provider, isRefused) => {
+      const { ask, ledger } = open({ entry: { provider } });
+      const response = await ask({ ...ASK, tools: [{ type: 'web_search', external_web_access: false }] });
+      expect([response.status === 400, ledger.asked.length]).toEqual([isRefused, isRefused ? 0 : 1]);
+    },
+  );
 
-  test('whose budget is spent is told so in words that Codex shows, with the reset', async () => {
+  test('with a spent budget gets a refusal that Codex shows, with the reset', async () => {
     const { ask } = open({ limit: '0.000001' });
     expect(await (await ask(ASK)).json()).toMatchObject({
       error: {
@@ -241,7 +244,7 @@ describe('a request', () => {
     expect(await spent.json()).toMatchObject({ error: { type: 'usage_limit_reached', resets_at: expect.any(Number) } });
   });
 
-  test('for a WebSocket is refused immediately: there is none', async () => {
+  test('for a WebSocket is refused immediately: there are no WebSockets', async () => {
     const { app } = open();
     const upgrade = await app.request('/v1/responses', { headers: { upgrade: 'websocket' } });
     expect(await codeOf(upgrade)).toEqual([426, 'upgrade_not_supported']);
@@ -260,7 +263,7 @@ const WRITTEN = { type: 'message', content: [{ type: 'output_text', text: 'hello
 describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
   const streaming = { ...ASK, stream: true };
 
-  test('passes event by event and ends at its last one', async () => {
+  test('passes event by event and ends with its last one', async () => {
     const events = [
       CREATED,
       ADDED,
@@ -326,7 +329,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
       'deltas, its item and its end',
       [ADDED, ...deltas('hello hello'), event('response.output_item.done', { output_index: 0, item: WRITTEN })],
     ],
-  ])('without a count whose words come in %s is charged for them once', async (_, events) => {
+  ])('without a count whose text comes in %s is charged for it once', async (_, events) => {
     const end = event('response.completed', { response: { id: 'resp_1', status: 'completed', output: [WRITTEN] } });
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: [CREATED, ...events, end] }), room });
     expect(await textOf(await ask(streaming))).toContain('response.completed');
@@ -342,7 +345,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
     expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 10, output: 3 } }]);
   });
 
-  test('that failed tells no credential', async () => {
+  test('that failed shows no credential', async () => {
     const error = { code: 'invalid_prompt', message: 'no value-of-gpt-secret-key here' };
     const failed = { ...JSON.parse(response('')), status: 'failed', error, instructions: 'value-of-gpt-secret-key' };
     const streams = { headers: SSE, body: [CREATED, event('response.failed', { response: failed })] };
@@ -354,7 +357,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
     }
   });
 
-  test('that breaks off fails, and is charged what came', async () => {
+  test('that breaks off fails, and is charged for its content', async () => {
     const { ask, ledger } = open({ script: () => ({ headers: SSE, body: [CREATED, ...deltas('a', 'b')] }), room });
     const text = await textOf(await ask(streaming));
     expect(text.slice(text.lastIndexOf('event: '))).toMatch(
@@ -364,7 +367,7 @@ describe.each(WAYS)('a streamed response, over %s,', (_, room) => {
   });
 });
 
-test('no body makes the gateway fail or keep money, whatever it holds', async () => {
+test('no body makes the gateway fail or leave a reservation, whatever it contains', async () => {
   const { ask, ledger } = open({ limit: '1000000' });
   const names = fc.constantFrom(
     'input',

@@ -173,7 +173,7 @@ test.each(DIALECTS.flatMap((pair) => ({ ...pair, ...repliesTo(pair) })).filter((
   },
 );
 
-test('the entries of a model are put in order by reading the name of a conversation once', async () => {
+test('the order of the entries of a model reads the name of a conversation only once', async () => {
   const prepare = (size: number) => {
     const targets = list(size / 10, (at) => ({ entry: { identifier: `e${at}`, weight: 1, priority: 0 } }));
     const name = 'k'.repeat(size * 20);
@@ -249,7 +249,7 @@ test.each(['\\u0074', 'é'])(
   },
 );
 
-test('the list of models that ten lists restrict takes work in proportion to their length', async () => {
+test('the list of models with ten restrictions takes work in proportion to their length', async () => {
   const prepare: Prepare = (size) => {
     const names = list(size, (at) => `${'n'.repeat(240)}${String(at).padStart(4, '0')}`);
     const snapshot = snapshotOf(names.map((name) => entry(name)));

@@ -28,7 +28,7 @@ describe('a client that takes half a minute to send its body', () => {
     ['a key whose team is blocked meanwhile', keyRecord({}, [scope('team', { blocked: true })]), 403, 'key_blocked'],
     ['a key that loses the model meanwhile', keyRecord({ models: ['other'] }), 403, 'model_access_denied'],
     ['a key whose budget is lowered meanwhile', keyRecord({ limit: '0.0000001' }), 429, 'budget_exceeded'],
-  ])('has no more than it may have when the body is there: %s', async (_, later, status, code) => {
+  ])('has the rights of the moment when the body has arrived: %s', async (_, later, status, code) => {
     const { app, keys, clock, fake, ledger } = stage();
     const finish = beginSlowly(app);
     await settleDown();
@@ -41,7 +41,7 @@ describe('a client that takes half a minute to send its body', () => {
     expect([fake.requests.length, ledger.settled.length, ledger.held()]).toEqual([0, 0, 0]);
   });
 
-  test('has a budget that is raised meanwhile, and pays from the team that its key joined', async () => {
+  test('has a budget that is raised meanwhile, and is charged to the team that its key joined', async () => {
     const { app, keys, clock, ledger } = stage({ keys: { [KEY]: keyRecord({ limit: '0.0000001' }) } });
     const finish = beginSlowly(app);
     await settleDown();
@@ -108,7 +108,7 @@ describe('bodies that are sent at the same time', () => {
     },
   );
 
-  test('get their room when they are announced, so that together they do not starve each other', async () => {
+  test('get their memory when they are announced, so that together they do not starve each other', async () => {
     const { app } = open();
     // Twice as many as there is room for, none of which has sent anything.
     const all = Array.from({ length: 16 }, (_, at) =>
@@ -121,7 +121,7 @@ describe('bodies that are sent at the same time', () => {
     expect(statuses.filter((status) => status === 503).length).toBeGreaterThanOrEqual(4);
   });
 
-  test('of one key leave room to others', async () => {
+  test('of one key leave memory to others', async () => {
     const { app } = open();
     const greedy = Array.from({ length: 10 }, () => sending(app, { announced: MIB }));
     const other = sending(app, { key: OTHER, announced: 2 * MIB });
@@ -132,14 +132,14 @@ describe('bodies that are sent at the same time', () => {
     await Promise.all(greedy.map(({ answer }) => answer));
   });
 
-  test('are not even read for a key that is not known', async () => {
+  test('are not read for an unknown key', async () => {
     const { app, fake } = stage({ keys: {}, deps: { memory: MEMORY } });
     const all = Array.from({ length: 6 }, () => sending(app, {}).answer);
     expect((await Promise.all(all)).map(({ status }) => status)).toEqual(Array(6).fill(401));
     expect(fake.requests).toEqual([]);
   });
 
-  test('that arrive too slowly are refused, and give their room to others', async () => {
+  test('that arrive too slowly are refused, and give their memory to others', async () => {
     const { app, clock } = open();
     const slow = Array.from({ length: 5 }, () => sending(app, { mebibytes: 1, announced: 2 * MIB }));
     await settleDown();
@@ -191,7 +191,7 @@ describe('bodies that are sent at the same time', () => {
     expect(replies).toHaveLength(128);
   });
 
-  test('of one key that send nothing leave requests to others', async () => {
+  test('of one key without any bytes leave requests to others', async () => {
     const { app, chat, keys } = open();
     keys[KEY] = keyRecord({ limit: '0' });
     const silent = Array.from({ length: 128 }, () => sending(app, { mebibytes: 0, announced: 100 }));
@@ -202,7 +202,7 @@ describe('bodies that are sent at the same time', () => {
     expect(Object.groupBy(statuses, String)).toMatchObject({ 400: { length: 96 }, 503: { length: 32 } });
   });
 
-  test('of one key that has all it may leave room for its replies, which are paid', async () => {
+  test('of one key at its maximum leave memory for its replies, which are charged', async () => {
     const replies: Array<() => void> = [];
     const script = () => new Promise<WireReply>((resolve) => replies.push(() => resolve({ body: completion('x') })));
     const { chat } = stage({ keys: { [KEY]: keyRecord({ limit: '1000' }) }, script, deps: { memory: MEMORY } });

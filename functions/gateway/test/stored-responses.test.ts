@@ -85,8 +85,8 @@ const ROUTES = [...createRoutes(world(false).deps)].flatMap(([path, { method }])
 const apiOf = (path: string) =>
   Object.keys(REFERENCES).find((api) => new RegExp(`^(/v1)?${api}(/|$)`).test(path)) ?? '';
 
-describe('where nothing is stored', () => {
-  test.each(ROUTES)('%s refuses whatever refers to what a provider keeps', async (path) => {
+describe('if nothing is stored', () => {
+  test.each(ROUTES)('%s refuses every reference to stored state of a provider', async (path) => {
     const references = REFERENCES[apiOf(path)] ?? [];
     expect(references).not.toEqual([]);
     for (const reference of references) {
@@ -113,7 +113,7 @@ describe('where nothing is stored', () => {
       'containers/c/files/f/content',
     ],
     ...['assistants', 'threads/t/messages', 'uploads', 'evals', 'fine_tuning/jobs', 'realtime', 'skills'],
-  ])('no route reads, lists or changes what a provider keeps: %s', async (path) => {
+  ])('no route reads, lists or changes stored state of a provider: %s', async (path) => {
     const { app, fake } = world(true);
     for (const prefix of ['/', '/v1/'])
       for (const method of ['GET', 'POST', 'DELETE']) {
@@ -144,7 +144,7 @@ describe('where nothing is stored', () => {
     },
   );
 
-  test('a request for it is refused, and says whom to ask', async () => {
+  test('a request to store is refused, and names the field that allows it', async () => {
     const refused = await world(false).ask({ store: true });
     expect([refused.status, await refused.json()]).toMatchObject([
       400,
@@ -152,7 +152,7 @@ describe('where nothing is stored', () => {
     ]);
   });
 
-  test('providers that may not know `store` do not get one that the client has not sent', async () => {
+  test('providers that may not have `store` do not get it if the client has not sent it', async () => {
     const { chat, fake } = world(false, [entry('gpt', { provider: 'mistral' })]);
     await chat({ model: 'gpt', messages: MESSAGES });
     expect(fake.sent()).not.toHaveProperty('store');
@@ -160,13 +160,13 @@ describe('where nothing is stored', () => {
     expect(fake.sent(1)).toMatchObject({ store: false });
   });
 
-  test('a count of tokens has no `store`, which providers do not know there', async () => {
+  test('a count of tokens has no `store`, because providers refuse it there', async () => {
     const { chat, fake } = world(false);
     await chat(ASK, { path: '/responses/input_tokens' });
     expect(fake.sent()).not.toHaveProperty('store');
   });
 
-  test('whole items pass as they are, with their ids, and so do addresses on the web', async () => {
+  test('whole items pass unchanged with their ids, and so do addresses on the web', async () => {
     const input = [
       {
         type: 'message',
@@ -192,13 +192,13 @@ describe('where nothing is stored', () => {
   });
 });
 
-describe('where providers may store responses', () => {
+describe('if providers may store responses', () => {
   const idOf = async (reply: Response) => (await reply.json()) as { id: string; output: Array<{ id: string }> };
 
   test.each([
     ['one entry', [entry('gpt')]],
     ['several entries', MODELS],
-  ])('a VirtualKey continues its own response and no other does: a model with %s', async (_, models) => {
+  ])('only the VirtualKey of a response can continue it: a model with %s', async (_, models) => {
     const { ask, fake } = world(true, models);
     const { id, output } = await idOf(await ask({ store: true }));
     expect(fake.sent()).toMatchObject({ store: true });
@@ -218,7 +218,7 @@ describe('where providers may store responses', () => {
     }
   });
 
-  test('a new value of the key continues them; what the client sends as `store` passes', async () => {
+  test('a new key value continues them; the `store` of the client passes', async () => {
     const made = world(true);
     const { id } = await idOf(await made.ask({}));
     expect(made.fake.sent()).not.toHaveProperty('store');
@@ -239,7 +239,7 @@ describe('where providers may store responses', () => {
     ['another last digit', own.slice(0, -1) + (own.endsWith('0') ? '1' : '0')],
     ['one in capitals', own.toUpperCase().replace('RESP', 'resp').replace('GW', 'gw')],
     ['two', own + own.slice('resp_1'.length)],
-  ])('an id whose mark is %s is refused, on each way to send it', async (_, id) => {
+  ])('an id whose mark is %s is refused, in each member', async (_, id) => {
     const ways = [
       { previous_response_id: id },
       item({ type: 'item_reference', id }),
@@ -261,14 +261,14 @@ describe('where providers may store responses', () => {
     '{"type":"item_reference","id":"OWN","ID":"msg_2"}',
     '{"type":"item_reference","id":"OWN","\\u0049D":"msg_2"}',
     '{"type":"message","id":"msg_2","content":"a","type":"item_reference"}',
-  ])('an item that some parsers read in another way is refused: %s', async (text) => {
+  ])('an item that some parsers read differently is refused: %s', async (text) => {
     const { chat, fake } = world(true);
     const body = `{"model":"gpt","input":[${text.replace('OWN', markedId('msg_1'))}]}`;
     expect(await codeOf(await chat(body, { path: '/responses' }))).toEqual([400, 'invalid_request']);
     expect(fake.requests).toEqual([]);
   });
 
-  test('an own id beside a foreign one, or on an item that a provider completes, does not carry it', async () => {
+  test('an own id does not admit a foreign id beside it, or an item that a provider completes', async () => {
     const theirs = markedId('msg_2', 'gpt', 'other-scope');
     for (const more of [
       { previous_response_id: own, input: [{ type: 'item_reference', id: theirs }] },

@@ -24,7 +24,7 @@ describe.each(WAYS)('through %s', (_, room) => {
   const stage = (world: World = {}) => stageWorld({ ...world, room });
 
   describe('a client that leaves a stream', () => {
-    test('stops the upstream immediately and is charged for what was streamed, at least the prompt', async () => {
+    test('stops the upstream immediately and is charged for the streamed part, at least the prompt', async () => {
       const world = stage({ script: plays(stuckAfter(...['a', 'b', 'c'].map((content) => chunk({ content })))) });
       const reader = (await world.chat(CHAT)).body?.getReader();
       await reader?.read();
@@ -63,7 +63,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect([world.ledger.held(), world.ledger.released.length, world.ledger.settled.length]).toEqual([0, 1, 0]);
     });
 
-    test('before anybody was called is charged nothing', async () => {
+    test('before any provider was called is charged nothing', async () => {
       const client = new AbortController();
       const world = stage();
       const { reserve } = world.ledger;
@@ -84,7 +84,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect([world.fake.requests.length, world.ledger.asked.length]).toEqual([0, 0]);
     });
 
-    test('after the last word waits for the count, and pays what the provider counted', async () => {
+    test('after the last word waits for the count, and is charged by it', async () => {
       let release: () => void = () => {};
       async function* body() {
         const encoder = new TextEncoder();
@@ -149,7 +149,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(lines[0]?.fields).toMatchObject({ end: 'cut', status: 200 });
     });
 
-    test('is cut at the same word whether words come one by one, a few or all at a time', async () => {
+    test('is cut at the same word, whatever its packets', async () => {
       const cutAfter = async (size: number) => {
         const all = streamed(words);
         const packets = Array.from({ length: Math.ceil(all.length / size) }, (_, at) =>
@@ -163,7 +163,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       for (const size of [3, 7, 100]) expect(await cutAfter(size)).toEqual(single);
     });
 
-    test('says its usage to a client that asked for it', async () => {
+    test('has its usage for a client that requested it', async () => {
       const { chat } = stage({ keys: tight(ASKING), script: plays(streamed(words)) });
       const events = (await (await chat(ASKING)).text()).split('\n\n').filter(Boolean);
       expect(JSON.parse(events.at(-2)?.replace('data: ', '') ?? '')).toMatchObject({
@@ -172,7 +172,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       });
     });
 
-    test('says, books and charges no more tokens than it announced, however long the words were', async () => {
+    test('shows, books and charges no more tokens than its limit, however long the words were', async () => {
       const long = words.map((word) => word.repeat(10));
       const { chat, ledger } = stage({ keys: tight(ASKING), script: plays(streamed(long)) });
       const response = await chat(ASKING);
@@ -185,7 +185,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(ledger.settled[0]?.cost).toBe(BigInt((input ?? 0) + 20) * 1000n);
     });
 
-    test('is not cut when the provider keeps to the limit', async () => {
+    test('is not cut if the provider stays within the limit', async () => {
       const { chat } = stage({ keys: tight(CHAT), script: plays(streamed(words.slice(0, 10))) });
       expect(await (await chat(CHAT)).text()).toContain('"finish_reason":"stop"');
     });

@@ -23,7 +23,7 @@ const counting = (output: number) => ({ usage: { prompt_tokens: 7, completion_to
 /** A chunk that counts and says nothing. */
 const counted = (output: number) => `data: ${JSON.stringify({ choices: [], ...counting(output) })}\n\n`;
 
-test('a stream that cannot begin on its connection is answered with an error, charged, and its upstream stopped', async () => {
+test('a stream that cannot begin on its connection gets an error, is charged, and its upstream is stopped', async () => {
   const headers = { ...SSE, 'x-request-id': 'a\nb' };
   const script: Script = () => ({ headers, body: stuckAfter(chunk({ content: 'x' })) });
   const { chat, ledger, fake } = stageWorld({ script });
@@ -36,7 +36,7 @@ describe.each(WAYS)('through %s', (_, room) => {
   const stage = (world: World = {}) => stageWorld({ ...world, room });
 
   describe('a stream', () => {
-    test('reaches the client as the bytes that came, and its usage is charged', async () => {
+    test('reaches the client byte for byte, and its usage is charged', async () => {
       const body = streamed(['Hel', 'lo ', 'wörld']);
       const { chat, ledger, fake, lines } = stage({ script: plays(body) });
       const response = await chat(ASKING);
@@ -48,7 +48,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect([ledger.held(), fake.ended()]).toEqual([0, 1]);
     });
 
-    test('hides the usage chunk from a client that did not ask, and asks the provider for it all the same', async () => {
+    test('hides the usage chunk from a client that did not request it, and always requests it from the provider', async () => {
       const body = streamed(['Hello']);
       const { chat, fake, ledger } = stage({ script: plays(body) });
       const text = await textOf(await chat({ ...CHAT, stream_options: { other: 1, include_usage: false } }));
@@ -57,7 +57,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(ledger.settled[0]).toMatchObject({ estimated: false });
     });
 
-    test('shows a usage that came with content, and charges the last one that came', async () => {
+    test('shows a usage that arrived with content, and charges the last one', async () => {
       const usage = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
       const body = [
         chunk({ content: 'a' }, usage(1)),
@@ -70,14 +70,14 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
     });
 
-    test('may begin with a chunk without choices that is no usage, and hold comments: they pass', async () => {
+    test('may begin with a chunk without choices and without usage, and contain comments: they pass', async () => {
       const filter = 'data: {"id":"","choices":[],"prompt_filter_results":[],"usage":null}\n\n';
       const body = [': waiting\n\n', filter, ...streamed(['x'])];
       const { chat } = stage({ script: plays(body) });
       expect(await textOf(await chat(ASKING))).toBe(body.join(''));
     });
 
-    test('has begun for the client also while there is nothing to show', async () => {
+    test('begins for the client also before its first content', async () => {
       const { chat } = stage({ script: plays(stuckAfter(USAGE_CHUNK)) });
       expect((await chat(CHAT)).status).toBe(200);
     });
@@ -117,7 +117,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(text).not.toContain('[DONE]');
     });
 
-    test('tells the ledger on its way what it has cost so far', async () => {
+    test('reports its cost so far to the ledger', async () => {
       const { chat, ledger } = stage({ script: plays(streamed(['one', 'two', 'three'])) });
       const reader = (await chat(CHAT)).body?.getReader();
       const known: bigint[] = [];
@@ -149,7 +149,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       },
     );
 
-    test('that nobody counts before [DONE] waits for a count no longer than a second', async () => {
+    test('without a count before [DONE] waits for a count no longer than a second', async () => {
       const body = [chunk({ content: 'a' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger, clock, fake } = stage({ script: plays(stuckAfter(...body)) });
       const text = textOf(await chat(CHAT));
@@ -181,7 +181,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(ledger.settled[0]?.tokens.output).toBeGreaterThan(3);
     });
 
-    test('without usage is charged for its bytes: a text is no cheaper for being written in few characters', async () => {
+    test('without usage is charged for its bytes, not for its characters', async () => {
       const outputOf = async (content: string) => {
         const { chat, ledger } = stage({ script: plays([chunk({ content }), chunk({}, {}, 'stop'), DONE]) });
         await textOf(await chat(CHAT));
@@ -198,7 +198,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       ['with the first word', [chunk({ content: 'a' }, counting(0))]],
       ['before the first word', [counted(0)]],
       ['with each word, as zero', [chunk({ content: 'a' }, counting(0)), chunk({ content: 'b' }, counting(0))]],
-    ])('that is counted %s only is charged for what came after it, too, however it ends', async (_, first) => {
+    ])('that is counted only %s is charged for later content too, however it ends', async (_, first) => {
       const words = Array.from('cdefghij', (content) => chunk({ content }));
       const last = _.startsWith('with each') ? [] : [chunk({}, {}, 'stop'), DONE];
       const { chat, ledger, lines } = stage({ script: plays([...first, ...words, ...last]) });
@@ -208,35 +208,35 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(lines[0]?.fields).toMatchObject({ end: last.length > 0 ? 'complete' : 'broken' });
     });
 
-    test('counted as zero at its end is charged for what was in it', async () => {
+    test('counted as zero at its end is charged for its content', async () => {
       const body = [chunk({ content: 'a' }), chunk({ content: 'b' }), chunk({}, {}, 'stop'), counted(0), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
       await textOf(await chat(CHAT));
       expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 7, output: 2 } }]);
     });
 
-    test('never costs less by a later count', async () => {
+    test('never costs less after a later count', async () => {
       const body = [chunk({ content: 'a' }), chunk({}, {}, 'stop'), counted(9), counted(1), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
       await textOf(await chat(CHAT));
       expect(ledger.settled).toMatchObject([{ estimated: false, tokens: { input: 7, output: 9 } }]);
     });
 
-    test('whose upstream breaks behind a count that came too early has not ended well', async () => {
+    test('whose upstream breaks after an early count is broken', async () => {
       const { chat, ledger, lines } = stage({ script: plays(breaksAfter(counted(0), chunk({ content: 'some' }))) });
       expect(await textOf(await chat(CHAT))).toContain('upstream_error');
       expect(lines[0]?.fields).toMatchObject({ end: 'broken' });
       expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 2 } }]);
     });
 
-    test('is charged by a count of more than had come by then', async () => {
+    test('is charged by a count of more than its content so far', async () => {
       const body = [counted(9), chunk({ content: 'a long word' }), chunk({}, {}, 'stop'), DONE];
       const { chat, ledger } = stage({ script: plays(body) });
       await textOf(await chat(CHAT));
       expect(ledger.settled).toMatchObject([{ tokens: { input: 7, output: 9 }, estimated: false }]);
     });
 
-    test('that ends without [DONE] is whole when its content had ended', async () => {
+    test('that ends without [DONE] is whole if its content had ended', async () => {
       const body = [chunk({ content: 'x' }), chunk({}, {}, 'stop')];
       const { chat, lines } = stage({ script: plays(body) });
       expect(await textOf(await chat(CHAT))).toBe(body.join(''));
@@ -246,18 +246,21 @@ describe.each(WAYS)('through %s', (_, room) => {
     test.each([
       ['breaks', breaksAfter(chunk({ content: 'some' }), chunk({ content: ' words' }))],
       ['just ends', [chunk({ content: 'some' }), chunk({ content: ' words' })]],
-    ])('whose upstream %s in the middle ends in an error without [DONE], charged for what arrived', async (_, body) => {
-      const { chat, ledger, fake, lines } = stage({ script: plays(body) });
-      const text = await textOf(await chat(CHAT));
-      const [last] = text.replace(BROKEN_OFF, '').trimEnd().split('\n\n').slice(-1);
-      expect(JSON.parse(last?.replace('data: ', '') ?? '')).toEqual({
-        error: { message: expect.any(String), type: 'server_error', param: null, code: 'upstream_error' },
-      });
-      expect(text).not.toContain('[DONE]');
-      expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
-      expect(fake.requests).toHaveLength(1);
-      expect(lines[0]).toMatchObject({ level: 'warn', fields: { end: 'broken' } });
-    });
+    ])(
+      'whose upstream %s in the middle ends with an error without [DONE], charged for its content',
+      async (_, body) => {
+        const { chat, ledger, fake, lines } = stage({ script: plays(body) });
+        const text = await textOf(await chat(CHAT));
+        const [last] = text.replace(BROKEN_OFF, '').trimEnd().split('\n\n').slice(-1);
+        expect(JSON.parse(last?.replace('data: ', '') ?? '')).toEqual({
+          error: { message: expect.any(String), type: 'server_error', param: null, code: 'upstream_error' },
+        });
+        expect(text).not.toContain('[DONE]');
+        expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
+        expect(fake.requests).toHaveLength(1);
+        expect(lines[0]).toMatchObject({ level: 'warn', fields: { end: 'broken' } });
+      },
+    );
 
     test('that lasts too long is ended with an error, and the upstream is stopped', async () => {
       const { chat, ledger, fake, clock, lines } = stage({ script: plays(stuckAfter(chunk({ content: 'x' }))) });

@@ -44,7 +44,7 @@ describe.each(['SimpleShuffle', 'Priority', 'LeastBusy'])('with %s', (strategy) 
   });
 });
 
-test('with Priority no entry comes before one of a lower number', () => {
+test('with Priority no entry comes before one with a lower number', () => {
   fc.assert(
     fc.property(targets, dice, (list, bytes) => {
       const priorities = order(list, 'Priority', bytes).map(({ entry }) => entry.priority);

@@ -54,7 +54,7 @@ describe('the address of a target', () => {
       },
       'https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/endpoints/openapi/chat/completions',
     ],
-  ])('is that %s', async (_, differences, url) => {
+  ])('is %s', async (_, differences, url) => {
     const { chat, fake } = stage({
       snapshot: snapshotOf([entry('gpt', differences)]),
       deps: { credentials: { read: (secret, name) => `${secret}${name}\n` } },
@@ -63,7 +63,7 @@ describe('the address of a target', () => {
     expect(fake.requests[0]?.url).toBe(url);
   });
 
-  test('goes with the credentials that the provider wants, and none where there are none', async () => {
+  test('has the credentials that the provider needs, or none', async () => {
     const models = (provider: string, credentials: object) =>
       snapshotOf([entry('gpt', { provider, apiBase: 'http://own', credentials: { ...credentials } })]);
     const key = { apiKey: { secret: 's', entry: 'k' } };
@@ -120,7 +120,7 @@ describe('the address of a target', () => {
     ]);
   });
 
-  test('of one entry missing leaves the work to the others', async () => {
+  test('of one entry missing leaves the requests to the others', async () => {
     const snapshot = snapshotOf([entry('gpt', { provider: 'inhouse' }), entry('gpt', { identifier: 'second' })]);
     const { chat, ledger } = stage({ snapshot });
     expect((await chat(CHAT)).status).toBe(200);
@@ -128,7 +128,7 @@ describe('the address of a target', () => {
   });
 });
 
-describe('a provider with words of its own', () => {
+describe('a provider with other names of members', () => {
   test('that forbids stream_options and max_completion_tokens gets neither', async () => {
     const snapshot = snapshotOf([entry('gpt', { provider: 'mistral' })]);
     const { chat, fake } = stage({ snapshot, script: () => ({ headers: SSE, body: streamed(['x']) }) });
@@ -156,7 +156,7 @@ describe('a provider with words of its own', () => {
     },
   );
 
-  test('is told what is left of the budget by that name too', async () => {
+  test('gets a lowered limit by that name too', async () => {
     const body = { model: 'gpt', messages: MESSAGES, max_completion_tokens: 1000 };
     const keys = { [KEY]: keyRecord({ limit: ((JSON.stringify(body).length + 2 * 7) / 1_000_000).toFixed(9) }) };
     const { chat, fake } = stage({ snapshot: snapshotOf([entry('gpt', { provider: 'deepseek' })]), keys });
@@ -170,7 +170,7 @@ describe('entries that share a name', () => {
     entry('gpt', { identifier, model: identifier, weight: [1, 3, 4][index] ?? 0 }),
   );
 
-  test('are chosen by their share of the weights', async () => {
+  test('are chosen in proportion to their weights', async () => {
     const chosen: Record<string, number> = {};
     for (let dice = 0; dice < 256; dice += 1) {
       const { chat, fake } = stage({
@@ -192,7 +192,7 @@ describe('entries that share a name', () => {
     ['a redirect', failing(302, '')],
     ['a page in place of a reply', { body: '<html>' }],
     ['an error in place of a reply', { body: '{"error":{"message":"overloaded","code":503}}' }],
-  ])('stand in for one that answers %s', async (_, reply) => {
+  ])('replace one that answers %s', async (_, reply) => {
     const { chat, fake, ledger } = stage({
       snapshot: snapshotOf(three),
       script: (__, call) => (call === 1 ? reply : ok),
@@ -202,7 +202,7 @@ describe('entries that share a name', () => {
     expect(ledger.settled).toMatchObject([{ identifier: 'b' }]);
   });
 
-  test.each([400, 413, 422])('do not stand in for a refusal of the request itself: %d', async (status) => {
+  test.each([400, 413, 422])('do not replace a refusal of the request itself: %d', async (status) => {
     const body = '{"error":{"message":"temperature is too high for value-of-gpt-secret-key","param":"temperature"}}';
     const { chat, fake, ledger } = stage({ snapshot: snapshotOf(three), script: () => failing(status, body) });
     const response = await chat(CHAT);
@@ -218,7 +218,7 @@ describe('entries that share a name', () => {
     expect([fake.requests.length, ledger.released.length, ledger.settled.length]).toEqual([1, 1, 0]);
   });
 
-  test('stand in for a stream that fails before its first event, never after it', async () => {
+  test('replace a stream that fails before its first event, never after it', async () => {
     const { chat, fake, ledger } = stage({
       snapshot: snapshotOf(three),
       script: (_, call) => {
@@ -267,7 +267,7 @@ describe('a plain reply', () => {
     expect(ledger.settled[0]?.cost).toBeLessThanOrEqual(ledger.asked[0]?.amount ?? 0n);
   });
 
-  test('counted as zero is charged an estimate all the same', async () => {
+  test('counted as zero is charged an estimate', async () => {
     const zero = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     const { chat, ledger } = stage({ script: () => ({ body: completion('a'.repeat(9), zero) }) });
     await chat(CHAT);
@@ -275,7 +275,7 @@ describe('a plain reply', () => {
     expect(ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
   });
 
-  test('whose provider bills more than the reservation is booked as it is, and counted', async () => {
+  test('whose provider bills more than the reservation is booked in full, and counted in a metric', async () => {
     const { chat, ledger, counted } = stage({
       script: () => ({ body: completion('x', { prompt_tokens: 9, completion_tokens: 99_999 }) }),
     });
@@ -284,7 +284,7 @@ describe('a plain reply', () => {
     expect(counted.map(([name]) => name)).toContain('gateway_operator_replies_above_hold_total');
   });
 
-  test('that cannot be booked is not given away', async () => {
+  test('that cannot be booked does not reach the client', async () => {
     const { chat, ledger, lines } = stage();
     ledger.fail('settle');
     const response = await chat(CHAT);
@@ -293,7 +293,7 @@ describe('a plain reply', () => {
     expect(lines[0]).toMatchObject({ level: 'error', fields: { why: 'the disk is full' } });
   });
 
-  test('to a key with little left is clamped to what spend leaves, for every answer of it', async () => {
+  test('for a key with a small rest is clamped to that rest, for each answer', async () => {
     const body = { model: 'gpt', messages: MESSAGES, max_tokens: 1000, n: 2 };
     const prompt = JSON.stringify(body).length;
     const keys = { [KEY]: keyRecord({ limit: ((prompt + 2 * 2 * 7) / 1_000_000).toFixed(9) }) };

@@ -11,7 +11,7 @@ import { OWN_MEMBERS as ofResponses } from '../wire/responses/openai.ts';
 
 const bodyOf = (members: string) => `{"model":"gpt","messages":[{"role":"user","content":"hi"}]${members}}`;
 
-test.each(['priority', 'Priority', 1])('a dearer service is refused: %s', async (service_tier) => {
+test.each(['priority', 'Priority', 1])('a more expensive service tier is refused: %s', async (service_tier) => {
   const { chat, ledger } = stage();
   const response = await chat({ model: 'gpt', messages: MESSAGES, service_tier });
   expect(response.status).toBe(400);
@@ -19,13 +19,13 @@ test.each(['priority', 'Priority', 1])('a dearer service is refused: %s', async 
   expect(ledger.asked).toEqual([]);
 });
 
-test('a service at the listed price is passed on, and no other one hides beside it', async () => {
+test('a service tier at the listed price is passed on, and no other one with it', async () => {
   const { chat, fake } = stage();
   await chat(bodyOf(',"service_tier":"priority","Service_Tier":"priority","service_tier":"flex"'));
   expect(Object.entries(fake.sent()).filter(([name]) => /tier/i.test(name))).toEqual([['service_tier', 'flex']]);
 });
 
-describe('work that a provider bills beside the tokens', () => {
+describe('work that a provider bills in addition to tokens', () => {
   const ASKED: ReadonlyArray<[string, object]> = [
     ['web_search_options', { web_search_options: { search_context_size: 'high' } }],
     ['web_search_options', { web_search_options: {} }],
@@ -94,7 +94,7 @@ describe('a request that names other models beside its own', () => {
     ['models', { models: ['dear/model'] }],
     ['fallbacks', { fallbacks: [{ model: 'dear' }] }],
     ['preset', { preset: 'dear' }],
-  ])('is refused to everybody: %s', async (param, asked) => {
+  ])('is refused for every key: %s', async (param, asked) => {
     const { chat, ledger, fake } = stage();
     const response = await chat({ model: 'gpt', messages: MESSAGES, ...asked });
     expect(response.status).toBe(400);
@@ -102,14 +102,14 @@ describe('a request that names other models beside its own', () => {
     expect([ledger.asked.length, fake.requests.length]).toEqual([0, 0]);
   });
 
-  test('does not get past as one of two', async () => {
+  test('is refused as one of two members', async () => {
     const { chat, fake } = stage();
     await chat(bodyOf(',"tools":[{"type":"web_search"}],"tools":[],"Tools":[{"type":"web_search"}]'));
     expect(fake.sent()).toMatchObject({ tools: [] });
     expect(sentText(fake.requests[0])).not.toContain('web_search');
   });
 
-  test('does not get past in another spelling', async () => {
+  test('is refused in another spelling', async () => {
     const { chat, fake } = stage();
     await chat(bodyOf(',"Models":["dear"],"MODELS":["dear"],"Plugins":[{"id":"web"}],"model\\u0073":[]'));
     expect(Object.keys(fake.sent()).sort()).toEqual(['max_completion_tokens', 'messages', 'model', 'models', 'store']);
@@ -162,7 +162,7 @@ test.each(UNTRANSLATED)(
   },
 );
 
-describe('web searches at an entry that names a price for them', () => {
+describe('web searches at an entry with a price for them', () => {
   const searching = entry('gpt', { toolCosts: { webSearch: '0.01' }, maxInputTokens: 1000 });
   const CENT = 10_000_000n;
   const searches = (usage: object): World => ({
@@ -184,7 +184,7 @@ describe('web searches at an entry that names a price for them', () => {
       },
       3n,
     ],
-  ])('are held for at their most, sent there alone, and charged as they are counted: %j', async (asked, maxCount) => {
+  ])('are reserved for at their maximum, sent only there, and charged by their count: %j', async (asked, maxCount) => {
     const { chat, ledger, fake } = stage(searches({ server_tool_use: { web_search_requests: 2 } }));
     expect((await chat({ ...CHAT, ...asked })).status).toBe(200);
     expect(fake.sent()).toMatchObject(asked);
@@ -208,7 +208,7 @@ describe('web searches at an entry that names a price for them', () => {
   test.each([
     ['the context window', 200_000, 200_000n],
     ['the largest window that is known', undefined, 1_050_000n],
-  ])('hold for what they find as well: %s', async (_, maxInputTokens, tokens) => {
+  ])('reserve for their pages too: %s', async (_, maxInputTokens, tokens) => {
     const snapshot = snapshotOf([entry('gpt', { toolCosts: { webSearch: '0.01' }, maxInputTokens })]);
     const keys = { [KEY]: keyRecord({ limit: '1000' }) };
     const { chat, ledger } = stage({ ...searches({}), snapshot, keys });
@@ -224,7 +224,7 @@ describe('web searches at an entry that names a price for them', () => {
     expect(ledger.settled).toMatchObject([{ cost: 16_000n + 2n * CENT, estimated: false }]);
   });
 
-  test('are not charged where the translation leaves them out', async () => {
+  test('are not charged if the translation leaves them out', async () => {
     const claude = entry('gpt', { provider: 'anthropic', toolCosts: { webSearch: '0.01' } });
     const { chat, ledger, fake } = stage({ snapshot: snapshotOf([claude]), script: () => ({ body: message('x') }) });
     await chat({ ...CHAT, web_search_options: {} });
@@ -233,7 +233,7 @@ describe('web searches at an entry that names a price for them', () => {
     expect(ledger.asked[0]?.amount).toBeLessThan(CENT);
   });
 
-  test('need no price where they are switched off', async () => {
+  test('need no price if they are offline', async () => {
     const { chat } = stage();
     expect((await chat({ ...CHAT, search_parameters: { mode: 'off' } })).status).toBe(200);
   });
@@ -256,7 +256,7 @@ describe('a tool that hides behind another', () => {
     expect([response.status, fake.requests.length, ledger.asked.length]).toEqual([400, 0, 0]);
   });
 
-  test("is not looked for where names are the client's own", async () => {
+  test('is not searched in objects of the client', async () => {
     const properties = { id: { type: 'string' }, ID: { type: 'string' }, Type: { type: 'number' } };
     const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties } } }];
     const { chat, fake } = stage();

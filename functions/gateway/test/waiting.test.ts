@@ -32,7 +32,7 @@ function harness(millis: number) {
 
 const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' };
 
-test('what the database took to say who it is counts for what the store may take, what the client took to send its body does not', async () => {
+test("the time of the database counts for the deadline of the store, the time of the client's body does not", async () => {
   const { app, waits, time } = harness(300);
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const init = { method: 'POST', headers, body: readable, duplex: 'half' };
@@ -49,7 +49,7 @@ test('what the database took to say who it is counts for what the store may take
   expect(waits).toEqual([600]);
 });
 
-test('who asks for his own key is told as soon', async () => {
+test('GET key has the same deadline', async () => {
   const { app, waits, time } = harness(400);
   const asked = app.request('/key', { headers });
   await settleDown();
@@ -58,7 +58,7 @@ test('who asks for his own key is told as soon', async () => {
   expect(waits).toEqual([400]);
 });
 
-test('a database that is silent is told after 0.9 s, and the ledger is not asked at all', async () => {
+test('a silent database is a refusal after 0.9 s, without a call of the ledger', async () => {
   const { app, waits, time } = harness(60_000);
   const asked = app.request('/chat/completions', { method: 'POST', headers, body: CHAT });
   await settleDown();

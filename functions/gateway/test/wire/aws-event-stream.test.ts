@@ -15,13 +15,13 @@ async function textOf(bytes: Uint8Array, size = bytes.length): Promise<string> {
   return texts.join('');
 }
 
-test('an example of AWS has right checksums', async () => {
+test('the checksums of an example of AWS are right', async () => {
   const example =
     '0000003d0000002007fd83960c636f6e74656e742d747970650700106170706c69636174696f6e2f6a736f6e7b27666f6f273a27626172277d8d9c08b1';
   expect(await textOf(Buffer.from(example, 'hex'))).toBe(': \n\n');
 });
 
-test('events come out as Anthropic sends them, whatever the packets', async () => {
+test('events become those of Anthropic, whatever the packets', async () => {
   const events = fc.array(
     fc.record({ type: fc.constantFrom('ping', 'content_block_delta'), delta: fc.string({ unit: 'grapheme' }) }),
   );
@@ -42,7 +42,7 @@ test('a long message in small packets is joined once', async () => {
   );
 });
 
-test('a byte that is wrong never becomes another event', async () => {
+test('a wrong byte never becomes another event', async () => {
   const whole = chunkFrame({ type: 'message_delta', usage: { output_tokens: 5 } });
   const before = await textOf(whole);
   for (let at = 0; at < whole.length; at += 1) {
@@ -66,7 +66,7 @@ test.each([
   });
 });
 
-test('headers of all types are stepped over', async () => {
+test('headers of all types are skipped', async () => {
   const text = await textOf(frame({ ':error-code': 'x', ':error-message': 'why' }, ''));
   expect(text).toContain('"message":"why"');
 });
@@ -82,7 +82,7 @@ test('a frame whose headers end too early is broken, and no error of our own', a
   await expect(textOf(frameOf(headers, '{}'))).rejects.toThrow(UpstreamError);
 });
 
-test('the event in a frame may not hold more values than the gateway can read', async () => {
+test('the event in a frame has a maximum number of values', async () => {
   const event = JSON.stringify({ type: 'x', y: Array.from({ length: 600_000 }, () => ({})) });
   const bytes = Buffer.from(event).toString('base64');
   const sent = frame({ ':event-type': 'chunk' }, JSON.stringify({ bytes }));

@@ -55,7 +55,7 @@ test('the scanner finds the members that JSON.parse finds, whatever their values
   );
 });
 
-test('a splice changes what it was told to and nothing else', () => {
+test('a splice changes the given members and nothing else', () => {
   const changes = fc.record({
     set: fc.dictionary(fc.constantFrom('model', 'max_tokens', 'stream_options'), fc.json(), { maxKeys: 3 }),
     drop: fc.subarray(['__proto__', 'stream', '']),
@@ -84,7 +84,7 @@ const sentOf = (text: string) => {
   return { text, bytes, isAscii: bytes.length === text.length };
 };
 
-test('a splice of bytes is the splice of their text, in whatever languages it is written', () => {
+test('a splice of bytes is the splice of their text, in whatever language', () => {
   const changes = { set: [['model', '"ümläut"'] as const, ['new', '1'] as const], drop: new Set(['stream', '']) };
   const wellFormed = objectText.filter((text) => text.isWellFormed());
   fc.assert(
@@ -116,13 +116,13 @@ test('integers beyond 2^53 and odd spacing survive a change beside them', () => 
   expect(spliced).toBe('{ "seed" : 9007199254740993,"model":"b" , "x":1.0, "user":"\\u00e9é","max_tokens":5 }');
 });
 
-test('no second `model` gets past a splice, however its name is written', () => {
+test('a splice leaves no second `model`, however its name is written', () => {
   const text = '{"model":"dear","messages":[],"mod\\u0065l":"dearer","model":"cheap"}';
   const spliced = splice(text, membersOf(text), { set: [['model', '"real"']] });
   expect(spliced).toBe('{"messages":[],"model":"real"}');
 });
 
-test('a name that stands thirty thousand times is spliced in linear time, whatever letters are around it', () => {
+test('a name that occurs thirty thousand times is spliced in linear time, whatever letters are around it', () => {
   const repeated = '"stream":false,"a":1,'.repeat(30_000);
   for (const letters of ['e', 'é']) {
     const text = `{"${letters}":"${letters}",${repeated}"stream":true}`;

@@ -6,7 +6,7 @@ const bytesOf = (text: string) => new TextEncoder().encode(text).length;
 const growthOf = (text: string) => normalizedGrowthOf({ text, isAscii: bytesOf(text) === text.length });
 
 describe('a text that is normalized', () => {
-  test('has no more bytes than are counted, whatever letter it has', () => {
+  test('has no more bytes than are counted, whatever its letters', () => {
     const grown: string[] = [];
     for (let point = 0x80; point < 0x110000; point += 1) {
       if (point >= 0xd800 && point <= 0xdfff) continue;
@@ -26,7 +26,7 @@ describe('a text that is normalized', () => {
     ['the same, escaped', '\\ufdfa\\uFDFA', 54],
     ['an escape that is none', '\\uzz', 0],
     ['an ellipsis', '…', 0],
-  ])('counts what it grows by: %s', (_, text, growth) => {
+  ])('counts its growth: %s', (_, text, growth) => {
     expect(growthOf(text)).toBe(growth);
   });
 });
@@ -53,7 +53,7 @@ describe('tokens for each byte of a text', () => {
     }
   });
 
-  test('of a long text do not hide between the places that are read', () => {
+  test('of a long text cannot hide between the samples', () => {
     const step = 10_000;
     const places = Array.from({ length: 64 }, () => '\u0f00'.repeat(step - 32) + 'a'.repeat(32));
     const found = Array.from({ length: 64 }, (_, at) => tokensPerByte(places.join(''), () => new Uint8Array([at * 4])));

@@ -36,7 +36,7 @@ function play(bytes: Uint8Array, sizes: ReadonlyArray<number>): Uint8Array[] {
   return [...events, ...splitter.end()];
 }
 
-test('events are the same however their bytes are cut into packets, in the middle of a character too', () => {
+test('events are the same whatever the packets, also cut in the middle of a character', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 6 }), cuts, (events, sizes) => {
       const bytes = encoder.encode(events.map(({ text }) => text).join(''));
@@ -68,7 +68,7 @@ test.each([
   ['\n', ['data: a\n', '\n']],
   ['\r', ['data: a\r', '\r']],
   ['\r\n', ['data: a\r\n\r', '\n']],
-])('an event is handed on as soon as its blank line is there, with lines that end in %j', (_, [first, second]) => {
+])('an event is passed on as soon as its blank line has arrived, with lines that end in %j', (_, [first, second]) => {
   const splitter = new SseSplitter();
   expect(splitter.push(encoder.encode(first))).toEqual([]);
   expect(splitter.push(encoder.encode(second))).toEqual([encoder.encode(`${first}${second}`)]);
@@ -83,7 +83,7 @@ test('a last event without its blank line still counts', () => {
   expect(splitter.end()).toEqual([]);
 });
 
-test('a byte order mark before a line of data does not hide it, whatever stands before', () => {
+test('a byte order mark before a line of data does not hide the line, whatever is before it', () => {
   for (const before of ['', '\n', ': a comment\n']) {
     expect(dataOf(encoder.encode(`${before}\ufeffdata: a\n\n`))).toBe('a');
   }

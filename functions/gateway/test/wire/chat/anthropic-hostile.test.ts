@@ -32,7 +32,7 @@ test('no stream of events throws, ends twice, or yields an event that is no JSON
   );
 });
 
-test('no reply throws, and what is no message is told apart', () => {
+test('no reply throws, and a body that is no message is no reply', () => {
   fc.assert(
     fc.property(hostile, (body) => {
       const reply = anthropic.readReply(encoder.encode(JSON.stringify(body)), { created: 1, redact: String });
@@ -43,7 +43,7 @@ test('no reply throws, and what is no message is told apart', () => {
   );
 });
 
-test('no request throws: it is translated, or refused with the place that is wrong', () => {
+test('no request throws: it is translated, or refused with the wrong member', () => {
   fc.assert(
     fc.property(fc.array(hostile), hostile, (messages, more) => {
       const request = { ...Object(more), messages };

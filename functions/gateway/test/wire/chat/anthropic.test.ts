@@ -21,7 +21,7 @@ test('a request is a model, a limit and turns; nothing else is sent that was not
 });
 
 describe('turns', () => {
-  test('what the system and the developer say is beside them, in order, wherever it was said', () => {
+  test('messages of the system and the developer become the system prompt, in their order', () => {
     const messages = [
       { role: 'system', content: 'Be brief.' },
       { role: 'user', content: 'Hi' },
@@ -36,7 +36,7 @@ describe('turns', () => {
     });
   });
 
-  test('a tool is called by the assistant, and its results are told by the user, all in one turn', () => {
+  test('calls of tools are in the turn of the assistant, their results together in one turn of the user', () => {
     const call = (id: string, given: string) => ({
       id,
       type: 'function',
@@ -74,7 +74,7 @@ describe('turns', () => {
     });
   });
 
-  test('an answer that was a refusal is said again as one', () => {
+  test('a refusal of an earlier answer becomes text', () => {
     const messages = [
       { role: 'user', content: 'Hi' },
       { role: 'assistant', content: null, refusal: 'No.' },
@@ -133,17 +133,17 @@ describe('fields', () => {
       { type: 'function', function: { name: 'weather' } },
       { type: 'tool', name: 'weather' },
     ],
-  ])('the tool choice %j has one', (tool_choice, expected) => {
+  ])('the tool choice %j has a counterpart', (tool_choice, expected) => {
     expect(translated({ tools: [weather], tool_choice })).toMatchObject({ tool_choice: expected });
   });
 
-  test('one tool call at a time is asked for in the tool choice', () => {
+  test('a limit of one tool call at a time becomes part of the tool choice', () => {
     expect(translated({ tools: [weather], parallel_tool_calls: false })).toMatchObject({
       tool_choice: { type: 'auto', disable_parallel_tool_use: true },
     });
   });
 
-  test('what has none is left out', () => {
+  test('a member without a counterpart is left out', () => {
     const without = {
       n: 1,
       seed: 1,
@@ -158,7 +158,7 @@ describe('fields', () => {
   });
 });
 
-describe('what cannot be said there is refused with its place, never left out in silence', () => {
+describe('a part without a counterpart is refused with its member, never left out silently', () => {
   test.each([
     ['messages[0].role', { messages: [{ role: 'function', content: 'x' }] }],
     ['messages[0].role', { messages: ['hello'] }],

@@ -48,7 +48,7 @@ function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
   }
 }
 
-test('a stream says the same whether its events are read immediately or later, however they are written and cut', () => {
+test('a stream has the same content whether its events are read immediately or later, whatever their form and packets', () => {
   fc.assert(
     fc.property(stream, spoilt, cuts, (sent, spoils, cut) => {
       const bytes = encoder.encode(sent);
@@ -63,7 +63,7 @@ const event = (content: string, more = '') =>
   `data: {"id":"c","choices":[{"index":0,"delta":{"content":${JSON.stringify(content)}}}]${more}}\n\n`;
 const isUnread = (pieces: ReadonlyArray<Piece>) => pieces.map(({ readEvents }) => readEvents !== undefined);
 
-test('events that only continue with an answer come as one piece, unread, and give themselves one by one where that is asked', () => {
+test('events that only continue an answer pass as one unread piece, which can be read later', () => {
   const sent = ['a', 'bc', 'é', '', '"usage":{', '"error":{}'].map((content) => event(content, ',"usage":null'));
   const pieces = read([encoder.encode(sent.join(''))]);
   expect(isUnread(pieces)).toEqual([true]);
@@ -75,7 +75,7 @@ test('events that only continue with an answer come as one piece, unread, and gi
   ).toEqual(sent);
 });
 
-test('usage, errors and ends are read wherever they stand', () => {
+test('usage, errors and ends are read wherever they are', () => {
   const usage = ',"usage": {"prompt_tokens":7,"completion_tokens":3}';
   const sent = [event('a'), event('b'), event('c', usage), event('d'), event('e', ',"error":{"message":"m"}')];
   const pieces = read([encoder.encode([...sent, 'data: [DONE]\n\n'].join(''))]);
@@ -100,7 +100,7 @@ test('a count whose name is written with escapes is a count', () => {
   expect(piece?.usage?.output).toBe(3);
 });
 
-test('an event that was cut in two is read, and those behind it pass unread again', () => {
+test('an event that was cut in two is read, and the events after it pass unread again', () => {
   const bytes = encoder.encode([event('a'), event('b'), event('c')].join(''));
   const end = event('a').length + event('b').length;
   expect(isUnread(read([bytes.slice(0, 100), bytes.slice(100, end), bytes.slice(end)]))).toEqual([true, false, true]);

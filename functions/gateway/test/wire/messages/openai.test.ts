@@ -30,12 +30,12 @@ describe('a request', () => {
     ['a', undefined, { refusesUser: true }],
     ['', undefined, {}],
     [5, undefined, {}],
-  ])('names its user where the provider takes the name: %s', (user_id, user, differences) => {
+  ])('has its user if the provider accepts the name: %s', (user_id, user, differences) => {
     const request = { messages: [], metadata: { user_id } };
     expect(written(request, { provider: { ...provider, ...differences } }).user).toBe(user);
   });
 
-  test('keeps what has a counterpart, and the names of its provider', () => {
+  test('keeps members with a counterpart, with the names of its provider', () => {
     const request = {
       model: 'claude',
       max_tokens: 50,
@@ -96,11 +96,11 @@ describe('a request', () => {
       { type: 'function', function: { name: 'a' } },
     ],
     [undefined, undefined],
-  ])('asks for tools by %j as %j', (choice, expected) => {
+  ])('has the tool choice %j as %j', (choice, expected) => {
     expect(written({ messages: [], tools: [{ name: 'a' }], tool_choice: choice }).tool_choice).toEqual(expected);
   });
 
-  test('has calls, their results and pictures of results where this dialect has them', () => {
+  test('has calls, their results and pictures of results in the places of this dialect', () => {
     const turns = messagesOf(
       {
         role: 'assistant',
@@ -228,12 +228,12 @@ describe('a reply', () => {
     ['content_filter', 'refusal'],
     ['novelty', 'end_turn'],
     [null, 'end_turn'],
-  ])('that ended by %s ends by %s', (finish_reason, stop_reason) => {
+  ])('that ended with %s ends with %s', (finish_reason, stop_reason) => {
     const reply = replyOf({}, { choices: [{ index: 0, message: { content: 'a' }, finish_reason }] });
     expect(JSON.parse(`${reply?.body}`)).toMatchObject({ stop_reason });
   });
 
-  test('that is none is told apart', () => {
+  test('that is no completion is no reply', () => {
     expect(toMessage({ error: { message: 'No.' } })).toBeUndefined();
   });
 });
@@ -273,7 +273,7 @@ test('no stream throws, ends twice, or leaves a block open', () => {
   );
 });
 
-test('no request and no reply throws, whatever it holds', () => {
+test('no request and no reply throws, whatever it contains', () => {
   fc.assert(
     fc.property(fc.array(hostile), hostile, (messages, more) => {
       const body = bodyOf({ ...Object(more), messages });

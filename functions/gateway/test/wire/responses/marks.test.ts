@@ -24,7 +24,7 @@ const text = fc.oneof(
 );
 const token = fc.stringMatching(/^[A-Za-z0-9_=-]{1,20}$/);
 
-test('what a client sends back is what the provider sent, and texts that look like marks stay', () => {
+test('ids and reasoning that a client sends back are those of the provider, and texts that look like marks stay', () => {
   fc.assert(
     fc.property(token, token, token, text, text, (id, rest, encrypted_content, note, name) => {
       const item = `${id}_${rest}`;
@@ -69,7 +69,7 @@ test('ids that a reply only mentions are not marked, and without a mark for ids 
   expect(mark(bytes, { response: reply }, { entryMark: by, markId: undefined })).toBe(bytes);
 });
 
-test('a body without marks is left alone', () => {
+test('a body without marks stays unchanged', () => {
   expect(unmarked('{"previous_response_id":"resp_1","input":"resp_1.gw0123abcd"}')).toBeUndefined();
   const bytes = encoder.encode('{"delta":"resp_1"}');
   expect(mark(bytes, new Set(['resp_1']), { entryMark: by, markId })).toBe(bytes);
@@ -81,7 +81,7 @@ test.each([
   '{"input":[{"content":[{"encrypted_content":"a.gw0123abcd"}],"previous_response_id":"b.gw0123abcd"}]}',
   '{"encrypted_content":"a.gw0123abcd","previous_response_id":".gw0123abcd"}',
   '{"previous_response_id":"a.gw0123abcd","input":[{"id":"b.gw0123abcd"},{"id":".gw0123abcdffffffffffffffffffffffffffffffff"}]}',
-])("what is the client's own stays: %s", (body) => {
+])('a member of the client stays: %s', (body) => {
   expect(unmarked(body)).toBeUndefined();
 });
 
@@ -89,7 +89,7 @@ test.each([
   [`{"previous\\u005fresponse_id":"${markId('a')}"}`, '{"previous\\u005fresponse_id":"a"}'],
   ['{"input":[{"encrypted_content":"a\\u002egw0123abcd"}],"n":1}', '{"input":[{"encrypted_content":"a"}],"n":1}'],
   ['{"input":[1,{"\\u0065ncrypted_content":"\\/.gw\\u0030123abcd"}]}', '{"input":[1,{"\\u0065ncrypted_content":"/"}]}'],
-])('a mark is taken out however its letters are escaped: %s', (body, sent) => {
+])('a mark is removed however its letters are escaped: %s', (body, sent) => {
   expect(unmarked(body)).toMatchObject({ entryMark: by });
   expect(decoder.decode(unmarked(body)?.bytes)).toBe(sent);
 });

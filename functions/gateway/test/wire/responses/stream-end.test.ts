@@ -58,7 +58,7 @@ describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letter
   });
 });
 
-test('a response is told by its short members: what repeats the request is left out', () => {
+test('the end of a response has its short members, without the parts that repeat the request', () => {
   const end = createEnd();
   const short = { id: 'r', model: 'm', created_at: 1, store: false, error: null, output: [] };
   const long = { instructions: 'x'.repeat(1000), tools: [{}], input: ['x'], metadata: { a: 1 } };
@@ -71,7 +71,7 @@ test('a response is told by its short members: what repeats the request is left 
   });
 });
 
-test('a response that failed reaches the client whole', () => {
+test('a failed response reaches the client whole', () => {
   const end = createEnd();
   const response = { id: 'r', usage: { input_tokens: 1 }, tools: [{ type: 'function' }] };
   const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
