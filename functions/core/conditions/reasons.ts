@@ -109,7 +109,7 @@ const TABLE = {
   AliasTaken: {
     ...ACCESS,
     text: 'Another object has the alias or e-mail address on this instance. Choose another, or delete that object.',
-    page: 'guides/keys.md#retained-keys',
+    page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
   ReconcileFailed: {
     ...CAUSE,
@@ -134,7 +134,7 @@ const TABLE = {
     ...DATABASE,
     isOutsideSecret: true,
     text: 'The annotation `adopt-ledger` names a ledger that cannot be adopted. Correct it, or remove it.',
-    page: 'guides/keys.md#an-instance-that-is-created-again',
+    page: 'guides/move-or-restore-a-key.md#an-instance-that-is-created-again',
   },
   Pending: {
     ...CAUSE,
@@ -150,12 +150,12 @@ const TABLE = {
   SecretNotFound: {
     ...SECRETS,
     text: 'A Secret that the instance names does not exist, or the Secret of a VirtualKey could not be made.',
-    page: 'guides/providers.md#addresses-and-credentials',
+    page: 'reference/providers.md#addresses-and-credentials',
   },
   SecretKeyMissing: {
     ...SECRETS,
     text: 'A Secret lacks a key that the instance names. Add it to the Secret, or correct the name.',
-    page: 'guides/providers.md#addresses-and-credentials',
+    page: 'reference/providers.md#addresses-and-credentials',
   },
   SecretKeyInvalid: {
     ...SECRETS,
@@ -165,7 +165,7 @@ const TABLE = {
   SecretConflict: {
     ...CAUSE,
     text: 'Another Secret has the name that the Secret of the VirtualKey would get. Delete it, or choose another name.',
-    page: 'guides/keys.md',
+    page: 'guides/move-or-restore-a-key.md',
   },
   StoreUnreachable: {
     ...STORE,
@@ -185,13 +185,13 @@ const TABLE = {
   KeyConflict: {
     ...OUTSIDE_SECRET,
     text: "Another VirtualKey has the User's name, so the User gets none. Delete it, or set `autoCreateKey: false`.",
-    page: 'guides/keys.md',
+    page: 'reference/fields.md#user',
   },
   UserNotFound: {
     ...OUTSIDE_SECRET,
     text: 'The User that the VirtualKey names does not exist or is being deleted. Create it, or correct the name.',
     clientText: 'The user that this API key names is gone',
-    page: 'guides/keys.md#keys-of-deleted-users-and-teams',
+    page: 'guides/delete-keys.md',
   },
   UserOfOtherInstance: {
     ...OUTSIDE_SECRET,
@@ -203,7 +203,7 @@ const TABLE = {
     ...OUTSIDE_SECRET,
     text: 'The User that the VirtualKey names cannot be charged. Look at its conditions.',
     clientText: 'The user that this API key names is not ready',
-    page: 'guides/keys.md',
+    page: 'guides/find-out-why-a-request-was-refused.md',
   },
   TeamOfOtherInstance: {
     ...OUTSIDE_SECRET,
@@ -215,13 +215,13 @@ const TABLE = {
     ...OUTSIDE_SECRET,
     text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
     clientText: 'A team that this API key or its user names is gone',
-    page: 'guides/keys.md#keys-of-deleted-users-and-teams',
+    page: 'guides/delete-keys.md',
   },
   TeamNotReady: {
     ...OUTSIDE_SECRET,
     text: 'A Team that the VirtualKey or its User names cannot be charged. Look at its conditions.',
     clientText: 'A team that this API key or its user names is not ready',
-    page: 'guides/keys.md',
+    page: 'guides/find-out-why-a-request-was-refused.md',
   },
   Blocked: {
     ...OUTSIDE_SECRET,
@@ -234,7 +234,7 @@ const TABLE = {
     conditions: { Ready: 'False', Rotation: 'False' },
     isConverged: true,
     text: 'The lifetime of the VirtualKey is over. Lengthen or clear `spec.duration`.',
-    page: 'guides/keys.md#rotation',
+    page: 'guides/rotate-keys-on-a-schedule.md',
   },
   BudgetExceeded: {
     ...OUTSIDE_SECRET,
@@ -252,27 +252,27 @@ const TABLE = {
   NoModels: {
     ...MODELS,
     text: 'The instance has no model entries, so it serves no model. Add a model entry for each model.',
-    page: 'guides/providers.md',
+    page: 'reference/providers.md',
   },
   ModelNotPriced: {
     ...MODELS,
     text: 'A model entry has no price, so no VirtualKey can use it. Set its prices; `"0"` is free.',
-    page: 'guides/providers.md#prices',
+    page: 'reference/prices.md',
   },
   ProviderUnknown: {
     ...MODELS,
     text: 'The provider of a model entry is unknown, and it has no `apiBase`. Correct the provider, or set `apiBase`.',
-    page: 'guides/providers.md#addresses-and-credentials',
+    page: 'reference/providers.md#addresses-and-credentials',
   },
   AddressMissing: {
     ...MODELS,
     text: 'The provider of a model entry has no address of its own. Set `apiBase`.',
-    page: 'guides/providers.md#addresses-and-credentials',
+    page: 'reference/providers.md#addresses-and-credentials',
   },
   SharedCredentials: {
     conditions: { ModelsReady: 'False' },
     text: 'Two model entries use one Secret; both work. Give each its own, or allow sharing with the annotation.',
-    page: 'guides/providers.md#addresses-and-credentials',
+    page: 'reference/providers.md#addresses-and-credentials',
   },
   SnapshotTooLarge: {
     ...MODELS,
@@ -333,12 +333,12 @@ const TABLE = {
   Adopted: {
     conditions: { LedgerAdopted: 'True' },
     text: 'The instance continues the ledger of a deleted instance.',
-    page: 'guides/keys.md#an-instance-that-is-created-again',
+    page: 'guides/move-or-restore-a-key.md#an-instance-that-is-created-again',
   },
   LedgerInUse: {
     conditions: { LedgerAdopted: 'False' },
     text: 'The instance already has a ledger and keeps it. Remove the annotation, or create the instance anew.',
-    page: 'guides/keys.md#an-instance-that-is-created-again',
+    page: 'guides/move-or-restore-a-key.md#an-instance-that-is-created-again',
   },
   LedgerEmpty: {
     event: 'Warning',
@@ -349,7 +349,7 @@ const TABLE = {
     conditions: { DeletionsGuarded: 'True' },
     event: 'Warning',
     text: 'A resync would remove more than is plausible, so it removes nothing.',
-    page: 'guides/keys.md#the-deletion-guard',
+    page: 'guides/delete-keys.md#the-deletion-guard',
   },
   Paused: {
     conditions: { Paused: 'True' },
@@ -364,48 +364,48 @@ const TABLE = {
   Scheduled: {
     conditions: { Rotation: 'True' },
     text: 'One value of the VirtualKey works; the message has the time of the next.',
-    page: 'guides/keys.md#rotation',
+    page: 'guides/rotate-keys-on-a-schedule.md',
   },
   Overlap: {
     conditions: { Rotation: 'True' },
     text: 'The previous value of the VirtualKey still works, until the time in the message.',
-    page: 'guides/keys.md#rotation',
+    page: 'guides/rotate-keys-on-a-schedule.md',
   },
   BelowSoftBudget: {
     conditions: { SoftBudgetReached: 'False' },
     text: 'The spend is below `spec.softBudget`.',
-    page: 'guides/keys.md#soft-budgets-tags-and-reports',
+    page: 'guides/set-budgets.md#warnings-before-the-end',
   },
   SoftBudgetReached: {
     conditions: { SoftBudgetReached: 'True' },
     event: 'Warning',
     text: '`spec.softBudget` is spent. The VirtualKey works until `spec.maxBudget` is spent.',
-    page: 'guides/keys.md#soft-budgets-tags-and-reports',
+    page: 'guides/set-budgets.md#warnings-before-the-end',
   },
   BudgetUsed: {
     event: 'Warning',
     text: 'The spend has passed 50 (severity Normal), 80 or 95 per cent of a budget.',
-    page: 'guides/keys.md#soft-budgets-tags-and-reports',
+    page: 'guides/set-budgets.md#warnings-before-the-end',
   },
   KeyCreated: {
     event: 'Normal',
     text: 'A key value is in the Secret of the VirtualKey, and no earlier value works.',
-    page: 'guides/keys.md',
+    page: 'guides/rotate-a-leaked-key.md',
   },
   KeyRotated: {
     event: 'Normal',
     text: 'A new key value is in the Secret of the VirtualKey; the previous one works until the time in the message.',
-    page: 'guides/keys.md#rotation',
+    page: 'guides/rotate-keys-on-a-schedule.md',
   },
   KeyReplaced: {
     event: 'Normal',
     text: 'The VirtualKey of a User is replaced, because its alias or instance changed. Clients need the new value.',
-    page: 'guides/keys.md',
+    page: 'reference/fields.md#user',
   },
   KeyRetained: {
     event: 'Normal',
     text: 'The VirtualKey is deleted, and its key value works until it is adopted or its Secret is deleted.',
-    page: 'guides/keys.md#retained-keys',
+    page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
 } as const satisfies Readonly<Record<string, ReasonRow>>;
 
