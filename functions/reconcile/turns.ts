@@ -1,5 +1,6 @@
 // Turns: which rows of a list come next, where a run may look at some of them only.
 import { createLru, type Lru } from '#core/caches/lru.ts';
+import type { Cursor } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { OwnObject } from './world.ts';
 
@@ -32,6 +33,8 @@ export interface Turns {
   take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
   /** Whether a row is in the next section of the circle: this share of all. Sections follow each other without a gap. */
   section(list: string, share: number): (id: string) => boolean;
+  /** Where a list that is elsewhere continues, for whoever goes through it. */
+  cursor(list: string): Cursor;
   /** Rows in an order that is another in each run. */
   mix<T>(rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T>;
 }
@@ -88,6 +91,7 @@ export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDependen
       move(list, (from + width) % PLACES);
       return (id) => (placeOf(id) - from + PLACES) % PLACES < width;
     },
+    cursor: (list) => ({ from: cursorOf(list) / PLACES, move: (to) => move(list, Math.floor(to * PLACES)) }),
     mix: (rows, idOf) => sortBy(rows, (row) => placeOf(`${idOf(row)} ${now}`)),
   };
   return turns;

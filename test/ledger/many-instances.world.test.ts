@@ -71,24 +71,20 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
     clock,
     maxAnswers: 1024 * 1024,
     openDatabase: (of) => createDatabase(of, { log }),
-    flush: async ({ uid: instanceUid }, _, database) => {
+    flush: async ({ uid: instanceUid }, { database, cursor }) => {
       const accounts = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       const epochs = database.epochs(instanceUid);
-      await maintainAlone({
-        instanceUid,
-        counterStore: accounts,
-        database: ledgerDatabase,
-        epochs,
-        clock,
-        timer,
-        log,
-        metrics: createMetrics(),
-      });
+      const metrics = createMetrics();
+      await maintainAlone(
+        { instanceUid, counterStore: accounts, database: ledgerDatabase, epochs, clock, timer, log, metrics },
+        cursor,
+      );
     },
     probeShared: async () => ({ ok: true }),
   });
+  const cursor = { from: 0, move: () => undefined };
   const database = createDatabase(connection, { log });
   try {
     await database.migrate();
@@ -98,7 +94,9 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
       stores.set(uid, await storeWithDifference(counter));
     }
     await Promise.all(
-      instances.map(({ uid }) => backends.flush({ uid, namespace: 'default', name: uid }, SHARED, connection)),
+      instances.map(({ uid }) =>
+        backends.flush({ uid, namespace: 'default', name: uid }, { store: SHARED, database: connection, cursor }),
+      ),
     );
     const booked = await database.sums(instances.map(({ counter }) => counter));
     expect(booked.map(({ spent }) => spent)).toEqual(instances.map(() => 5n));

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { Hono } from 'hono';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
-import type { StoreHealth } from '#core/ports/backends.ts';
+import type { Backends, StoreHealth } from '#core/ports/backends.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Timer } from '#core/ports/platform.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
@@ -29,7 +29,7 @@ export interface HarnessOptions extends Pick<ReconcileDeps, 'limits' | 'snapshot
   /** In place of real time. */
   readonly timer?: Timer;
   /** In place of none: bookings before sums are read. */
-  readonly flush?: () => Promise<void>;
+  readonly flush?: Backends['flush'];
   /** When the clock begins. */
   readonly start?: number;
   /** A real cluster in place of the one in memory: as whoever prepares a test, and as reconcile. */

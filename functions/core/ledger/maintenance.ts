@@ -1,6 +1,7 @@
 // Maintenance of an instance's ledger, by its gateways and by a resync: ended accounts are closed, and counters audited
 // (LEDGER 3, 6).
 
+import type { Cursor } from '../ports/backends.ts';
 import type { Clock } from '../ports/clock.ts';
 import type { AccountRow, AuditReport, CounterStore } from '../ports/counter-store.ts';
 import type { Epochs } from '../ports/epochs.ts';
@@ -27,17 +28,24 @@ const MAX_PAGES = 10_000;
 const MAX_ATTEMPTS = 5;
 const DEADLINE: Millis = 1000;
 
-/** Closes ended accounts, then audits every loaded counter. Throws if the store or PostgreSQL is unreachable. */
-export async function maintain(context: StoreContext, epoch: number): Promise<void> {
+const FROM_START: Cursor = { from: 0, move: () => undefined };
+
+/**
+ * Closes ended accounts, then audits every loaded counter, from the cursor on. Throws if the store or PostgreSQL is
+ * unreachable: the next audit continues with the page of counters that this one has not ended.
+ */
+export async function maintain(context: StoreContext, epoch: number, cursor = FROM_START): Promise<void> {
   const { counterStore } = context;
   for (const { account } of await counterStore.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
   await whenBooked(context);
-  let from: string | undefined = '';
-  for (let page = 0; from !== undefined && page < MAX_PAGES; page += 1) {
-    const { counters, next }: Awaited<ReturnType<CounterStore['loaded']>> = await counterStore.loaded(from, PAGE);
+  const pages = Math.min(MAX_PAGES, Math.ceil((await counterStore.loaded(0, 1)).total / PAGE));
+  const first = Math.floor(cursor.from * pages);
+  for (let page = first; page < first + pages; page += 1) {
+    const { counters } = await counterStore.loaded((page % pages) * PAGE, PAGE);
     const isAudited = await auditCounters(context, epoch, counters);
     if (!isAudited) report(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
-    from = next;
+    // The middle of the next page is in the same page if a few counters come or go.
+    cursor.move((((page + 1) % pages) + 0.5) / pages);
   }
 }
 
@@ -47,6 +55,7 @@ export async function maintain(context: StoreContext, epoch: number): Promise<vo
  */
 export async function maintainAlone(
   deps: Omit<StoreContext, 'now' | 'store'> & { readonly epochs: Epochs; readonly clock: Clock },
+  cursor?: Cursor,
 ): Promise<void> {
   const { counterStore, epochs, clock } = deps;
   const { epoch, isOpen, calls } = await epochs.state();
@@ -55,7 +64,7 @@ export async function maintainAlone(
   const reply = await counterStore.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
   if (reply.outcome === 'epoch') return;
   const ahead = reply.now - clock.now();
-  await maintain({ ...deps, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch);
+  await maintain({ ...deps, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch, cursor);
 }
 
 /**

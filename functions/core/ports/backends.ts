@@ -50,6 +50,18 @@ export interface InstanceIdentity {
   readonly name: string;
 }
 
+/** The place in a list where the next work continues, as a share of the list: from 0 to less than 1. */
+export interface Cursor {
+  readonly from: number;
+  move(to: number): void;
+}
+
+export interface Flush<Database> {
+  readonly store: StoreConnection;
+  readonly database: Database;
+  readonly cursor: Cursor;
+}
+
 export interface Backends {
   /**
    * Returns backends for one piece of work. `members`: the number of members of instances that the work is about.
@@ -64,9 +76,9 @@ export interface Backends {
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**
    * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of
-   * the store with its sum.
+   * the store with its sum, from the cursor on. Of very many counters, the next flush continues with the rest.
    */
-  flush(instance: InstanceIdentity, store: StoreConnection, database: DatabaseConnection): Promise<void>;
+  flush(instance: InstanceIdentity, work: Flush<DatabaseConnection>): Promise<void>;
   /** Deletes all keys of a deleted instance from the store. */
   clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }

@@ -272,13 +272,8 @@ export interface CounterStore {
     isEnded: boolean,
     max: number,
   ): Promise<ReadonlyArray<{ readonly account: string; readonly number: number; readonly unbooked: number }>>;
-  /**
-   * Lists a page of loaded counters, and the start of the next page; counters that are loaded meanwhile may be missed.
-   */
-  loaded(
-    from: string,
-    max: number,
-  ): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly next?: string | undefined }>;
+  /** Lists loaded counters by their place, and the number of all; of those that are loaded meanwhile some are missed. */
+  loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly total: number }>;
   /**
    * Sets loaded counters to `spent` plus the unbooked spend of accounts beyond their rows; the risk of an account whose
    * row is closed and charged is subtracted, and no unbooked spend of closed rows is added. After the deadline (store's

@@ -87,13 +87,14 @@ const MAX_FLUSH: Millis = 15_000;
  * is older.
  */
 async function flush(
-  { deps, isDry }: ObserveContext,
+  { deps, isDry, turns }: ObserveContext,
   { uid, namespace, name }: GatewayInstance['metadata'],
   { database, store }: Connections,
 ): Promise<void> {
   if (isDry || 'reason' in database || 'reason' in store) return;
   try {
-    const flushed = deps.backends.flush({ uid, namespace, name }, store, database);
+    const cursor = turns.cursor(`counters of ${uid}`);
+    const flushed = deps.backends.flush({ uid, namespace, name }, { store, database, cursor });
     await withTimeout(deps.timer, MAX_FLUSH, 'the store', flushed);
   } catch (error) {
     deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonAndCausesOf(error) });

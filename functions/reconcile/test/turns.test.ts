@@ -179,3 +179,25 @@ test.each([
     expect(await harness.works(value)).toBe(false);
   },
 );
+
+test('the audit of counters continues with the next resync where it was left; triggers leave it there', async () => {
+  const begins: number[] = [];
+  const harness = createHarness({
+    flush: async (_, { cursor }) => {
+      begins.push(cursor.from);
+      cursor.move(begins.length / 10);
+    },
+  });
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey());
+  await harness.resync();
+  begins.length = 0;
+  await harness.resync();
+  await harness.trigger('VirtualKey', 'chat');
+  await harness.trigger('GatewayInstance', 'main');
+  await harness.resync();
+  expect(begins.map((from) => from.toFixed(3)).slice(1)).toEqual(['0.100', '0.100', '0.100']);
+  harness.restart();
+  harness.clock.pass(MINUTE);
+  await harness.resync();
+  expect(begins.at(-1)?.toFixed(3)).not.toBe('0.300');
+});

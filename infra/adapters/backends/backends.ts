@@ -3,6 +3,7 @@ import { createLimiter, type Limiter } from '#core/concurrency/limiter.ts';
 import type {
   Backends,
   DatabaseConnection,
+  Flush,
   InstanceIdentity,
   SharedStoreConnection,
   StoreConnection,
@@ -44,9 +45,7 @@ interface BackendsDependencies {
   /** Books what the instance has settled and audits its store; nothing where this platform dials no store. */
   readonly flush: (
     instance: InstanceIdentity,
-    store: StoreConnection,
-    database: DatabaseWithin,
-    share: MemoryShare,
+    work: Flush<DatabaseWithin> & { readonly share: MemoryShare },
   ) => Promise<void>;
   /** Absent where this platform dials no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection, share: MemoryShare) => Promise<void>;
@@ -80,11 +79,11 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
       },
       probeStore: async (connection, instanceUid) =>
         connection.type === 'memory' ? { ok: true } : deps.probeShared(connection, instanceUid),
-      flush: (instance, store, connection) => {
-        const { database, limitFlushes } = pools.opened(connection);
+      flush: (instance, work) => {
+        const { database, limitFlushes } = pools.opened(work.database);
         return limitFlushes(() =>
           withOwnShare(budget.share(entitled), share.signal, (own) =>
-            deps.flush(instance, store, database.withShare(own), own),
+            deps.flush(instance, { ...work, database: database.withShare(own), share: own }),
           ),
         );
       },

@@ -73,9 +73,8 @@ export function createMemoryCounterStore({
     async loaded(from, max) {
       // Pages begin at the end: counters that are dropped are the oldest.
       const loaded = [...store.counters.values()].filter(({ spent }) => spent !== undefined).reverse();
-      const next = Number(from) + max;
-      const counters = loaded.slice(Number(from), next).map(({ scopeId, window }) => ({ scopeId, window }));
-      return next < loaded.length ? { counters, next: `${next}` } : { counters };
+      const counters = loaded.slice(from, from + max).map(({ scopeId, window }) => ({ scopeId, window }));
+      return { counters, total: loaded.length };
     },
     async audit(inEpoch, sums, rows, deadline) {
       const now = tick();

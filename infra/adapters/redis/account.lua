@@ -597,10 +597,8 @@ end
 
 -- Pages begin at the end of the set, since counters are removed from its start.
 function operations.loaded()
-  local names = redisCall('ZREVRANGE', LOADED, int(input.from), int(input.from + input.max))
-  local next = names[input.max + 1] and input.from + input.max
-  names[input.max + 1] = nil
-  return { counters = names, next = next }
+  local names = redisCall('ZREVRANGE', LOADED, int(input.from), int(input.from + input.max - 1))
+  return { counters = names, total = redisCall('ZCARD', LOADED) }
 end
 
 -- Adds to the sums what an account has reported and PostgreSQL has not booked, according to the account's row, which was

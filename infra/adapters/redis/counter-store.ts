@@ -70,11 +70,7 @@ export function createRedisCounterStore({ evaluate, instanceUid, share }: RedisC
       type Reply = { accounts: Awaited<ReturnType<CounterStore['accounts']>> };
       return (await run<Reply>('accounts', { isEnded, max })).accounts;
     },
-    async loaded(from, max) {
-      type Reply = { counters: ReadonlyArray<ScopeWindow>; next?: number };
-      const { counters, next } = await run<Reply>('loaded', { from: Number(from), max });
-      return next === undefined ? { counters } : { counters, next: `${next}` };
-    },
+    loaded: (from, max) => run<{ counters: ReadonlyArray<ScopeWindow>; total: number }>('loaded', { from, max }),
     audit: (epoch, sums, rows, deadline) =>
       run<AuditReport | StaleStore>('audit', {
         epoch,

@@ -33,9 +33,9 @@ main(async () => {
     maxAnswers: answerMemory(),
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,
-    flush: async (instance, store, database, share) => {
-      await flush(instance, store, database, share);
-      await retain(environment.RETAIN_MONTHS, database, log);
+    flush: async (instance, work) => {
+      await flush(instance, work);
+      await retain(environment.RETAIN_MONTHS, work.database, log);
     },
     probeShared,
   });

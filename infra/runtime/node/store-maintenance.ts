@@ -6,7 +6,7 @@ import type { MemoryShare } from '#adapters/backends/reply-memory.ts';
 import type { DatabaseWithin } from '#adapters/postgres/database.ts';
 import { beginCounters } from '#core/ledger/alert-metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
-import type { InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
+import type { Flush, InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
@@ -23,9 +23,7 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
   return {
     async flush(
       instance: InstanceIdentity,
-      connection: StoreConnection,
-      database: DatabaseWithin,
-      share?: MemoryShare,
+      { store: connection, database, cursor, share }: Flush<DatabaseWithin> & { readonly share: MemoryShare },
     ): Promise<void> {
       if (connection.type === 'memory') return;
       const instanceUid = instance.uid;
@@ -36,16 +34,10 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       try {
         const epochs = database.epochs(instanceUid);
-        await maintainAlone({
-          instanceUid,
-          counterStore: accounts,
-          database: ledgerDatabase,
-          epochs,
-          clock,
-          timer,
-          log,
-          metrics,
-        });
+        await maintainAlone(
+          { instanceUid, counterStore: accounts, database: ledgerDatabase, epochs, clock, timer, log, metrics },
+          cursor,
+        );
       } finally {
         await close();
       }

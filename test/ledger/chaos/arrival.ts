@@ -43,7 +43,7 @@ async function until(isThere: () => Promise<boolean>): Promise<number> {
 }
 
 async function counterOf({ accounts }: Harness, { scopeId }: Key): Promise<ScopeWindow> {
-  const { counters } = await accounts.loaded('0', 100);
+  const { counters } = await accounts.loaded(0, 100);
   const counter = counters.find((each) => each.scopeId === scopeId);
   if (counter === undefined) throw new Error('its counter is not loaded');
   return counter;

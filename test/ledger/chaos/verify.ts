@@ -113,7 +113,7 @@ async function compareCounters(harness: Harness) {
   const problems: string[] = [];
   // A counter that nobody has asked for since the last rebuild is absent.
   await askForCounters(harness);
-  const { counters } = await accounts.loaded('0', 100);
+  const { counters } = await accounts.loaded(0, 100);
   const sums = await ledgerDatabase.sums(counters);
   const known = (await accounts.accounts(false, 100)).map(({ account }) => account);
   const { epoch } = await database.epochs(instanceUid).state();
@@ -145,7 +145,7 @@ const untilRest = (harness: Harness): Promise<string[]> =>
 
 /** Without requests, only the accounts of running gateways are left, with nothing in them. */
 async function replays({ accounts, gateways }: Harness): Promise<string[]> {
-  const { counters } = await accounts.loaded('0', 100);
+  const { counters } = await accounts.loaded(0, 100);
   const held = (await accounts.read(counters)).filter((counter) => counter?.reserved !== 0n);
   const known = await accounts.accounts(false, 100);
   const unbooked = known.filter((account) => account.unbooked > 0);

@@ -1,6 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { CounterStore } from '../../ports/counter-store.ts';
 import { idAt } from '../../ports/test/ledger-row.fixture.ts';
+import type { StoreContext } from '../context.ts';
 import type { StartableLedger } from '../ledger.ts';
+import { maintain } from '../maintenance.ts';
 import { createScenario, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
@@ -87,3 +90,43 @@ describe('an audit', () => {
     expect(reports()).toEqual([]);
   });
 });
+
+test.each([1, 2, 3])(
+  'audits that are cut after %i pages of counters continue where the previous one was cut',
+  async (pages) => {
+    const counters = Array.from({ length: 3200 }, (_, place) => ({
+      scopeId: `${place}`,
+      window: { start: 0, end: 1 },
+    }));
+    const audited = new Set<string>();
+    let left = 0;
+    const counterStore: Partial<CounterStore> = {
+      accounts: async () => [],
+      loaded: async (from, max) => ({ counters: counters.slice(from, from + max), total: counters.length }),
+      audit: async (_, sums) => {
+        for (const { scopeId } of sums) audited.add(scopeId);
+        return { outcome: 'done', now: 0, calls: 1, differences: [], changedAccounts: [] };
+      },
+    };
+    const database: Partial<StoreContext['database']> = {
+      rows: async () => new Map(),
+      sums: async (of) => {
+        if (left === 0) throw new Error('the time of the flush is over');
+        left -= 1;
+        return of.map((counter) => ({ ...counter, spent: 0n }));
+      },
+    };
+    const context = { counterStore, database, store: { epoch: 1, calls: 0 }, now: () => 0 } as unknown as StoreContext;
+    let from = 0.6;
+    const move = (to: number) => {
+      from = to;
+    };
+    for (let run = 0; run < Math.ceil(7 / pages); run += 1) {
+      left = pages;
+      await maintain(context, 1, { from, move }).catch(() => undefined);
+      // Counters come and go between audits.
+      counters.pop();
+    }
+    expect(counters.filter(({ scopeId }) => !audited.has(scopeId))).toEqual([]);
+  },
+);

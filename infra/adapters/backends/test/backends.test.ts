@@ -41,8 +41,9 @@ function underTest() {
 
 test('four instances of one database are flushed at a time, the others in order; another database is not waited for', async () => {
   const { backends, begun, ends } = underTest();
-  const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(instance(uid), SHARED, at('one')));
-  const other = backends.flush(instance('7'), SHARED, at('other'));
+  const workOn = (name: string) => ({ store: SHARED, database: at(name), cursor: { from: 0, move: () => undefined } });
+  const flushes = ['1', '2', '3', '4', '5', '6'].map((uid) => backends.flush(instance(uid), workOn('one')));
+  const other = backends.flush(instance('7'), workOn('other'));
   await settleDown();
   expect(begun).toEqual(['1', '2', '3', '4', '7']);
   ends.get('3')?.(new Error('the store is away'));

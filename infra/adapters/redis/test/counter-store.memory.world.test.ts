@@ -184,7 +184,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     },
     async look(store: CounterStore) {
       const all = await store.accounts(false, 50);
-      const [ended, states, page] = [store.accounts(true, 50), store.read(counters), store.loaded('0', 50)];
+      const [ended, states, page] = [store.accounts(true, 50), store.read(counters), store.loaded(0, 50)];
       return { all, ended: await ended, states: await states, page: await page };
     },
   };
