@@ -9,7 +9,7 @@ import { type Caller, createAuthenticate } from './caller/authenticate.ts';
 import { createKeyReport } from './caller/key-report.ts';
 import { createModels } from './caller/models.ts';
 import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './caller/policy-cache.ts';
-import { chargedScopesOf, createRemainingLimits, isCapped } from './caller/remaining-limits.ts';
+import { chargedScopesOf, createRemainingLimits, hasBudget } from './caller/remaining-limits.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createHandle, type SharedState } from './handle.ts';
 import { refuse, sendJson, sendText } from './reply/respond.ts';
@@ -131,7 +131,7 @@ export function createRoutes(deps: GatewayDeps, state = createSharedState(deps))
   async function usage(caller: Caller): Promise<Result<unknown, Failure>> {
     const chargedScopes = chargedScopesOf(caller);
     const { budget } = await remainingLimits.fromStore({ chargedScopes });
-    const isKnown = budget !== undefined || !isCapped(chargedScopes);
+    const isKnown = budget !== undefined || !hasBudget(chargedScopes);
     return isKnown ? ok(toUsageReport(budget)) : err({ code: 'ledger_unavailable', why: 'the spend is unknown' });
   }
 

@@ -13,7 +13,7 @@ import type { RequestContext } from './request/request-context.ts';
 import { type ClientContext, createRequestLogs } from './request/request-log.ts';
 import { createReserve, type ReservedGrant, requestLimitsOf, toFreeGrant } from './spend/reserve.ts';
 import { createSettle, FREE_SETTLE } from './spend/settle.ts';
-import { type Cooldowns, toReadOnly } from './targets/cooldown.ts';
+import { type Cooldowns, toReadOnlyCooldowns } from './targets/cooldown.ts';
 import { createChooseTargets } from './targets/targets.ts';
 import { createAttempts } from './upstream/attempts.ts';
 import { createCallUpstream } from './upstream/upstream.ts';
@@ -33,7 +33,7 @@ export function createHandle(
   api: Api,
 ) {
   const isFree = api.estimate !== undefined;
-  const cooldowns = isFree ? toReadOnly(shared.cooldowns) : shared.cooldowns;
+  const cooldowns = isFree ? toReadOnlyCooldowns(shared.cooldowns) : shared.cooldowns;
   const remainingLimits = createRemainingLimits(deps);
   const openRequestLog = createRequestLogs(deps, api.route);
   const { authenticate, access, memoryBudget } = shared;
@@ -55,12 +55,12 @@ export function createHandle(
     try {
       const grant = await admit(clientContext);
       const reserved = grant.ok ? await reserve(grant.value, context.requestId) : grant;
-      const replied = reserved.ok ? await spend(reserved.value, clientContext) : reserved;
-      if (replied.ok) return;
-      const { failure } = replied.failure;
+      const result = reserved.ok ? await spend(reserved.value, clientContext) : reserved;
+      if (result.ok) return;
+      const { failure } = result.failure;
       log.writeRefusal(
         failure,
-        refuse(client, failure, { ...context, ...(await remainingLimits.fromStore(replied.failure)) }),
+        refuse(client, failure, { ...context, ...(await remainingLimits.fromStore(result.failure)) }),
       );
     } finally {
       share.leave();

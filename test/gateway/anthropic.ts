@@ -41,7 +41,7 @@ export function errorBody(type: string, text = 'No.'): string {
   return JSON.stringify({ type: 'error', error: { type, message: text }, request_id: 'req_1' });
 }
 
-/** What each event of a stream says, as a client of OpenAI reads it. */
+/** The content of each event of a stream, as a client of OpenAI reads it. */
 export const eventsOf = (text: string) =>
   text
     .split('\n\n')

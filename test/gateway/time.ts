@@ -1,8 +1,8 @@
-// What time is it in a test? As late as the test says.
+// The time of a test, which the test sets.
 
 export const NOW = Date.UTC(2026, 10, 21, 12);
 
-/** Time that passes when it is told to. */
+/** A time that passes only by calls. */
 export function createTime(start = NOW) {
   let now = start;
   const timers = new Set<{ at: number; callback: () => void }>();

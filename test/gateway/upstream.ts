@@ -110,13 +110,13 @@ export function streamed(words: ReadonlyArray<string>): string[] {
   return [chunk({ role: 'assistant', content: '' }), ...deltas, chunk({}, {}, 'stop'), USAGE_CHUNK, DONE];
 }
 
-/** A body that says these and then no more, without ending. */
+/** A body with these texts that never ends. */
 export async function* stuckAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield new TextEncoder().encode(text);
   await new Promise(() => {});
 }
 
-/** One that says these, and then its connection breaks. */
+/** A body with these texts whose connection then breaks. */
 export async function* breaksAfter(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield new TextEncoder().encode(text);
   throw new Error('socket hang up');

@@ -1,4 +1,4 @@
-// Every path that spends, behind every dialect that serves it: what a client asks there, and what a provider says.
+// Every path that spends, with every dialect that serves it: a request of a client, and replies of a provider.
 import type { DialectName } from '#core/models/providers.ts';
 import { APIS } from '../../functions/gateway/wire/apis.ts';
 import { COUNT, errorBody, event, message, START, STOP, words } from './anthropic.ts';
@@ -6,8 +6,8 @@ import { COMPLETED, CREATED, deltas, response } from './responses.ts';
 import { chunk, completion, embedded, MESSAGES, streamed } from './upstream.ts';
 
 /**
- * What a provider of one dialect says to a client of one API, at a thousand nano-dollars a token of input and two
- * thousand of output.
+ * Replies of a provider of one dialect for one API, at a thousand nano-dollars a token of input and two thousand of
+ * output.
  */
 interface Fixture {
   readonly body: object;

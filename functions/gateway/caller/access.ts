@@ -80,8 +80,8 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     if (!access.ok) return access;
     const { candidates, isLimited, chargedScopes } = access.value;
     const { routing, storeResponses = false } = snapshot;
-    const how = { routing, storeResponses, candidates, isLimited, chargedScopes };
-    const grant: Grant = { [ticket]: true, caller, request, ...how };
+    const shared = { routing, storeResponses, candidates, isLimited, chargedScopes };
+    const grant: Grant = { [ticket]: true, caller, request, ...shared };
     if (webSearches === undefined) return ok(grant);
     const priced = candidates.filter(
       ({ price, provider }) => price.webSearch !== undefined || isOfflineAt(provider, webSearches),
@@ -142,10 +142,10 @@ function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
     const codec = codecOf(api, provider);
     return codec === undefined ? [] : [{ entry, provider, codec }];
   });
-  const candidates = served.flatMap(({ entry, ...how }) => {
+  const candidates = served.flatMap(({ entry, ...servedBy }) => {
     const isHalf = api.hasOutput && entry.price?.output === undefined;
     const price = isHalf ? undefined : toPrice(entry.price, entry.toolCosts);
-    return price === undefined ? [] : [{ entry, ...how, price, rate: rateOf(entry) }];
+    return price === undefined ? [] : [{ entry, ...servedBy, price, rate: rateOf(entry) }];
   });
   return { isServed: served.length > 0, candidates };
 }

@@ -48,7 +48,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
   ): Promise<Result<Caller, RequestFailure>> {
     const key = keyIn(client);
     if (key === undefined) return err(INVALID);
-    const asked = deps.clock.now();
+    const startedAt = deps.clock.now();
     const found = await findPolicy(deps.hash(key));
     const now = deps.clock.now();
     if (!found.ok) return err({ failure: { code: 'ledger_unavailable', why: found.failure } });
@@ -65,7 +65,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
       scopes,
       secret,
       freshUntil: until,
-      databaseTime: databaseTime + now - asked,
+      databaseTime: databaseTime + now - startedAt,
     });
   };
 }

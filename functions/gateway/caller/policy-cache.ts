@@ -78,12 +78,12 @@ export function createPolicyCache(
   return async function findPolicy(hash: string): Promise<PolicyResult> {
     const answer = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
     const now = clock.now();
-    if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return wait(ask(hash));
-    if (answer.record !== undefined && now - answer.askedAt >= REFRESH_AFTER) void ask(hash);
+    if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return waitFor(lookUp(hash));
+    if (answer.record !== undefined && now - answer.askedAt >= REFRESH_AFTER) void lookUp(hash);
     return ok(answer);
   };
 
-  async function wait(question: Promise<PolicyResult>): Promise<PolicyResult> {
+  async function waitFor(question: Promise<PolicyResult>): Promise<PolicyResult> {
     try {
       return await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
     } catch (error) {
@@ -91,7 +91,7 @@ export function createPolicyCache(
     }
   }
 
-  function ask(hash: string): Promise<PolicyResult> {
+  function lookUp(hash: string): Promise<PolicyResult> {
     return (known.get(hash) ?? large.get(hash)) === undefined ? queues.unknown(hash) : queues.known(hash);
   }
 
@@ -129,13 +129,13 @@ type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
 function createLookupQueue(queries: number, query: Query) {
   let waiting = new Map<string, Lookup>();
   /** Look-ups of the queries that run. */
-  const asked = new Map<string, Lookup>();
+  const inQuery = new Map<string, Lookup>();
   let running = 0;
 
   return function ask(hash: string): Promise<PolicyResult> {
-    const before = asked.get(hash) ?? waiting.get(hash);
+    const before = inQuery.get(hash) ?? waiting.get(hash);
     const question = before ?? Promise.withResolvers<PolicyResult>();
-    if (asked.has(hash)) return question.promise;
+    if (inQuery.has(hash)) return question.promise;
     // A key that is requested again becomes the newest.
     waiting.delete(hash);
     waiting.set(hash, question);
@@ -153,12 +153,12 @@ function createLookupQueue(queries: number, query: Query) {
     while (waiting.size > 0) {
       const batch = waiting;
       waiting = new Map();
-      for (const [hash, question] of batch) asked.set(hash, question);
+      for (const [hash, question] of batch) inQuery.set(hash, question);
       await query([...batch.keys()], (hash, result) => {
         const question = batch.get(hash);
         if (question === undefined) return;
         batch.delete(hash);
-        asked.delete(hash);
+        inQuery.delete(hash);
         question.resolve(result);
       });
     }

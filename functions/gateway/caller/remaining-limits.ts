@@ -29,7 +29,7 @@ export function createRemainingLimits({ ledger }: { readonly ledger: Pick<Ledger
 
   /** Reads memory only. Memory has the budgets of every request with a reservation. */
   function fromMemory({ chargedScopes = NO_SCOPES, rates }: RequestLimits): RemainingLimits {
-    const spends = isCapped(chargedScopes) ? ledger.knownSpend(chargedScopes) : [];
+    const spends = hasBudget(chargedScopes) ? ledger.knownSpend(chargedScopes) : [];
     return { rates, budget: smallestOf(chargedScopes, spends) };
   }
 
@@ -49,7 +49,7 @@ export function createRemainingLimits({ ledger }: { readonly ledger: Pick<Ledger
   }
 }
 
-export function isCapped(scopes: ReadonlyArray<ScopePolicy>): boolean {
+export function hasBudget(scopes: ReadonlyArray<ScopePolicy>): boolean {
   return scopes.some(({ budget }) => budget !== undefined);
 }
 

@@ -5,7 +5,7 @@ import type { GatewayDeps } from '../deps.ts';
 import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
 import { isRequestError } from '../wire/streams/provider-error.ts';
-import { keepRoom, lengthOf } from './pass.ts';
+import { keepUnreadBytes, lengthOf } from './pass.ts';
 import { COUNT_TIMEOUT, countLateUsage, type RunningStream, stopUpstream } from './running-stream.ts';
 
 export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'settleDurably'>) {
@@ -32,7 +32,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
     // A clean end of the body before its last event makes agents repeat the request for ever.
     else client.destroy([...last, ...failuresAt(end).map((failure) => meter.toFailureEvent(failure))]);
     if (isWhole && exchange.hasEnded?.() !== true) await drain(running);
-    keepRoom(running, lengthOf(last));
+    keepUnreadBytes(running, lengthOf(last));
     if (share.bytes > 0) await client.drained();
   }
 

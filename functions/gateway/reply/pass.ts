@@ -14,7 +14,7 @@ export async function passPieces(running: RunningStream, clock: Clock): Promise<
   if (passed === 'nothing') client.flush();
   while (typeof passed === 'string') {
     if (passed === 'full') {
-      keepRoom(running, running.unread);
+      keepUnreadBytes(running, running.unread);
       await roomIn(running);
       // After an end of the stream, its bytes stay counted.
       if (running.end === undefined) running.resizeUntaken(0);
@@ -58,7 +58,7 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
  * Takes memory for long bytes that the client has not read yet, because an event may repeat the whole request. If there
  * is no memory, the client is disconnected, and counts as one that has left.
  */
-export function keepRoom(running: RunningStream, bytes: number): void {
+export function keepUnreadBytes(running: RunningStream, bytes: number): void {
   const { client } = running;
   if (bytes <= LONG_TEXT || running.resizeUntaken(bytes)) return;
   running.end ??= 'left';

@@ -20,7 +20,7 @@ interface AdmitDeps extends Pick<GatewayDeps, 'clock' | 'snapshots' | 'hash' | '
 export function createAdmit(deps: AdmitDeps, api: Api) {
   const { authenticate, access, limits } = deps;
   const authorize = createAuthorize(access, api);
-  const confine = createCheckStoredState(deps);
+  const checkStoredState = createCheckStoredState(deps);
   const readBody = createReadBody(deps, limits);
 
   return async function admit({ client, log, share }: ClientContext): Promise<Result<Grant, RequestFailure>> {
@@ -52,7 +52,7 @@ export function createAdmit(deps: AdmitDeps, api: Api) {
 
     const snapshot = deps.snapshots.current();
     if (snapshot === undefined) return err({ code: 'no_healthy_target', model: request.value.model });
-    const confined = confine(request.value, caller, snapshot);
-    return confined.ok ? authorize(caller, confined.value, snapshot) : confined;
+    const checked = checkStoredState(request.value, caller, snapshot);
+    return checked.ok ? authorize(caller, checked.value, snapshot) : checked;
   }
 }

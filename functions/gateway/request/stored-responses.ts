@@ -40,13 +40,15 @@ export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' |
     if (speech !== undefined) return err(refusal(speech, NO_SPEECH));
     if (file !== undefined) return err(refusal(file, NO_FILE));
     // The references are dropped: there may be very many.
-    const confined = { ...request, stored: NOTHING_STORED };
+    const checked = { ...request, stored: NOTHING_STORED };
     if (!storeResponses) {
       const refused = refusalOf(stored);
-      return refused === undefined ? ok(confined) : err(refused);
+      return refused === undefined ? ok(checked) : err(refused);
     }
-    const foreign = stored.unmarkedReference ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
-    return foreign === undefined ? ok({ ...confined, store: undefined }) : err(refusal(foreign, FOREIGN));
+    const foreignReference = stored.unmarkedReference ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
+    return foreignReference === undefined
+      ? ok({ ...checked, store: undefined })
+      : err(refusal(foreignReference, FOREIGN));
   };
 
   /** Compares hashes, because the time of that comparison tells nothing about the MAC. */

@@ -4,7 +4,7 @@ import { costOf, hasMediaRate, MAX_COST } from '#core/money/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/money/usage.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
 import type { OutputSize, Recipient, Reply } from '../wire/codec.ts';
-import { atHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
+import { toHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { BoundedCandidate, ReservedGrant } from './reserve.ts';
@@ -27,7 +27,7 @@ export function settlementOfReply(call: ChargedCall, reply: Reply): Settlement {
 /** The charge of a reply without earlier calls. A count of zero output does not count if the reply has an answer. */
 function settlementOfWhole(call: ChargedCall, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
-    return settlementOf(call, withMediaOf(usage, call.target, size), {});
+    return settlementOf(call, countWithMedia(usage, call.target, size), {});
   }
   const { outputBytes, media } = size();
   const output = estimateOutput({ outputBytes, media }, 1);
@@ -46,7 +46,7 @@ export function settlementOfFailed(call: ChargedCall, received: number | Usage):
  * The count, with its output as media if the answer has media that the count does not separate. Only models with a rate
  * for media need that, so most answers are not sized.
  */
-export function withMediaOf(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
+export function countWithMedia(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
   return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
 }
 
@@ -98,15 +98,20 @@ export function settlementOf(
   const { request } = reservation.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // A count of zero does not count, because no prompt has zero tokens.
-  const asked = prompt > 0 ? { input: prompt } : uncountedPrompt;
+  const promptTokens = prompt > 0 ? { input: prompt } : uncountedPrompt;
   // The client pays for no more tokens than the limit allowed: the estimate may be too high, or the provider exceeded
   // the limit.
-  const reported = counted ?? { ...NO_TOKENS, ...rest, ...asked, output: Math.min(output, limit.max * request.n) };
+  const reported = counted ?? {
+    ...NO_TOKENS,
+    ...rest,
+    ...promptTokens,
+    output: Math.min(output, limit.max * request.n),
+  };
   // Searches that the provider does not count are charged as one search.
-  const isAsked = webSearchesAt(target, request.webSearches) !== undefined;
-  const isUncounted = isAsked && reported.webSearches === undefined;
+  const isRequested = webSearchesAt(target, request.webSearches) !== undefined;
+  const isUncounted = isRequested && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
-  const listed = larger(costOf(usage, price), costOf(atHigherRates(usage, request), price));
+  const listed = larger(costOf(usage, price), costOf(toHigherRates(usage, request), price));
   const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
   return {
     cost: smaller(cost, counted === undefined ? reservation.reservation.amount : MAX_COST),

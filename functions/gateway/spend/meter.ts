@@ -8,11 +8,11 @@ import { MAX_PARTS } from '../wire/streams/parts.ts';
 import { toShownError } from '../wire/streams/provider-error.ts';
 import {
   type ChargedCall,
+  countWithMedia,
   estimateOutput,
   settlementOf,
   settlementOfPartialCount,
   withFailedCalls,
-  withMediaOf,
 } from './charge.ts';
 
 /**
@@ -132,7 +132,7 @@ export class Meter {
 
   #streamed(): Settlement {
     const prompt = this.#prompt;
-    const usage = this.#usage && withMediaOf(this.#usage, this.#call.target, () => this.#outputSize());
+    const usage = this.#usage && countWithMedia(this.#usage, this.#call.target, () => this.#outputSize());
     if (usage !== undefined && this.#countsAll(usage)) {
       return settlementOf(this.#call, usage, {});
     }
@@ -144,9 +144,9 @@ export class Meter {
   /** The maximum of searches that were not counted to their end, and of the prompt with their pages. */
   #searchedAtMost(known: Usage | undefined): Partial<Usage> {
     const { reservation, target } = this.#call;
-    const asked = webSearchesAt(target, reservation.grant.request.webSearches);
-    if (asked === undefined) return {};
-    const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : asked.max);
+    const requested = webSearchesAt(target, reservation.grant.request.webSearches);
+    if (requested === undefined) return {};
+    const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : requested.max);
     if (webSearches === 0) return {};
     const { input } = known ?? target.uncountedPrompt;
     const withPages = Math.min(Number(target.prompt.maxTokens), input + webSearches * PAGES_OF_SEARCH);

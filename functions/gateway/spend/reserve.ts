@@ -73,12 +73,12 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
       identifier: costliest.entry.identifier,
     };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const held = await ledger.reserve({ id, ...money, tokens, waited: caller.databaseTime, ...entries });
-    if (held.ok) return ok({ [ticket]: true, grant, candidates, reservation: held.value });
+    const reserved = await ledger.reserve({ id, ...money, tokens, waited: caller.databaseTime, ...entries });
+    if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;
     const needs = { money: minAmount, tokens, now: clock.now(), furtherBudgets };
-    const rates = 'rates' in held.failure ? held.failure.rates : undefined;
-    return err({ failure: toFailure(held.failure, request.model, needs), chargedScopes, rates });
+    const rates = 'rates' in reserved.failure ? reserved.failure.rates : undefined;
+    return err({ failure: toFailure(reserved.failure, request.model, needs), chargedScopes, rates });
   };
 }
 
@@ -138,8 +138,8 @@ function boundedCandidatesOf({ request, candidates }: Grant, random?: Random): R
 
 /**
  * The bound of the prompt. `growth`: bytes by which the text may grow; `perByte`: approximate tokens of a byte. The
- * context window is a bound, unless it may be larger than the entry says: by a price for longer prompts, or by a
- * feature that the client requests. Pages of searches may fill the window; translations have no searches.
+ * context window is a bound. Exceptions: a price for longer prompts, or a feature that the client requests, may mean a
+ * larger window. Pages of searches may fill the window; translations have no searches.
  */
 function promptBound(
   { input, webSearches, hasLargerWindow = false }: ModelRequest,

@@ -34,7 +34,7 @@ interface Cooldown {
 }
 
 /** Cooldowns for free requests: these change none, and call no entry that cools down. */
-export function toReadOnly(cooldowns: Cooldowns): Cooldowns {
+export function toReadOnlyCooldowns(cooldowns: Cooldowns): Cooldowns {
   const { endOfCooldown } = cooldowns;
   return {
     ...cooldowns,

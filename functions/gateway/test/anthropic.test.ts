@@ -1,4 +1,4 @@
-// Is a model behind Anthropic's Messages API like any other to a client: replies, streams, refusals, money?
+// Chat completions at Anthropic: replies, streams, refusals and charges are like those of any provider.
 import { describe, expect, test } from 'vitest';
 import { COUNT, errorBody, event, eventsOf, message, START, STOP, words } from '../../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';

@@ -1,5 +1,5 @@
-// Bad input on every path that spends, behind every dialect: no limit, prompt, key or stream makes the gateway fail, or
-// spend what was not held.
+// Bad input on every path that spends, for every dialect: no limit, prompt, key or stream makes the gateway fail, or
+// spend more than it reserved.
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';

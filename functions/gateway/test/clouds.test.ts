@@ -1,4 +1,4 @@
-// Claude on Bedrock and on Vertex AI: Messages in the clouds' own ways, which clients do not notice.
+// Claude on Bedrock and on Vertex AI: each cloud has its own form of Messages, which clients do not see.
 import { describe, expect, test } from 'vitest';
 import { COUNT, event, message, START, STOP, words } from '../../../test/gateway/anthropic.ts';
 import { chunkFrame, exceptionFrame, FRAMED, framed } from '../../../test/gateway/aws-event-stream.ts';

@@ -1,4 +1,4 @@
-// A conversation continues at the entry that holds it.
+// Conversations: each continues at the entry that stores it.
 import { describe, expect, test } from 'vitest';
 import { event } from '../../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';

@@ -1,5 +1,5 @@
-// Streams as clients get them that did not ask for usage, and their charges: `golden/*.upstream.txt` in,
-// `*.client.golden.txt` out.
+// Streams for clients that did not request usage, and their charges: `golden/*.upstream.txt` in, `*.client.golden.txt`
+// out.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,5 +1,5 @@
-// Attempts over a real ledger: what is charged when the process dies between them, and whose money another attempt may
-// take (LEDGER 10).
+// Attempts over a real ledger: the charge after a crash between them, and the money that another attempt may take
+// (LEDGER 10).
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createProcess, createScenario, requestOf, type Scenario } from '#core/ledger/test/scenario.promises.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';

@@ -1,4 +1,4 @@
-// Tokens that a usage does not tell apart are charged at the highest rate that the request asks for.
+// Tokens that a usage does not count apart are charged at the highest rate that the request allows.
 import { describe, expect, test } from 'vitest';
 import { message } from '../../../test/gateway/anthropic.ts';
 import { entry } from '../../../test/gateway/instance.ts';

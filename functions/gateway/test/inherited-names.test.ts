@@ -1,4 +1,4 @@
-// A model, a credential or a VirtualKey may be called like what all objects inherit.
+// Names of models, credentials and VirtualKeys: these may be the same as inherited members of all objects.
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { codeOf, stage } from '../../../test/gateway/stage.ts';

@@ -1,5 +1,5 @@
-// Media: what a picture, a document, a sound or a film holds before a provider counts it, and is charged where none
-// does (LEDGER 9, 10).
+// Media: the reservation for a picture, a document, a sound or a film, and its charge if no provider counts it (LEDGER
+// 9, 10).
 import { describe, expect, test } from 'vitest';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import { START, words } from '../../../test/gateway/anthropic.ts';
@@ -125,7 +125,7 @@ function open(way: Way, { limit = '1000000', script = () => ({ status: 500 }), e
   const bodyOf = (parts: ReadonlyArray<object>, rest: object = {}) =>
     JSON.stringify({ model: 'gpt', [way.limit]: 100, ...way.body(parts), ...rest });
   const ask = (parts: ReadonlyArray<object>, rest: object = {}) => world.chat(bodyOf(parts, rest), { path: way.path });
-  /** Tokens that are held, and those of them that stand for media of so many encoded letters. */
+  /** The reserved tokens, and those of media with so many encoded letters. */
   const held = async (parts: ReadonlyArray<object>, letters = 0) => {
     await ask(parts);
     const tokens = Number((world.ledger.asked.at(-1)?.amount ?? 0n) / 1_000n);

@@ -128,7 +128,7 @@ describe('room', () => {
     const shares = Array.from({ length: 8 }, (_, key) => enter(`key ${key}`));
     expect([shares.includes(undefined), enter('b')]).toEqual([false, undefined]);
     shares[5]?.leave();
-    // A request leaves once, whatever is told of it.
+    // A second call of `leave` does nothing.
     shares[5]?.leave();
     expect([enter('b') === undefined, enter('c')]).toEqual([false, undefined]);
   });

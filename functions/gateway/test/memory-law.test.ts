@@ -1,5 +1,5 @@
-// Does a request keep no more memory than it takes of the room, whatever is in its body, while its provider thinks and
-// after it has begun to answer?
+// Memory of a request: never more than its share of the budget, whatever its body, while the provider thinks and while
+// it answers.
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
@@ -32,8 +32,8 @@ const CHOSEN = PAIRS.filter(
 );
 
 /**
- * A gateway whose provider keeps nothing of what it is sent, and begins to stream when the test says so. `repeated`:
- * values of the request in each event.
+ * A gateway whose provider keeps nothing of a request, and streams after `begin`. `repeated`: values of the request in
+ * each event.
  */
 function open(pair: Pair, repeated = 0, memory?: ProcessMemory) {
   const { name, model } = pair;

@@ -1,4 +1,4 @@
-// Money that a message holds, and what it may ask for.
+// Reservations of messages, and the features that a message may request.
 import { describe, expect, test } from 'vitest';
 import { KEY } from '../../../test/gateway/instance.ts';
 import { sentText } from '../../../test/gateway/upstream.ts';

@@ -142,7 +142,7 @@ describe('a key policy', () => {
     const flood = Array.from({ length: 1_500 }, (_, index) => findPolicy(`made up ${index}`));
     await settleDown();
     expect(queries.slice(1)).toEqual([['made up 0'], ['made up 1']]);
-    // The oldest of those that wait are told first that there are too many.
+    // The oldest of the waiting look-ups fail first.
     expect(await flood[2]).toEqual({ ok: false, failure: 'too many keys wait for a look-up' });
     await time.pass(5_000);
     expect(await findPolicy('a')).toEqual({ ok: true, value: known });

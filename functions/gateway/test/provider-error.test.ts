@@ -1,4 +1,4 @@
-// Streams that a provider ends itself by an error: not broken, so clients see which error it was.
+// Streams that a provider ends with an error: they are not broken, so clients see which error it was.
 import { describe, expect, test } from 'vitest';
 import { chunkFrame, exceptionFrame, FRAMED } from '../../../test/gateway/aws-event-stream.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';

@@ -1,4 +1,4 @@
-// Can a client or a provider make the gateway work more than in proportion to what it sends?
+// Work of the gateway: it is in proportion to the bytes of clients and providers, whatever their shape.
 import { describe, expect, test } from 'vitest';
 import { MAX_VALUES } from '#core/json/json-limits.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
@@ -31,8 +31,8 @@ test('every codec of every API has a provider here', () => {
   expect(codecs.filter((codec) => !covered.has(codec))).toEqual([]);
 });
 
-/** What a provider says to clients of an API in its dialect. */
-const SPOKEN: Readonly<Record<string, Replies>> = {
+/** Replies of a provider, by API and dialect. */
+const REPLIES_OF_PROVIDERS: Readonly<Record<string, Replies>> = {
   'chat openai': REPLIES.chat,
   'chat anthropic': REPLIES.messages,
   'messages openai': REPLIES.chat,
@@ -42,7 +42,7 @@ const SPOKEN: Readonly<Record<string, Replies>> = {
 };
 
 function repliesTo({ api, provider }: Pair): Replies {
-  const replies = SPOKEN[`${api.name} ${provider.dialect}`];
+  const replies = REPLIES_OF_PROVIDERS[`${api.name} ${provider.dialect}`];
   if (replies === undefined) throw new Error(`no reply here is one to ${api.name} in the dialect ${provider.dialect}`);
   return replies;
 }

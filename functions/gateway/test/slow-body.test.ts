@@ -57,8 +57,8 @@ const PIECE = new Uint8Array(MIB / 4).fill(0x20);
 /** Room for 16 MiB of bodies, of 2 MiB each; 128 requests. */
 const MEMORY = { limit: 64 * MIB, own: 0 };
 
-/** Sends so much of a body, and no more until it is told to break it off. */
-function sending(
+/** Sends a part of a body, and stays open until it is broken off. */
+function sendPartly(
   app: ReturnType<typeof stage>['app'],
   { key = KEY, mebibytes = 2, announced }: { key?: string; mebibytes?: number; announced?: number },
 ) {
@@ -92,16 +92,16 @@ describe('bodies that are sent at the same time', () => {
     'are no more than the process can keep: a large one is refused, a small one is read (%s)',
     async (_, announced) => {
       const { app, chat } = open();
-      const large = Array.from({ length: 5 }, () => sending(app, announced === undefined ? {} : { announced }));
+      const large = Array.from({ length: 5 }, () => sendPartly(app, announced === undefined ? {} : { announced }));
       await settleDown();
-      const refused = await sending(app, { announced: MIB }).answer;
+      const refused = await sendPartly(app, { announced: MIB }).answer;
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
       expect(await refused.json()).toMatchObject({ error: { code: 'overloaded' } });
       expect((await chat({ model: 'gpt', messages: MESSAGES })).status).toBe(200);
       for (const { stop } of large) stop();
       const statuses = (await Promise.all(large.map(({ answer }) => answer))).map(({ status }) => status);
       expect(statuses).toEqual(Array(5).fill(400));
-      const next = sending(app, { key: OTHER });
+      const next = sendPartly(app, { key: OTHER });
       await settleDown();
       next.stop();
       expect((await next.answer).status).toBe(400);
@@ -112,7 +112,7 @@ describe('bodies that are sent at the same time', () => {
     const { app } = open();
     // Twice as many as there is room for, none of which has sent anything.
     const all = Array.from({ length: 16 }, (_, at) =>
-      sending(app, { key: at % 2 === 0 ? KEY : OTHER, mebibytes: 0, announced: 2 * MIB }),
+      sendPartly(app, { key: at % 2 === 0 ? KEY : OTHER, mebibytes: 0, announced: 2 * MIB }),
     );
     await settleDown();
     for (const { stop } of all) stop();
@@ -123,8 +123,8 @@ describe('bodies that are sent at the same time', () => {
 
   test('of one key leave memory to others', async () => {
     const { app } = open();
-    const greedy = Array.from({ length: 10 }, () => sending(app, { announced: MIB }));
-    const other = sending(app, { key: OTHER, announced: 2 * MIB });
+    const greedy = Array.from({ length: 10 }, () => sendPartly(app, { announced: MIB }));
+    const other = sendPartly(app, { key: OTHER, announced: 2 * MIB });
     await settleDown();
     other.stop();
     expect((await other.answer).status).toBe(400);
@@ -134,20 +134,20 @@ describe('bodies that are sent at the same time', () => {
 
   test('are not read for an unknown key', async () => {
     const { app, fake } = stage({ keys: {}, deps: { memory: MEMORY } });
-    const all = Array.from({ length: 6 }, () => sending(app, {}).answer);
+    const all = Array.from({ length: 6 }, () => sendPartly(app, {}).answer);
     expect((await Promise.all(all)).map(({ status }) => status)).toEqual(Array(6).fill(401));
     expect(fake.requests).toEqual([]);
   });
 
   test('that arrive too slowly are refused, and give their memory to others', async () => {
     const { app, clock } = open();
-    const slow = Array.from({ length: 5 }, () => sending(app, { mebibytes: 1, announced: 2 * MIB }));
+    const slow = Array.from({ length: 5 }, () => sendPartly(app, { mebibytes: 1, announced: 2 * MIB }));
     await settleDown();
-    expect((await sending(app, { announced: 2 * MIB }).answer).status).toBe(503);
+    expect((await sendPartly(app, { announced: 2 * MIB }).answer).status).toBe(503);
     // A mebibyte may take eight seconds longer than nothing.
     await clock.pass(30_000);
     await clock.pass(7_999);
-    expect((await sending(app, { announced: 2 * MIB }).answer).status).toBe(503);
+    expect((await sendPartly(app, { announced: 2 * MIB }).answer).status).toBe(503);
     await clock.pass(1);
     for (const { answer } of slow) {
       const response = await answer;
@@ -156,7 +156,7 @@ describe('bodies that are sent at the same time', () => {
         { error: { message: expect.stringContaining('too slowly') } },
       ]);
     }
-    const next = sending(app, { announced: 2 * MIB });
+    const next = sendPartly(app, { announced: 2 * MIB });
     await settleDown();
     next.stop();
     expect((await next.answer).status).toBe(400);
@@ -194,7 +194,7 @@ describe('bodies that are sent at the same time', () => {
   test('of one key without any bytes leave requests to others', async () => {
     const { app, chat, keys } = open();
     keys[KEY] = keyRecord({ limit: '0' });
-    const silent = Array.from({ length: 128 }, () => sending(app, { mebibytes: 0, announced: 100 }));
+    const silent = Array.from({ length: 128 }, () => sendPartly(app, { mebibytes: 0, announced: 100 }));
     await settleDown();
     expect((await chat({ model: 'gpt', messages: MESSAGES }, { key: OTHER })).status).toBe(200);
     for (const { stop } of silent) stop();

@@ -20,7 +20,7 @@ const plays = (body: Iterable<string | Uint8Array> | AsyncIterable<Uint8Array>):
   return () => ({ headers: SSE, body });
 };
 const counting = (output: number) => ({ usage: { prompt_tokens: 7, completion_tokens: output } });
-/** A chunk that counts and says nothing. */
+/** A chunk with a count and without content. */
 const counted = (output: number) => `data: ${JSON.stringify({ choices: [], ...counting(output) })}\n\n`;
 
 test('a stream that cannot begin on its connection gets an error, is charged, and its upstream is stopped', async () => {

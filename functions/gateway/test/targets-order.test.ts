@@ -1,4 +1,4 @@
-// Does every strategy choose as it says, whatever the entries?
+// Order of targets: each strategy orders them by its rule, whatever the entries.
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { orderByStrategy } from '../targets/targets.ts';

@@ -1,4 +1,4 @@
-// Steps of a request cannot be skipped: each of these lines is an error to the type checker, or the check fails.
+// Steps of a request cannot be skipped: each wrong line here must be an error of the type checker.
 import { expect, test } from 'vitest';
 import { keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import type { createAuthorize, Grant } from '../caller/access.ts';
@@ -19,12 +19,12 @@ declare const callUpstream: ReturnType<typeof createCallUpstream>;
 declare const reply: ReturnType<typeof createReply>['reply'];
 
 /**
- * Never run: it is there to be type-checked. Each refused line stands before the same one with its ticket, so that
- * nothing else in it is the error.
+ * Type-checked, never run. Each wrong line is followed by the same line with its ticket, so that nothing else in it is
+ * the error.
  */
-function skippingSteps(asking: ClientContext): void {
+function skipSteps(clientContext: ClientContext): void {
   const snapshot = snapshotOf([]);
-  const { log } = asking;
+  const { log } = clientContext;
   // @ts-expect-error The record of a key is not an authenticated caller.
   authorize(keyRecord(), request, snapshot);
   const caller = {} as Caller;
@@ -45,15 +45,15 @@ function skippingSteps(asking: ClientContext): void {
   chooseTargets(toFreeGrant(grant), log);
   const attempts = createAttempts(reservation);
   // @ts-expect-error A reservation has no targets yet.
-  callUpstream(reservation, attempts, asking);
+  callUpstream(reservation, attempts, clientContext);
   const targets = {} as Targets;
-  callUpstream(targets, attempts, asking);
+  callUpstream(targets, attempts, clientContext);
   // @ts-expect-error Targets are not an exchange with a provider.
-  reply(targets, asking);
+  reply(targets, clientContext);
   const exchange = {} as Exchange;
-  reply(exchange, asking);
+  reply(exchange, clientContext);
 }
 
 test('the steps of a request are held together by types', () => {
-  expect(skippingSteps).toBeTypeOf('function');
+  expect(skipSteps).toBeTypeOf('function');
 });

@@ -8,7 +8,7 @@ import { MESSAGES } from '../../../test/gateway/upstream.ts';
 
 const CHAT = JSON.stringify({ model: 'gpt', messages: MESSAGES });
 
-/** A gateway whose database takes so long to say who it is, and what its ledger is told of that. */
+/** A gateway with a slow database, and the waiting times that its ledger gets. */
 function harness(millis: number) {
   const time = createTime();
   const later = (wait: number): Promise<void> => new Promise((resolve) => void time.timer(wait, resolve));

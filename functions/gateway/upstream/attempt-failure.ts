@@ -54,14 +54,14 @@ const UNSIGNED: AttemptFailure = { ...UNREACHABLE, retry: 'elsewhere', unsent: t
 /**
  * The provider took the request, and the connection ended before any reply. Some requests are too large for a server.
  */
-export const BROKEN: AttemptFailure = {
+export const BROKEN_CALL: AttemptFailure = {
   failure: { code: 'upstream_error' },
   retry: 'elsewhere',
   fault: 'unclear',
   outputBytes: 0,
 };
 /** The provider took the request and sent nothing in time. */
-const TIMED_OUT: AttemptFailure = { ...BROKEN, failure: { code: 'upstream_timeout' } };
+const TIMED_OUT: AttemptFailure = { ...BROKEN_CALL, failure: { code: 'upstream_timeout' } };
 
 /**
  * Statuses of a proxy whose provider took the request and did not answer. A provider that uses such a status sends an
@@ -69,9 +69,9 @@ const TIMED_OUT: AttemptFailure = { ...BROKEN, failure: { code: 'upstream_timeou
  */
 const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
   [408, TIMED_OUT],
-  [502, BROKEN],
+  [502, BROKEN_CALL],
   [504, TIMED_OUT],
-  [520, BROKEN],
+  [520, BROKEN_CALL],
   [524, TIMED_OUT],
 ]);
 
@@ -84,10 +84,10 @@ export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0):
   const { kind } = error;
   if (kind === 'unsent' || (kind === 'unsigned' && signal.aborted)) return UNSENT;
   if (kind === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
-  if (kind === 'no room') return failureOfUnreadable('overloaded', outputBytes);
+  if (kind === 'no room') return failureOfUnreadableReply('overloaded', outputBytes);
   if (signal.aborted || kind === 'timeout') return { ...TIMED_OUT, outputBytes };
   const upstreamCode = systemCodeOf(error);
-  return kind === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN, outputBytes, upstreamCode };
+  return kind === 'refused' ? { ...UNREACHABLE, upstreamCode } : { ...BROKEN_CALL, outputBytes, upstreamCode };
 }
 
 /** The system's code of a failed connection, such as ENOTFOUND; undefined if the platform does not give it. */
@@ -100,13 +100,18 @@ function systemCodeOf({ cause }: UpstreamError): string | undefined {
  * The failure of a 2xx without a reply: one that ends too early, an answer without content that its provider counted,
  * an error, or the page of a proxy, which took no request.
  */
-export function failureOfInvalid(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
+export function failureOfInvalidReply(status: number, bytes: Uint8Array, error: WireError): AttemptFailure {
   const text = fromUtf8(bytes).trim();
   const isCut = text === '' || (text.startsWith('{') && parseJson(text) === undefined);
-  if (isCut) return { ...BROKEN, outputBytes: bytes.length, status };
+  if (isCut) return { ...BROKEN_CALL, outputBytes: bytes.length, status };
   const usage = usageIn(parseJson(text));
-  if (usage !== undefined) return { ...BROKEN, usage, ...reported(status, error) };
-  return { failure: { code: 'upstream_error' }, retry: 'anywhere', fault: 'unclear', ...reported(status, error) };
+  if (usage !== undefined) return { ...BROKEN_CALL, usage, ...toReportedFields(status, error) };
+  return {
+    failure: { code: 'upstream_error' },
+    retry: 'anywhere',
+    fault: 'unclear',
+    ...toReportedFields(status, error),
+  };
 }
 
 /** The count in a body of any dialect, if tokens were used. */
@@ -120,7 +125,10 @@ function usageIn(body: unknown): Usage | undefined {
  * The failure of a whole reply that the gateway cannot pass on: too long, or nested too deeply. A second reply would be
  * the same.
  */
-export const failureOfUnreadable = (code: 'overloaded' | 'upstream_error', outputBytes: number): AttemptFailure => ({
+export const failureOfUnreadableReply = (
+  code: 'overloaded' | 'upstream_error',
+  outputBytes: number,
+): AttemptFailure => ({
   failure: { code },
   retry: 'never',
   fault: 'none',
@@ -144,25 +152,31 @@ export function refusalOf(
   { status, headers, error, isProviderError: isFromProvider }: Refusal,
   target: Endpoint,
 ): AttemptFailure {
-  const about = reported(status, error);
+  const reportedFields = toReportedFields(status, error);
   const unanswered = isFromProvider ? undefined : UNANSWERED.get(status);
-  if (unanswered !== undefined) return { ...unanswered, ...about };
+  if (unanswered !== undefined) return { ...unanswered, ...reportedFields };
   if (status === 400 || status === 413 || status === 422) {
     const message = withoutSecrets(error.message ?? 'The provider refused the request.', target).slice(0, MAX_MESSAGE);
     const body = error.body === undefined ? undefined : withoutSecrets(error.body, target);
     const param = error.param === undefined ? undefined : withoutSecrets(error.param, target);
     const failure: Failure = { code: 'upstream_refused', status, message, param, body };
-    return { failure, retry: 'never', fault: 'none', ...about };
+    return { failure, retry: 'never', fault: 'none', ...reportedFields };
   }
   if (status === 429) {
     const retryAfter = retryAfterOf(headers['retry-after']);
     const failure: Failure = { code: 'upstream_rate_limited', retryAfter: retryAfter ?? 1 };
     const fault = TOO_LARGE.test(error.message ?? '') ? 'none' : 'unclear';
-    return { failure, retry: 'elsewhere', fault, retryAfter, ...about };
+    return { failure, retry: 'elsewhere', fault, retryAfter, ...reportedFields };
   }
-  if (status === 408) return { failure: { code: 'upstream_timeout' }, retry: 'elsewhere', fault: 'unclear', ...about };
+  if (status === 408)
+    return { failure: { code: 'upstream_timeout' }, retry: 'elsewhere', fault: 'unclear', ...reportedFields };
   const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
-  return { failure, retry: status >= 500 ? 'anywhere' : 'elsewhere', fault: FAULTS.get(status) ?? 'unclear', ...about };
+  return {
+    failure,
+    retry: status >= 500 ? 'anywhere' : 'elsewhere',
+    fault: FAULTS.get(status) ?? 'unclear',
+    ...reportedFields,
+  };
 }
 
 /**
@@ -180,7 +194,7 @@ const FAULTS: ReadonlyMap<number, AttemptFailure['fault']> = new Map([
   [404, 'none'],
 ]);
 
-function reported(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
+function toReportedFields(status: number, error: WireError): Pick<AttemptFailure, 'status' | 'upstreamCode'> {
   return { status, upstreamCode: error.code?.slice(0, 64) };
 }
 

@@ -13,10 +13,10 @@ import { withoutSecrets } from '../wire/json/secrets.ts';
 import { toSse } from '../wire/streams/aws-event-stream.ts';
 import {
   type AttemptFailure,
-  BROKEN,
+  BROKEN_CALL,
   failureOf,
-  failureOfInvalid,
-  failureOfUnreadable,
+  failureOfInvalidReply,
+  failureOfUnreadableReply,
   isProviderError,
   refusalOf,
 } from './attempt-failure.ts';
@@ -82,21 +82,21 @@ async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult
   const { share } = origin;
   const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
   if (refused !== undefined)
-    return err(failureOfUnreadable(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
+    return err(failureOfUnreadableReply(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
   if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
   const edges = bytes.length > LONG_TEXT ? codec.readEdges?.(bytes) : undefined;
   if (edges !== undefined) return ok({ type: 'plain', reply: edges });
   if (bytes.length > LONG_TEXT) await share.turn();
-  if (isTooCostly(bytes)) return err(failureOfUnreadable('upstream_error', length));
+  if (isTooCostly(bytes)) return err(failureOfUnreadableReply('upstream_error', length));
   try {
     const reply = codec.readReply(bytes, toReplyMarks(origin));
     if (reply !== undefined) return ok({ type: 'plain', reply });
   } catch (error) {
     // The stack is full: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
-    if (error instanceof RangeError) return err(failureOfUnreadable('upstream_error', length));
+    if (error instanceof RangeError) return err(failureOfUnreadableReply('upstream_error', length));
     throw error;
   }
-  return err(failureOfInvalid(response.status, bytes, codec.readError(bytes)));
+  return err(failureOfInvalidReply(response.status, bytes, codec.readError(bytes)));
 }
 
 async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): OpenResult {
@@ -110,7 +110,7 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
   while (first.length === 0 || (isOnlyComments(opening) && clock.now() - since < MAX_COMMENT_TIME)) {
     const next = await rest.next();
     addPieces(opening, next.done ? reader.end() : reader.push(next.value));
-    if (next.done && !opening.hasBegun) return err(BROKEN);
+    if (next.done && !opening.hasBegun) return err(BROKEN_CALL);
   }
   const refused = first.find((piece) => piece.error ?? piece.readEvents ?? piece.frame)?.error;
   if (refused !== undefined) {
@@ -145,8 +145,8 @@ function isOnlyComments({ bytes, hasBegun }: StreamOpening): boolean {
 
 /** Whether the piece is a comment, or an event without content, count, error or end. */
 function isKeepAlive({ readEvents, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
-  const tells = readEvents ?? frame ?? usage ?? error;
-  return tells === undefined && choices.length === 0 && outputBytes === 0 && !done;
+  const content = readEvents ?? frame ?? usage ?? error;
+  return content === undefined && choices.length === 0 && outputBytes === 0 && !done;
 }
 
 function isStream(response: UpstreamResponse, asked: boolean): boolean {

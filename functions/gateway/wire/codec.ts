@@ -19,9 +19,9 @@ export interface Codec {
   /** The part of the call that all requests to an address share. */
   routeTo(address: Address): Route;
   /** The call for a request; a failure if the dialect cannot express the request. */
-  toCall(request: ModelRequest, to: Recipient): Result<Call, Failure>;
+  toCall(request: ModelRequest, recipient: Recipient): Result<Call, Failure>;
   /** The whole reply for the client, with its count; undefined: the body is no reply of this API. */
-  readReply(bytes: Uint8Array, made: ReplyMarks): Reply | undefined;
+  readReply(bytes: Uint8Array, marks: ReplyMarks): Reply | undefined;
   /**
    * The same for a long reply whose beginning and end have everything that is needed: millions of numbers take long to
    * parse. Undefined: the whole reply is needed.
@@ -43,7 +43,7 @@ export type Call = Pick<UpstreamRequest, 'url' | 'query' | 'headers' | 'body' | 
 /** The streams of a provider, and the ends that the gateway adds. */
 export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
-  createReader(made: ReplyMarks): StreamReader;
+  createReader(marks: ReplyMarks): StreamReader;
   createEnd(request: ModelRequest): StreamEnd;
   /** An event that the client ignores, for times without an event of the provider; absent: none. */
   readonly keepAlive?: Uint8Array;

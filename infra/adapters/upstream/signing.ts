@@ -72,9 +72,9 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   async function withToken(
     request: UpstreamRequest,
     id: string,
-    ask: () => Promise<ExpiringValue<string>>,
+    fetchValue: () => Promise<ExpiringValue<string>>,
   ): Promise<UpstreamResponse> {
-    const headers = { ...request.headers, authorization: `Bearer ${await cachedValue(tokens, id, ask)}` };
+    const headers = { ...request.headers, authorization: `Bearer ${await cachedValue(tokens, id, fetchValue)}` };
     const response = await upstream({ ...request, headers });
     // A revoked token is dropped before its end.
     if (response.status === 401) tokens.delete(id);
@@ -84,13 +84,13 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
   async function cachedValue<T>(
     known: Lru<ExpiringValue<T>>,
     id: string,
-    ask: () => Promise<ExpiringValue<T>>,
+    fetchValue: () => Promise<ExpiringValue<T>>,
   ): Promise<T> {
-    const before = known.get(id);
-    if (before !== undefined && now() < before.until - MARGIN) return before.value;
-    const asked = await orUnsigned(ask());
-    known.set(id, asked);
-    return asked.value;
+    const cached = known.get(id);
+    if (cached !== undefined && now() < cached.until - MARGIN) return cached.value;
+    const fetched = await orUnsigned(fetchValue());
+    known.set(id, fetched);
+    return fetched.value;
   }
 
   async function askToken(request: UpstreamRequest, signing: SigningOf<'google'>): Promise<ExpiringValue<string>> {

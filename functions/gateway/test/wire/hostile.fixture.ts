@@ -75,7 +75,7 @@ export const { hostile } = fc.letrec<{ hostile: unknown }>((tie) => ({
   ),
 }));
 /** The same as an event with a type. */
-export const typed = fc
+export const hostileEvent = fc
   .tuple(words, hostile)
   .map(([type, value]) =>
     typeof value === 'object' && value !== null && !Array.isArray(value)

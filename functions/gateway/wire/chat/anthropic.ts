@@ -7,7 +7,7 @@ import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { Codec } from '../codec.ts';
 import { membersFor } from '../dialects/anthropic-clouds.ts';
 import { anthropicError, routeToAnthropic } from '../dialects/anthropic-dialect.ts';
-import { append, type Refuse, some, toTranslatedCall, translate } from '../dialects/translation.ts';
+import { append, nonEmpty, type Refuse, toTranslatedCall, translate } from '../dialects/translation.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import { createEnd } from './stream-end.ts';
@@ -15,14 +15,14 @@ import { createEnd } from './stream-end.ts';
 export const anthropic: Codec = {
   isTranslated: true,
   routeTo: routeToAnthropic,
-  toCall: (chat, to) => {
+  toCall: (chat, recipient) => {
     const { body, stream } = chat;
-    const decided = { model: to.endpoint.entry.model, maxTokens: to.limit.max, stream };
+    const decided = { model: recipient.endpoint.entry.model, maxTokens: recipient.limit.max, stream };
     const messagesBody = toMessagesBody(parseJson(body.text), decided);
-    const cloud = membersFor(to, chat);
-    if (!messagesBody.ok || cloud === undefined) return toTranslatedCall(chat, to, messagesBody);
+    const cloud = membersFor(recipient, chat);
+    if (!messagesBody.ok || cloud === undefined) return toTranslatedCall(chat, recipient, messagesBody);
     const kept = Object.entries(messagesBody.value).filter(([name]) => !cloud.drop.has(name));
-    return toTranslatedCall(chat, to, ok({ ...cloud.set, ...Object.fromEntries(kept) }));
+    return toTranslatedCall(chat, recipient, ok({ ...cloud.set, ...Object.fromEntries(kept) }));
   },
   readReply: (bytes, { created }) => toCompletion(parseJson(fromUtf8(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(fromUtf8(bytes))),
@@ -55,11 +55,11 @@ export function toMessagesBody(
     return {
       model,
       max_tokens: maxTokens,
-      system: some(system),
+      system: nonEmpty(system),
       messages: turns,
-      tools: some(tools),
+      tools: nonEmpty(tools),
       tool_choice: tools.length === 0 ? undefined : toToolChoice(request),
-      stop_sequences: some(toStop(member(request, 'stop'))),
+      stop_sequences: nonEmpty(toStop(member(request, 'stop'))),
       temperature: typeof temperature === 'number' ? Math.min(temperature, MAX_TEMPERATURE) : undefined,
       ...Object.fromEntries(PASSED_MEMBERS.map((name) => [name, member(request, name) ?? undefined])),
       metadata: user === '' ? undefined : { user_id: user },
@@ -148,7 +148,7 @@ function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
 }
 
 function toResult(message: unknown, at: string, refuse: Refuse): object {
-  const content = some(toBlocks(message, at, refuse));
+  const content = nonEmpty(toBlocks(message, at, refuse));
   return { type: 'tool_result', tool_use_id: member(message, 'tool_call_id'), content };
 }
 

@@ -16,7 +16,7 @@ import { createEnd } from './stream-end.ts';
 export const openai: Codec = {
   isTranslated: false,
   routeTo: (address) => routeToOpenai(address, '/chat/completions'),
-  toCall: (chat, to) => ok(toCall(chat, to, toBody(chat, to))),
+  toCall: (chat, recipient) => ok(toCall(chat, recipient, toBody(chat, recipient))),
   readReply,
   readError,
   streams: { createReader, createEnd },
@@ -33,14 +33,14 @@ const READ = ['model', 'messages', 'stream', 'stream_options', 'n', 'store'];
 export const OWN_MEMBERS: ReadonlySet<string> = new Set([...READ, ...DECIDING_MEMBERS, ...LIMIT_NAMES]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
-function toBody(chat: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
-  const { entry, provider } = to.endpoint;
+function toBody(chat: ModelRequest, recipient: Recipient): ReadonlyArray<Uint8Array | string> {
+  const { entry, provider } = recipient.endpoint;
   const set: NewValue[] = [['model', JSON.stringify(entry.model)]];
   const { streamOptions: knowsOptions } = provider;
-  if (chat.stream && knowsOptions) set.push(['stream_options', streamOptions(chat)]);
-  if (chat.store === false && (to.endpoint.provider.storesChats === true || isWritten(chat, 'store')))
+  if (chat.stream && knowsOptions) set.push(['stream_options', streamOptionsOf(chat)]);
+  if (chat.store === false && (recipient.endpoint.provider.storesChats === true || isWritten(chat, 'store')))
     set.push(['store', 'false']);
-  const names = addLimits(set, chat, to);
+  const names = addLimits(set, chat, recipient);
   const unknown = knowsOptions ? names : ['stream_options', ...names];
   const { body } = chat;
   const lookalikes = lookalikesIn(body.object);
@@ -55,7 +55,7 @@ function isWritten({ body }: ModelRequest, wanted: string): boolean {
 const forcedLookalikesIn = lookalikesOf(new Set(['include_usage']));
 
 /** The client's `stream_options` with `include_usage`; the other options stay. */
-function streamOptions(chat: ModelRequest): string {
+function streamOptionsOf(chat: ModelRequest): string {
   const sent = chat.streamOptions;
   if (sent === undefined) return '{"include_usage":true}';
   const options = chat.body.text.slice(sent.valueStart, sent.end);
@@ -67,8 +67,8 @@ const NO_NAMES: ReadonlyArray<LimitName> = [];
 const NEWER_NAME: ReadonlyArray<LimitName> = ['max_completion_tokens'];
 
 /**
- * Adds the limit: it lowers the members that the client used, else sets the member that the provider knows. Providers
- * that know only the older name get only that, or they would apply no limit. Returns the names that the provider must
+ * Adds the limit: it lowers the members that the client used, else sets the member that the provider has. Providers
+ * that have only the older name get only that, or they would apply no limit. Returns the names that the provider must
  * not get.
  */
 function addLimits(

@@ -42,10 +42,10 @@ const BETA = 'anthropic-beta';
 /**
  * The call with this body. Clouds read the version in the body, and Bedrock also the features; they have no queries.
  */
-export function toAnthropicCall(request: ModelRequest, to: Recipient, body: Call['body']): Call {
-  const { cloud } = to.endpoint.provider;
-  if (cloud === undefined || request.forwardedHead === undefined) return toCall(request, to, body);
+export function toAnthropicCall(request: ModelRequest, recipient: Recipient, body: Call['body']): Call {
+  const { cloud } = recipient.endpoint.provider;
+  if (cloud === undefined || request.forwardedHead === undefined) return toCall(request, recipient, body);
   const beta = request.forwardedHead.headers[BETA];
   const headers = cloud === 'vertex' && beta !== undefined ? { [BETA]: beta } : {};
-  return toCall({ ...request, forwardedHead: { query: '', headers } }, to, body);
+  return toCall({ ...request, forwardedHead: { query: '', headers } }, recipient, body);
 }

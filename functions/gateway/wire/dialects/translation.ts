@@ -31,7 +31,7 @@ export function translate(write: (refuse: Refuse) => object): Result<object, Fai
 /** The call with this body. The query and headers of the client are for its own dialect, and are left out. */
 export function toTranslatedCall(
   request: ModelRequest,
-  to: Recipient,
+  recipient: Recipient,
   body: Result<object, Failure>,
 ): Result<Call, Failure> {
   if (!body.ok) return body;
@@ -39,14 +39,14 @@ export function toTranslatedCall(
   try {
     const text = JSON.stringify(body.value);
     // A long text would take the engine's own memory while the provider receives it.
-    return ok(toCall(own, to, [text.length > LONG_TEXT ? toUtf8(text) : text]));
+    return ok(toCall(own, recipient, [text.length > LONG_TEXT ? toUtf8(text) : text]));
   } catch {
     return err(TOO_DEEP);
   }
 }
 
 /** The list; undefined if it is empty, so that its member is not written. */
-export function some<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
+export function nonEmpty<T>(list: ReadonlyArray<T>): ReadonlyArray<T> | undefined {
   return list.length === 0 ? undefined : list;
 }
 

@@ -18,11 +18,11 @@ import { measureInputs } from './inputs.ts';
 const codec: Codec = {
   isTranslated: false,
   routeTo: (address) => routeToOpenai(address, '/embeddings'),
-  toCall: (request, to) => {
-    const set = [['model', JSON.stringify(to.endpoint.entry.model)]] as const;
+  toCall: (request, recipient) => {
+    const set = [['model', JSON.stringify(recipient.endpoint.entry.model)]] as const;
     const { body } = request;
     const changes = { set, drop: lookalikesIn(body.object), once: OWN_MEMBERS };
-    return ok(toCall(request, to, spliceBytes(body, body.object, changes)));
+    return ok(toCall(request, recipient, spliceBytes(body, body.object, changes)));
   },
   readReply,
   readEdges,

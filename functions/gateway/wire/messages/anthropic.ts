@@ -23,7 +23,7 @@ export const anthropic: Codec = {
   isTranslated: false,
   showsSearches: true,
   routeTo: routeToAnthropic,
-  toCall: (request, to) => ok(toAnthropicCall(request, to, toBody(request, to))),
+  toCall: (request, recipient) => ok(toAnthropicCall(request, recipient, toBody(request, recipient))),
   readReply,
   readError,
   countsTokens: true,
@@ -43,9 +43,9 @@ export const OWN_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 const lookalikesIn = lookalikesOf(OWN_MEMBERS);
 
-function toBody(request: ModelRequest, to: Recipient): ReadonlyArray<Uint8Array | string> {
-  const { endpoint, limit } = to;
-  const cloud = membersFor(to, request);
+function toBody(request: ModelRequest, recipient: Recipient): ReadonlyArray<Uint8Array | string> {
+  const { endpoint, limit } = recipient;
+  const cloud = membersFor(recipient, request);
   const own = Object.entries(cloud?.set ?? { model: endpoint.entry.model });
   const set = own.map(([name, value]): NewValue => [name, JSON.stringify(value)]);
   const { sentLimit } = limit;

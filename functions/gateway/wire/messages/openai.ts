@@ -5,7 +5,7 @@ import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { Provider } from '#core/models/providers.ts';
 import type { Codec } from '../codec.ts';
 import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
-import { type Refuse, some, toTranslatedCall, translate } from '../dialects/translation.ts';
+import { nonEmpty, type Refuse, toTranslatedCall, translate } from '../dialects/translation.ts';
 import { PING } from './anthropic.ts';
 import { toMessage } from './openai-reply.ts';
 import { createReader } from './openai-stream.ts';
@@ -14,11 +14,11 @@ import { createEnd } from './stream-end.ts';
 export const openai: Codec = {
   isTranslated: true,
   routeTo: (address) => routeToOpenai(address, '/chat/completions'),
-  toCall: (request, to) => {
-    const { entry, provider } = to.endpoint;
+  toCall: (request, recipient) => {
+    const { entry, provider } = recipient.endpoint;
     const { stream, store } = request;
-    const decided = { model: entry.model, maxTokens: to.limit.max, stream, store, provider };
-    return toTranslatedCall(request, to, toChatBody(parseJson(request.body.text), decided));
+    const decided = { model: entry.model, maxTokens: recipient.limit.max, stream, store, provider };
+    return toTranslatedCall(request, recipient, toChatBody(parseJson(request.body.text), decided));
   },
   readReply: (bytes) => toMessage(readJson(bytes).reply),
   readError,
@@ -53,10 +53,10 @@ export function toChatBody(
       model,
       messages: [...toSystem(request, 'system', refuse), ...turns],
       [provider.outputLimit]: maxTokens,
-      tools: some(tools),
+      tools: nonEmpty(tools),
       tool_choice: tools.length === 0 ? undefined : toToolChoice(choice),
       parallel_tool_calls: isAlone ? false : undefined,
-      stop: some(listOf(member(request, 'stop_sequences'))),
+      stop: nonEmpty(listOf(member(request, 'stop_sequences'))),
       temperature: member(request, 'temperature') ?? undefined,
       top_p: member(request, 'top_p') ?? undefined,
       user: provider.refusesUser ? undefined : toUser(request),
@@ -129,7 +129,7 @@ function toAnswer(content: unknown, at: string, refuse: Refuse): ReadonlyArray<o
     }
   }
   const hasSpoken = text !== '' || calls.length > 0;
-  return hasSpoken ? [{ role: 'assistant', content: text === '' ? null : text, tool_calls: some(calls) }] : [];
+  return hasSpoken ? [{ role: 'assistant', content: text === '' ? null : text, tool_calls: nonEmpty(calls) }] : [];
 }
 
 function toCall(block: unknown): object {

@@ -76,6 +76,6 @@ function toContentPiece(bytes: Uint8Array, event: unknown, text: string): Piece 
 const BLOCK_TEXTS = ['text', 'thinking', 'name'];
 const DELTA_TEXTS = ['text', 'thinking', 'partial_json'];
 
-function textIn(of: unknown, names: ReadonlyArray<string>): string {
-  return names.map((name) => textOf(member(of, name)) ?? '').join('');
+function textIn(holder: unknown, names: ReadonlyArray<string>): string {
+  return names.map((name) => textOf(member(holder, name)) ?? '').join('');
 }

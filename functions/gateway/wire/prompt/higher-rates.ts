@@ -61,7 +61,7 @@ function isSoundAt(address: unknown): boolean {
 }
 
 /** The usage at the rates of the request: tokens that it does not count apart get the higher rate. */
-export function atHigherRates(usage: Usage, { hourInCache, sound = false, input }: HigherRates): Usage {
+export function toHigherRates(usage: Usage, { hourInCache, sound = false, input }: HigherRates): Usage {
   const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
   // Uncounted media already has the highest rate.
   const isUncounted = usage.inputMedia !== undefined;

@@ -240,17 +240,17 @@ export function webSearchesIn(
   isOffline: (tool: unknown) => boolean = () => false,
 ): WebSearches | undefined {
   const { web_search_options: options, search_parameters: parameters, plugins, tools } = body;
-  const asked: Array<Omit<WebSearches, 'isOffline'>> = [];
-  if (isSet(options)) asked.push({ param: 'web_search_options', max: USUAL_SEARCHES });
+  const searches: Array<Omit<WebSearches, 'isOffline'>> = [];
+  if (isSet(options)) searches.push({ param: 'web_search_options', max: USUAL_SEARCHES });
   if (isSet(parameters) && member(parameters, 'mode') !== 'off')
-    asked.push({ param: 'search_parameters', max: countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES });
-  for (const _ of listOf(plugins)) asked.push({ param: 'plugins', max: USUAL_SEARCHES });
+    searches.push({ param: 'search_parameters', max: countIn(parameters, 'max_search_results') ?? USUAL_SEARCHES });
+  for (const _ of listOf(plugins)) searches.push({ param: 'plugins', max: USUAL_SEARCHES });
   const searching = listOf(tools).filter(isWebSearch);
-  for (const tool of searching) asked.push({ param: 'tools', max: countIn(tool, 'max_uses') ?? USUAL_SEARCHES });
-  const [first] = asked;
+  for (const tool of searching) searches.push({ param: 'tools', max: countIn(tool, 'max_uses') ?? USUAL_SEARCHES });
+  const [first] = searches;
   if (first === undefined) return undefined;
-  const max = asked.reduce((sum, { max }) => sum + max, 0);
-  return { param: first.param, max, isOffline: asked.length === searching.length && searching.every(isOffline) };
+  const max = searches.reduce((sum, { max }) => sum + max, 0);
+  return { param: first.param, max, isOffline: searches.length === searching.length && searching.every(isOffline) };
 }
 
 /** Whether the searches are offline at this provider. */
@@ -272,9 +272,9 @@ export function webSearchRefusal({ param }: WebSearches): Failure {
   );
 }
 
-function isCountOrAbsent(of: unknown, name: string): boolean {
-  const value = member(of, name);
-  return value === undefined || value === null || countIn(of, name) !== undefined;
+function isCountOrAbsent(holder: unknown, name: string): boolean {
+  const value = member(holder, name);
+  return value === undefined || value === null || countIn(holder, name) !== undefined;
 }
 
 function isOwnTool(tool: unknown): boolean {

@@ -52,7 +52,7 @@ function idsIn(event: unknown): ReadonlySet<string> {
   return new Set(ids.flatMap((id) => textOf(id) ?? []));
 }
 
-/** A body without marks, as the provider knows it. */
+/** A body without marks, as the provider gets it. */
 export interface UnmarkedBody {
   readonly bytes: Uint8Array;
   /** The mark of the entry that created the marked parts. */

@@ -19,7 +19,7 @@ export const openai: Codec = {
   isTranslated: false,
   showsSearches: true,
   routeTo: (address) => routeToOpenai(address, '/responses'),
-  toCall: (request, to) => ok(toCall(request, to, toBody(request, to))),
+  toCall: (request, recipient) => ok(toCall(request, recipient, toBody(request, recipient))),
   readReply,
   readError,
   countsTokens: true,
@@ -52,14 +52,14 @@ function toBody(
   return spliceBytes(body, body.object, { set, drop: lookalikesIn(body.object), once: OWN_MEMBERS });
 }
 
-function readReply(received: Uint8Array, made: ReplyMarks): Reply | undefined {
+function readReply(received: Uint8Array, marks: ReplyMarks): Reply | undefined {
   const { body: whole, reply } = readJson(received);
-  const shown = withoutSecretsIn(reply, made.redact);
+  const shown = withoutSecretsIn(reply, marks.redact);
   const bytes = shown === reply ? received : toUtf8(JSON.stringify(shown));
   const sent = bytes === received ? whole : bytes;
   const output = member(reply, 'output');
   if (!Array.isArray(output)) return undefined;
-  const marked = mark(bytes, { response: reply }, made);
+  const marked = mark(bytes, { response: reply }, marks);
   const body = marked === bytes ? sent : marked;
   const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), media: 0 });
   return { body, usage: toUsage(reply), size };

@@ -13,11 +13,11 @@ import { isSearch, sizeOf, toUsage } from './usage.ts';
 const ITEM_DONE = 'response.output_item.done';
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
-export function createReader(made: ReplyMarks): StreamReader {
+export function createReader(marks: ReplyMarks): StreamReader {
   const writtenBytes: OutputBytes = new Map();
-  return createEventReader(made.resizePending, (bytes) => {
+  return createEventReader(marks.resizePending, (bytes) => {
     const event = jsonOf(bytes);
-    const shown = mark(withoutSecrets(bytes, event, made), event, made);
+    const shown = mark(withoutSecrets(bytes, event, marks), event, marks);
     return readEvent(shown, shown === bytes ? event : jsonOf(shown), writtenBytes);
   });
 }

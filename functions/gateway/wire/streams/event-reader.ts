@@ -10,11 +10,11 @@ const NO_PIECES: ReadonlyArray<Piece> = [];
  * ended. Without the last event, some clients repeat the request for ever.
  */
 export function createEventReader(
-  keepPending: ResizePending | undefined,
+  resizePending: ResizePending | undefined,
   read: (event: Uint8Array) => Piece | ReadonlyArray<Piece>,
   last = () => NO_PIECES,
 ): StreamReader {
-  const splitter = new SseSplitter(keepPending);
+  const splitter = new SseSplitter(resizePending);
   return {
     push: (bytes) => splitter.push(bytes).flatMap(readSafely),
     end: () => [...splitter.end().flatMap(readSafely), ...last()],

@@ -24,7 +24,7 @@ export function setPart<T>(parts: Map<unknown, T>, key: unknown, value: T): void
 }
 
 /** The id of a message, a call or a model, cut to its maximum length: it may be written into every chunk. */
-export function idIn(of: unknown, name: string): string | undefined {
-  const id = textOf(member(of, name));
+export function idIn(holder: unknown, name: string): string | undefined {
+  const id = textOf(member(holder, name));
   return id === undefined ? undefined : copyOf(id.slice(0, MAX_ID));
 }

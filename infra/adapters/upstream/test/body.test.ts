@@ -21,7 +21,7 @@ test.each<[string, ReadonlyArray<Uint8Array | string>, ReadonlyArray<number>]>([
   ]);
 });
 
-test('pieces of long bytes are not copied, and none is kept when it was taken', () => {
+test('pieces of long bytes are not copied, and no piece is kept after it was taken', () => {
   const long = bytes(200_000);
   const parts = [long];
   const pieces = piecesOf(parts);

@@ -75,7 +75,7 @@ const google = (): Signing => ({
 });
 
 describe.each(UPSTREAMS)('a request by %s', (_, make) => {
-  test('for AWS carries the signature that AWS computes from what it received', async () => {
+  test('for AWS has the signature that AWS computes from the received request', async () => {
     await make()(requestOf(AWS));
     const [request] = seen;
     expect(request?.headers['x-amz-security-token']).toBe('session/+=');
@@ -84,7 +84,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     expect(request?.headers.authorization).toBe(request && authorizationOf(request));
   });
 
-  test('for Google carries a token for a signed assertion, which is asked for once until it ends', async () => {
+  test('for Google has a token for a signed assertion, which is fetched once until it ends', async () => {
     const upstream = make();
     await upstream(requestOf(google()));
     await upstream(requestOf(google()));
@@ -112,7 +112,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     expect(seen.at(-1)?.headers.authorization).toBe('Bearer token-4');
   });
 
-  test('whose key file differs from another in the private key alone does not get the token of that one', async () => {
+  test('whose key file differs from another only in the private key does not get the token of that file', async () => {
     const upstream = make();
     await upstream(requestOf(google()));
     const forged = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey;
@@ -123,7 +123,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     expect(seen.map(({ path }) => path.slice(0, 7))).toEqual(['/token', '/openai', '/token']);
   });
 
-  test('asks for another token after a 401', async () => {
+  test('fetches another token after a 401', async () => {
     const upstream = make();
     status = (path) => (path === '/token' ? 200 : 401);
     await upstream(requestOf(google()));
@@ -138,13 +138,13 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
       'nobody answers at the address of tokens',
       () => ({ ...google(), tokenUri: 'http://127.0.0.1:1/token' }) as Signing,
     ],
-  ])('is not sent where %s', async (_, signing) => {
+  ])('is not sent if %s', async (_, signing) => {
     status = () => 403;
     await expect(make()(requestOf(signing()))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'unsigned' });
     expect(seen.filter(({ path }) => path !== '/token')).toEqual([]);
   });
 
-  test('without signing is sent as it is', async () => {
+  test('without signing is sent unchanged', async () => {
     await make()(requestOf(undefined));
     expect(seen[0]?.headers.authorization).toBeUndefined();
   });
@@ -187,7 +187,7 @@ describe('a request with the role of the Pod', () => {
     expect(calls).toHaveLength(2);
   });
 
-  test('of Google carries the token of the metadata server', async () => {
+  test('of Google has the token of the metadata server', async () => {
     const { calls, upstream } = open(() => Response.json({ access_token: 'pod-token', expires_in: 3600 }));
     await upstream(requestOf({ signer: 'pod-role', issuer: 'google' }));
     expect(calls[0]?.init.headers).toEqual({ 'metadata-flavor': 'Google' });
@@ -199,7 +199,7 @@ describe('a request with the role of the Pod', () => {
     ['the Pod has none', () => open(() => new Response(KEYS), null).upstream],
     ['the answer has no keys', () => open(() => new Response('<html>')).upstream],
     ['it is a Worker', () => createFetchUpstream({ fetch, timer, now: () => now })],
-  ])('is not sent where %s', async (_, make) => {
+  ])('is not sent if %s', async (_, make) => {
     await expect(make()(requestOf(AWS_ROLE))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'unsigned' });
     expect(seen).toEqual([]);
   });

@@ -35,7 +35,7 @@ describe('an upstream over undici', () => {
     server?.close();
   });
 
-  test('that breaks in the middle delivers what it sent before', async () => {
+  test('that breaks in the middle delivers the bytes before the break', async () => {
     const { body } = await ask((_, response) => {
       response.write('one');
       setImmediate(() => response.socket?.end());
@@ -72,7 +72,7 @@ describe('an upstream over undici', () => {
     },
   );
 
-  test('that is aborted while it connects has not been sent anything', async () => {
+  test('that is aborted while it connects has certainly received nothing', async () => {
     const sockets: Socket[] = [];
     // The server takes connections and never shows a certificate.
     const mute = createSocketServer((socket) => void sockets.push(socket));
@@ -132,7 +132,7 @@ describe('an upstream over undici', () => {
     expect(await iterator.next()).toEqual({ done: true, value: undefined });
   });
 
-  test('that sends faster than it is read has to wait, and loses nothing', async () => {
+  test('that sends faster than it is read waits, and loses nothing', async () => {
     const piece = Buffer.alloc(1024 * 1024, 'x');
     const pieces = 64;
     let sent = 0;
@@ -157,7 +157,7 @@ describe('connection pools', () => {
   const servers: Server[] = [];
   const timeouts = { connect: 1000, firstByte: 2000, idle: 60_000 };
 
-  /** A provider that streams until it is told to end. */
+  /** A provider that streams until a call ends its stream. */
   async function provider() {
     const streams: ServerResponse[] = [];
     const listening = createServer((incoming, outgoing) => {
@@ -181,7 +181,7 @@ describe('connection pools', () => {
     }
   });
 
-  test('that were used longest ago are closed, each after its last call, which loses nothing', async () => {
+  test('that were used longest ago are closed, each after the whole reply of its last call', async () => {
     const upstream = createUpstream({ maxPools: 2 });
     const [first, second, third] = [await provider(), await provider(), await provider()];
     const early = await call(upstream, first.url, '?client=1');

@@ -92,7 +92,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       });
     });
 
-    test('gets a long body as it is, with its length, whatever it is made of', async () => {
+    test('gets a long body unchanged, with its length, whatever its parts', async () => {
       const url = await serve(async (request, response) => {
         const digest = createHash('sha256');
         for await (const piece of request) digest.update(piece);
@@ -108,7 +108,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       }
     });
 
-    test('that answers before it has read a long body is heard', async () => {
+    test('that answers before it has read a long body has its answer read', async () => {
       const url = await serve((_, response) => void response.writeHead(413).end('too long'));
       const reply = await ask(url, { body: [new Uint8Array(20_000_000)] }).catch((error: unknown) => error);
       // A client that still writes when the connection closes may miss the answer.
@@ -130,7 +130,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await iterator.next()).done).toBe(true);
     });
 
-    test('that compresses without being asked is decoded', async () => {
+    test('that compresses without a request for it is decoded', async () => {
       const url = await serve((_, response) => {
         response.writeHead(200, { 'content-encoding': 'gzip' });
         response.end(gzipSync('hello'));
@@ -138,7 +138,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect(await text((await ask(url)).body)).toBe('hello');
     });
 
-    test('that compresses a stream is read piece by piece all the same', async () => {
+    test('that compresses a stream is also read piece by piece', async () => {
       let speak: () => void = () => {};
       const url = await serve((_, response) => {
         response.writeHead(200, { 'content-encoding': 'gzip', 'content-type': 'text/event-stream' });
@@ -164,7 +164,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await failure(text((await ask(url)).body))).kind).toBe('broken');
     });
 
-    test('that redirects is not followed: our key goes nowhere else', async () => {
+    test('that redirects is not followed: the key is sent to no other address', async () => {
       const url = await serve((_, response) => {
         response.writeHead(307, { location: 'http://127.0.0.1:1/' });
         response.end();
@@ -181,7 +181,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect([reply.status, await text(reply.body)]).toEqual([200, 'hello']);
     });
 
-    test('that repeats a header is read as if it had joined the values', async () => {
+    test('that repeats a header gives the joined values', async () => {
       const url = await serve((_, response) => void response.writeHead(200, { 'x-twice': ['one', 'two'] }).end());
       expect((await ask(url)).headers['x-twice']).toBe('one, two');
     });
@@ -204,7 +204,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect((await failure(ask(url))).kind).toBe('refused');
     });
 
-    test('with a certificate that nobody trusts is refused: nothing was sent', async () => {
+    test('with a certificate that is not trusted is refused: nothing was sent', async () => {
       const [from, until] = [Date.now() - 1000, Date.now() + 3_600_000];
       const authority = await issueAuthority({ name: 'nobody', from, until });
       const { key, cert } = await issue({ authority, names: ['127.0.0.1'], from, until });
@@ -217,7 +217,7 @@ export function promisesOfUpstream(name: string, upstream: Upstream): void {
       expect(called).toBe(0);
     });
 
-    test('that speaks no TLS where its address says so is refused', async () => {
+    test('that speaks no TLS at an https address is refused', async () => {
       const url = await serve((_, response) => void response.end());
       expect((await failure(ask(url.replace('http:', 'https:')))).kind).toBe('refused');
     });

@@ -1,4 +1,4 @@
-// What does Anthropic get of a chat completion request?
+// Translation of a chat completion request for Anthropic.
 import { describe, expect, test } from 'vitest';
 import { toMessagesBody } from '../../../wire/chat/anthropic.ts';
 

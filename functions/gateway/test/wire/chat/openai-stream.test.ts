@@ -5,7 +5,7 @@ import { runs } from '../../../../../test/support/runs.ts';
 import { createReader, toPiece } from '../../../wire/chat/openai-stream.ts';
 import type { Piece } from '../../../wire/codec.ts';
 import { SseSplitter } from '../../../wire/streams/sse.ts';
-import { cuts, packetsOf, spoilt, stream } from './random-streams.fixture.ts';
+import { packetSizes, packetsOf, randomByteErrors, randomStream } from './random-streams.fixture.ts';
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -22,16 +22,16 @@ function parsed(bytes: Uint8Array): Piece[] {
 }
 
 const one = (piece: Piece) => piece.readEvents?.(piece.bytes) ?? [piece];
-/**
- * What is told of a piece. Blank lines between events, which tell nothing, may stand with the event before or behind
- * them.
- */
-const tell = (piece: Piece) => ({ ...piece, bytes: decoder.decode(piece.bytes).trim() });
+/** A piece as tests compare it. Blank lines between events may belong to the event before or after them. */
+const toComparable = (piece: Piece) => ({ ...piece, bytes: decoder.decode(piece.bytes).trim() });
 const isBlank = ({ bytes }: { bytes: string }) => bytes === '';
 
-/** The reader says of a stream what the parser says of it, and leaves nothing unread that counts, fails or ends. */
-function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
-  const readable = (those: ReadonlyArray<Piece>) => those.map(tell).filter((piece) => !isBlank(piece));
+/**
+ * Expects that the reader and the parser read the same in a stream, and that no unread piece has a count, a failure or
+ * an end.
+ */
+function expectSameContent(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
+  const readable = (those: ReadonlyArray<Piece>) => those.map(toComparable).filter((piece) => !isBlank(piece));
   expect(readable(pieces.flatMap(one))).toEqual(readable(parsed(bytes)));
   // An event that the end has cut gets its blank line.
   const passed = decoder.decode(concat(pieces.map((piece) => piece.bytes)));
@@ -50,10 +50,10 @@ function agree(bytes: Uint8Array, pieces: ReadonlyArray<Piece>): void {
 
 test('a stream has the same content whether its events are read immediately or later, whatever their form and packets', () => {
   fc.assert(
-    fc.property(stream, spoilt, cuts, (sent, spoils, cut) => {
+    fc.property(randomStream, randomByteErrors, packetSizes, (sent, spoils, cut) => {
       const bytes = encoder.encode(sent);
       for (const [at, byte] of spoils) if (bytes.length > 0) bytes[at % bytes.length] = byte;
-      agree(bytes, read(packetsOf(bytes, cut)));
+      expectSameContent(bytes, read(packetsOf(bytes, cut)));
     }),
     { numRuns: runs(3000) },
   );

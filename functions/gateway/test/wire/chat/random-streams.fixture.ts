@@ -45,7 +45,7 @@ const number = fc.oneof(
   ),
 );
 
-/** Events of one kind differ in their texts only, and in the number that stands for `§`. `T` is where a text stands. */
+/** Kinds of events. Events of one kind differ only in their texts (`T`) and in a number (`§`). */
 const KINDS = [
   '{"id":T,"object":"chat.completion.chunk","created":§,"model":T,"choices":[{"index":0,"delta":{"content":T},"finish_reason":null}]}',
   '{"id":T,"created":§,"model":T,"service_tier":T,"choices":[{"index":0,"delta":{"role":T,"content":T,"refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}',
@@ -118,7 +118,7 @@ const lineEnd = fc.oneof(
   { weight: 1, arbitrary: fc.constant('\r') },
 );
 /** Few kinds in a stream, mostly written and ended in the same way. */
-export const stream = fc
+export const randomStream = fc
   .tuple(fc.array(fc.constantFrom(...KINDS), { minLength: 1, maxLength: 3 }), lineEnd)
   .chain(([kinds, end]) => {
     const event = fc.tuple(
@@ -129,11 +129,14 @@ export const stream = fc
     return fc.array(event, { maxLength: 12 });
   })
   .map((events) => events.map(([json, framed, end]) => framed(json, end)).join(''));
-export const spoilt = fc.array(fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0xe6, 0xf0, 0x80, 0x22, 0x5c)), {
-  maxLength: 2,
-});
+export const randomByteErrors = fc.array(
+  fc.tuple(fc.nat(), fc.constantFrom(0xff, 0xc3, 0xe6, 0xf0, 0x80, 0x22, 0x5c)),
+  {
+    maxLength: 2,
+  },
+);
 /** Where packets end: after so many bytes, or after so many line ends. */
-export const cuts = fc.oneof(
+export const packetSizes = fc.oneof(
   fc.record({
     by: fc.constant('bytes'),
     sizes: fc.array(fc.integer({ min: 1, max: 300 }), { minLength: 1, maxLength: 30 }),

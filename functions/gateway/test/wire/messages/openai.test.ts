@@ -1,5 +1,4 @@
-// Messages translated for providers of OpenAI's dialect: requests, replies, and what hostile clients and providers make
-// of both.
+// Messages translated for providers of OpenAI's dialect: requests, replies, and hostile input of clients and providers.
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as fc from 'fast-check';

@@ -1,4 +1,4 @@
-// Does the end of a streamed response keep a bounded part of it, and repeat short responses whole?
+// The end of a streamed response: it keeps a bounded part of the response, and repeats short responses whole.
 import { describe, expect, test } from 'vitest';
 import { memory } from '../../../../../test/gateway/memory.ts';
 import { EMPTY_PIECE, type StreamEnd } from '../../../wire/codec.ts';
