@@ -26,7 +26,10 @@ export interface SharedState {
   readonly cooldowns: Cooldowns;
 }
 
-/** Request → Caller → Grant → ReservedGrant or FreeGrant → Targets → Exchange → Settlement; the first failure is the answer. */
+/**
+ * Steps: Request → Caller → Grant → ReservedGrant or FreeGrant → Targets → Exchange → Settlement. The first failure is
+ * the answer.
+ */
 export function createHandle(
   deps: GatewayDeps,
   shared: SharedState & { readonly authenticate: Authenticate },
@@ -68,19 +71,22 @@ export function createHandle(
   };
 
   /** Chooses targets, calls them, replies and settles. */
-  async function spend(reservation: ReservedGrant, asking: ClientContext): Promise<Result<void, RequestFailure>> {
+  async function spend(
+    reservation: ReservedGrant,
+    clientContext: ClientContext,
+  ): Promise<Result<void, RequestFailure>> {
     const attempts = createAttempts(reservation);
     try {
-      const targets = chooseTargets(reservation, asking.log);
-      const exchange = targets.ok ? await callUpstream(targets.value, attempts, asking) : targets;
-      if (!exchange.ok) await settle.settleUnanswered(attempts, asking.log);
-      const replied = exchange.ok ? await reply(exchange.value, asking) : exchange;
+      const targets = chooseTargets(reservation, clientContext.log);
+      const exchange = targets.ok ? await callUpstream(targets.value, attempts, clientContext) : targets;
+      if (!exchange.ok) await settle.settleUnanswered(attempts, clientContext.log);
+      const replied = exchange.ok ? await reply(exchange.value, clientContext) : exchange;
       if (replied.ok) return replied;
       const { failure } = replied;
       // A request that its provider refused gets that refusal, also on a route with free estimates.
       const estimatedBody = failure.code === 'upstream_refused' ? undefined : api.estimate?.(reservation.grant.request);
       if (estimatedBody === undefined) return err({ failure, ...requestLimitsOf(reservation) });
-      return ok(await estimate(reservation, asking, estimatedBody));
+      return ok(await estimate(reservation, clientContext, estimatedBody));
     } catch (error) {
       await settle.settleAfterError(attempts);
       throw error;

@@ -51,8 +51,11 @@ export type Failure =
       readonly param?: string | undefined;
     }
   | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }
-  /** `refusesUs`: it does not take the credentials of the model entry, so that trying again is in vain. */
-  | { readonly code: 'upstream_error'; readonly refusesUs?: boolean }
+  /**
+   * `refusesCredentials`: the provider does not accept the credentials of the model entry, so that another attempt is
+   * useless.
+   */
+  | { readonly code: 'upstream_error'; readonly refusesCredentials?: boolean }
   | { readonly code: 'upstream_timeout' }
   | { readonly code: 'no_healthy_target'; readonly model: string }
   | { readonly code: 'ledger_unavailable'; readonly why: string }
@@ -176,8 +179,8 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
     'The gateway process has no room for this request at the moment: it serves as many as its memory holds. Try again in 1 s.',
   upstream_refused: ({ message }) => message,
   upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
-  upstream_error: ({ refusesUs }) =>
-    refusesUs
+  upstream_error: ({ refusesCredentials }) =>
+    refusesCredentials
       ? 'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.'
       : 'The provider failed to answer. Try again.',
   upstream_timeout: () => 'The provider did not answer in time. Try again.',

@@ -33,7 +33,7 @@ test('a request that is dearer than the whole budget is told so, with what it ne
 });
 
 test('a provider that refuses our credentials is told as that: only the owner of the gateway can help', () => {
-  const { status, error } = toReply({ code: 'upstream_error', refusesUs: true });
+  const { status, error } = toReply({ code: 'upstream_error', refusesCredentials: true });
   expect([status, error.message]).toEqual([
     502,
     'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.',

@@ -1,4 +1,4 @@
-// Charges of a request, by how it ended: each row of the table in docs/internals/ledger.md, on every path that spends, behind
+// Charges of a request, by its end: each row of the table in docs/internals/ledger.md, on every path that spends, for
 // every dialect.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

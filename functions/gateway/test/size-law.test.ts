@@ -201,7 +201,10 @@ describe.each(IS_ALL ? COUNTING : [])('$label', ({ path, ...pair }) => {
   );
 });
 
-/** The same code reads members that any body may have: a route that copies them and one that translates them show it at the largest size. */
+/**
+ * The largest shapes for routes that copy and routes that translate them: the same code reads members that any body may
+ * have.
+ */
 const WITH_ANYTHING = ['responses for openai', 'messages for openai'];
 
 describe.each(IS_ALL ? DIALECTS : [])('$label', (pair) => {

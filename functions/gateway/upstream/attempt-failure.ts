@@ -170,7 +170,7 @@ export function refusalOf(
   }
   if (status === 408)
     return { failure: { code: 'upstream_timeout' }, retry: 'elsewhere', fault: 'unclear', ...reportedFields };
-  const failure: Failure = { code: 'upstream_error', refusesUs: status === 401 || status === 403 };
+  const failure: Failure = { code: 'upstream_error', refusesCredentials: status === 401 || status === 403 };
   return {
     failure,
     retry: status >= 500 ? 'anywhere' : 'elsewhere',

@@ -120,7 +120,7 @@ export function passOver(attempts: Attempts, target: Target, full: ReservationRe
   attempts.targets = attempts.targets.filter((other) => other !== target);
 }
 
-/** The failure of a request that no provider answered. Without any call, its entries are full. */
+/** The failure of a request that no provider answered. If no provider was called, all entries were full. */
 export function failureOfRequest({ lastFailure: last, fullRefusal }: Attempts, model: string): Failure {
   if (last !== undefined) return last;
   if (fullRefusal?.reason === 'unavailable') return { code: 'ledger_unavailable', why: fullRefusal.why };
