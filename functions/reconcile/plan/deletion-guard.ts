@@ -3,7 +3,7 @@
 import { DEFAULT_SHARE, parseShare } from '#core/conditions/deletion-share.ts';
 import { DELETION_SHARE_ANNOTATION } from '#crds/names/group.ts';
 import type { Action, ActionOf, DeletionGuard } from '../action.ts';
-import { claimKey, isDeleted, objectIn, pathOf, retainedSecret, type World } from '../world.ts';
+import { claimKey, type InstanceView, isDeleted, objectIn, pathOf, retainedSecret, type World } from '../world.ts';
 import type { PlanContext } from './context.ts';
 
 /** Never too many. */
@@ -17,13 +17,18 @@ export interface GuardedActions {
   readonly guarded: ReadonlyArray<DeletionGuard>;
 }
 
-/** Removals of one kind in one namespace. */
+/** Removals of one kind that are counted together: those of a namespace, or of all that have few. */
 interface Group {
-  readonly namespace: string;
+  readonly namespace?: string;
   readonly removals: ReadonlyArray<Removal>;
-  /** Those that were not asked for yet may be gone as well: in batches nothing would ever be too many. */
   readonly count: number;
   readonly of: number;
+}
+
+interface NamespaceGroup extends Group {
+  /** Removals of retained keys whose Secret is gone. */
+  readonly revoked: ReadonlyArray<Removal>;
+  readonly others: ReadonlyArray<Removal>;
 }
 
 /** Tenants share an instance: one who loses too much of its own keeps no removal of the others waiting. */
@@ -36,7 +41,7 @@ export function guardDeletions(actions: ReadonlyArray<Action>, context: PlanCont
       const { object } = context.world.instances.get(instance) ?? {};
       const share = parseShare(object?.metadata.annotations?.[DELETION_SHARE_ANNOTATION] ?? '') ?? DEFAULT_SHARE;
       const groups = groupsOf(of, context);
-      const tooMany = findTooMany(groups, share, context);
+      const tooMany = findTooMany(groups, share);
       for (const group of tooMany) for (const removal of group.removals) waiting.add(removal);
       return tooMany.length === 0 ? [] : [toGuard({ action, instance }, tooMany, groups.length)];
     },
@@ -55,7 +60,7 @@ function isRemoval(action: Action, world: World): action is Removal {
  * All namespaces of an instance, with what would be removed there; also those that have nothing of it yet, because their
  * objects have just come to name it.
  */
-function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanContext): ReadonlyArray<Group> {
+function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanContext): ReadonlyArray<NamespaceGroup> {
   const [{ action, instance } = { action: 'RetireScope', instance: '' }] = removals;
   const view = world.instances.get(instance);
   const isRetire = action === 'RetireScope';
@@ -66,33 +71,41 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
   const present = Map.groupBy(there, (namespace) => namespace);
   return [...new Set([...present.keys(), ...own.keys()])].map((namespace) => {
     const removed = own.get(namespace) ?? [];
-    const unsearched = isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0;
-    const count = removed.length + unsearched;
-    return { namespace, removals: removed, count, of: Math.max(count, present.get(namespace)?.length ?? 0) };
+    const { true: revoked = [], false: others = [] } = Object.groupBy(
+      removed,
+      (removal) => `${isRevoked(removal, view)}` as const,
+    );
+    // Those that were not asked for yet may be gone as well: in batches nothing would ever be too many.
+    const count = removed.length + (isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0);
+    const of = Math.max(count, present.get(namespace)?.length ?? 0);
+    return { namespace, removals: removed, revoked, others, count, of };
   });
+}
+
+function isRevoked(removal: Removal, view: InstanceView | undefined): boolean {
+  if (removal.action !== 'RetireScope') return false;
+  const claim = view?.claims.get(claimKey(removal.scope, removal.alias));
+  return claim !== undefined && retainedSecret(claim) !== undefined;
 }
 
 /**
- * Namespaces that lose too much of their own; and all others, if those together do. A key whose retained Secret is gone
- * counts in its namespace only: a person there deleted it.
+ * Namespaces that lose too much of their own; and all others, if those together do. Retained keys whose Secret is gone
+ * count apart: a person deletes it to end a key, which waits for nothing that others lose.
  */
-function findTooMany(groups: ReadonlyArray<Group>, share: number, context: PlanContext): ReadonlyArray<Group> {
-  const isTooMany = ({ count, of }: Pick<Group, 'count' | 'of'>) => count > Math.max(ALWAYS, (of * share) / 100);
-  const { true: large = [], false: others = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
+function findTooMany(groups: ReadonlyArray<NamespaceGroup>, share: number): ReadonlyArray<Group> {
+  const isTooMany = ({ count, of }: Group) => count > Math.max(ALWAYS, (of * share) / 100);
+  const { true: large = [], false: few = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
+  const [revoked, others] = [few.flatMap((group) => group.revoked), few.flatMap((group) => group.others)];
+  const [count, of] = [sum(few, 'count'), sum(few, 'of')];
+  const apart: ReadonlyArray<Group> = [
+    { removals: others, count: count - revoked.length, of: of - revoked.length },
+    { removals: revoked, count: revoked.length, of: of - others.length },
+  ];
+  const together = apart.every(isTooMany)
+    ? [{ removals: [...others, ...revoked], count, of }]
+    : apart.filter(isTooMany);
   // Claims that were not searched yet are not removed now.
-  const alone = large.filter(({ removals }) => removals.length > 0);
-  const unasked = others.map((group) => {
-    const removals = group.removals.filter((removal) => !isRevoked(removal, context));
-    return { ...group, removals, count: group.count - group.removals.length + removals.length };
-  });
-  const together = { count: sum(unasked, 'count'), of: sum(unasked, 'of') };
-  return isTooMany(together) ? [...alone, ...unasked.filter(({ removals }) => removals.length > 0)] : alone;
-}
-
-function isRevoked(removal: Removal, { world }: PlanContext): boolean {
-  if (removal.action !== 'RetireScope') return false;
-  const claim = world.instances.get(removal.instance)?.claims.get(claimKey(removal.scope, removal.alias));
-  return claim !== undefined && retainedSecret(claim) !== undefined;
+  return [...large, ...together].filter(({ removals }) => removals.length > 0);
 }
 
 const sum = (groups: ReadonlyArray<Group>, of: 'count' | 'of') => groups.reduce((all, group) => all + group[of], 0);
@@ -107,9 +120,10 @@ function toGuard(
 ): DeletionGuard {
   const [count, of] = [sum(tooMany, 'count'), sum(tooMany, 'of')];
   const share = Math.max(...tooMany.map((group) => Math.ceil((group.count * 100) / group.of)));
-  const names = tooMany.slice(0, MAX_NAMED).map(({ namespace }) => namespace);
-  const more = tooMany.length > MAX_NAMED ? ` and ${tooMany.length - MAX_NAMED} more` : '';
-  const where = tooMany.length < namespaces ? ` in namespace ${names.join(', ')}${more}` : '';
+  const names = tooMany.flatMap(({ namespace }) => namespace ?? []);
+  const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
+  const isPart = names.length === tooMany.length && names.length < namespaces;
+  const where = isPart ? ` in namespace ${names.slice(0, MAX_NAMED).join(', ')}${more}` : '';
   const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'keys of users';
   const message =
     `a run would remove ${count} of ${of} ${what}${where}, which is more than is plausible: nothing was removed; if it is meant, ` +

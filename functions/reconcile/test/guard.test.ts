@@ -186,6 +186,50 @@ describe('on an instance that tenants share', () => {
     expect(report.actions).not.toHaveProperty('RetireScope');
   });
 
+  test.each([
+    ['together', [['rest', 100, 0]], 29, 40, 140],
+    [
+      'together and alone',
+      [
+        ['rest', 100, 0],
+        ['large', 20, 15],
+      ],
+      75,
+      55,
+      160,
+    ],
+  ] as const)(
+    'the share that is advised for what is too many %s is what it takes',
+    async (...[, tenants, share, count, of]) => {
+      const few = Array.from({ length: 8 }, (_, index) => [`n${index}`, 5, 5] as const);
+      await harness.apply(...[...few, ...tenants].flatMap(([name, all]) => namespaced(name, all)));
+      await harness.resync();
+      for (const [name, , lost] of [...few, ...tenants]) await loseAll(name, lost);
+      const message: unknown = expect.stringContaining(
+        `would remove ${count} of ${of} claims whose objects are gone, `,
+      );
+      const [guard] = (await harness.resync()).guarded ?? [];
+      expect(guard).toMatchObject({ count, of, message });
+      expect(guard?.message).toContain(`=${share}%,`);
+      await allow(`${share - 1}%`);
+      expect((await harness.resync()).guarded).toHaveLength(1);
+      await allow(`${share}%`);
+      expect(await harness.resync()).not.toHaveProperty('guarded');
+    },
+  );
+
+  test('retained keys of many namespaces whose Secrets are gone at the same time are too many together', async () => {
+    const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
+    await harness.apply(...names.flatMap((name) => namespaced(name, 5, { deletionPolicy: 'Retain' })));
+    await harness.resync();
+    const each = names.flatMap((name) => Array.from({ length: 5 }, (_, index) => [`k${index}`, name] as const));
+    for (const [key, name] of each) await harness.remove(virtualKeys, key, name);
+    await harness.resync();
+    for (const [key, name] of each) await harness.remove(RESOURCES.secrets, `${key}-key`, name);
+    expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 40, of: 40 }]);
+    expect(await harness.aliases()).toHaveLength(40);
+  });
+
   test('a retained key whose Secret a person deleted ends, whatever other tenants lose', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
     await harness.apply(
