@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { stringify } from 'yaml';
-import { RATE_KINDS, WINDOWED_RATES } from '#core/ports/rates.ts';
+import { isEstimated, RATE_KINDS, WINDOWED_RATES } from '#core/ports/rates.ts';
 import { toManifest } from '#crds/generators/crd.ts';
 import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
@@ -105,7 +105,11 @@ function toLua(): string {
   const text = readFileSync(join(import.meta.dirname, '../../', LUA), 'utf8');
   const kinds = WINDOWED_RATES.map((kind) => `'${kind}'`).join(', ');
   const windows = WINDOWED_RATES.map((kind) => `${kind} = ${RATE_KINDS[kind].window}`).join(', ');
-  return text.replace(/^local KINDS, WINDOWS = .*$/m, `local KINDS, WINDOWS = { ${kinds} }, { ${windows} }`);
+  const estimated = WINDOWED_RATES.filter(isEstimated).map((kind) => `${kind} = true`);
+  return text.replace(
+    /^local KINDS, WINDOWS, IS_ESTIMATED = .*$/m,
+    `local KINDS, WINDOWS, IS_ESTIMATED = { ${kinds} }, { ${windows} }, { ${estimated.join(', ')} }`,
+  );
 }
 
 /** A copy: of a link in a chart Helm prints a line at each installation. */

@@ -279,7 +279,7 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const again = `Try again in ${seconds(retryIn)} s.`;
   // The rate of an entry is between the gateway and its provider.
   if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
-  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${limit === 1 ? RATE_KINDS[rate].singular : RATE_KINDS[rate].singular.replace(' ', 's ')}.`;
+  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${RATE_KINDS[rate].units[limit === 1 ? 0 : 1]}.`;
   if (needs === undefined) return `${reached} ${again}`;
   return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }

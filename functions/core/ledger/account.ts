@@ -4,6 +4,7 @@
 import type { Clock } from '../ports/clock.ts';
 import type { RateChange } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
+import { perRate, perWindowedRate } from '../ports/rates.ts';
 import { type CounterState, type Counters, createCounters, forgetReports } from './counters.ts';
 import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
@@ -215,12 +216,12 @@ export function sendCharges(account: Account, fits?: (request: EndedRequest) => 
   });
 }
 
-export function addRateChange(account: Account, { id, minute, requests, tokens, parallel }: RateChange): void {
-  if (requests === 0 && tokens === 0 && parallel === 0) return;
+export function addRateChange(account: Account, change: RateChange): void {
+  const { id, minute } = change;
+  if (Object.values(perRate((kind) => change[kind])).every((by) => by === 0)) return;
   const key = `${minute ?? ''} ${id}`;
-  const before = account.rateChanges.get(key) ?? { requests: 0, tokens: 0, parallel: 0 };
-  const sum = { requests: before.requests + requests, tokens: before.tokens + tokens };
-  account.rateChanges.set(key, { id, minute, ...sum, parallel: before.parallel + parallel });
+  const before = account.rateChanges.get(key);
+  account.rateChanges.set(key, { id, minute, ...perRate((kind) => (before?.[kind] ?? 0) + change[kind]) });
 }
 
 /** Leaves the account: the next account reports again all rows that PostgreSQL is not known to have. */
@@ -232,5 +233,5 @@ export function resetAccount(account: Account): void {
   account.rateChanges.clear();
   // The store counts requests in flight by account.
   for (const { rateUse } of account.requests.reserved)
-    for (const { id, parallel } of limitsOf(rateUse)) addRateChange(account, { id, requests: 0, tokens: 0, parallel });
+    for (const { id, parallel } of limitsOf(rateUse)) addRateChange(account, { id, ...perWindowedRate(() => 0), parallel });
 }

@@ -5,7 +5,18 @@ import { err, ok, type Result } from '../failure/result.ts';
 import type { ReservationReply } from '../ports/counter-store.ts';
 import type { RateView, Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
-import { RATE_KINDS, type RateLimit, type RateReply, type RateRequest, WINDOWED_RATES } from '../ports/rates.ts';
+import {
+  addedUse,
+  isEstimated,
+  perWindowedRate,
+  RATE_KINDS,
+  type RateLimit,
+  type RateReply,
+  type RateRequest,
+  type RateUsage,
+  WINDOWED_RATES,
+  type WindowedRate,
+} from '../ports/rates.ts';
 import { type Account, addRateChange } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import type { WaitingRequest } from './counters.ts';
@@ -64,37 +75,38 @@ function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateR
 
 /** The use of rates by a request, as the store replied. */
 export function rateUseOf({ epoch }: Account, request: RateRequest, { entry = -1, minute }: RateReply): RateUse {
-  const toUse = ({ id, requests, tokens, parallel }: RateLimit): LimitUse => ({
-    id,
+  const toUse = (limit: RateLimit): LimitUse => ({
+    id: limit.id,
     minute,
     epoch,
-    requests: requests === undefined ? undefined : 1,
-    tokens: tokens === undefined ? undefined : Math.min(request.tokens, tokens),
-    parallel: parallel === undefined ? 0 : 1,
+    windows: perWindowedRate((kind) => {
+      const max = limit[kind];
+      return max === undefined ? undefined : addedUse(kind, request, max);
+    }),
+    parallel: limit.parallel === undefined ? 0 : 1,
   });
   const chosen = request.entries[entry];
-  return { limits: request.limits.map(toUse), entry: chosen && toUse(chosen), tokens: request.tokens };
-}
-
-/** The true use of a request. `requests`: 0 if no provider was called, else 1. */
-export interface RateUsage {
-  readonly requests: number;
-  readonly tokens: number;
+  return { limits: request.limits.map(toUse), entry: chosen && toUse(chosen), estimates: request };
 }
 
 /**
- * Returns the unused part of a limit, at most what was used of it, to the minute of the use. Tokens beyond that count
+ * Returns the unused part of a limit, at most what was used of it, to the minute of the use. Use beyond that counts
  * now.
  */
 export function returnRate(account: Account, use: LimitUse, usage: RateUsage): void {
-  const { id, minute, parallel } = use;
-  // A later epoch has no record of what was used in an earlier epoch.
-  const isKnown = use.epoch === account.epoch;
-  const requests = use.requests === undefined || !isKnown ? 0 : usage.requests - use.requests;
-  const tokens = use.tokens === undefined ? 0 : usage.tokens - (isKnown ? use.tokens : 0);
-  addRateChange(account, { id, minute, requests, tokens: Math.min(0, tokens), parallel: 0 });
-  addRateChange(account, { id, requests: 0, tokens: Math.max(0, tokens), parallel: -parallel });
+  const { id, minute, parallel, windows } = use;
+  const excess = (kind: WindowedRate): number => {
+    const used = windows[kind];
+    if (used === undefined) return 0;
+    if (use.epoch === account.epoch) return usage[kind] - used;
+    // A later epoch has no record of the use. What was only estimated counts in it as it was used.
+    return isEstimated(kind) ? usage[kind] : 0;
+  };
+  addRateChange(account, { id, minute, ...perWindowedRate((kind) => Math.min(0, excess(kind))), parallel: 0 });
+  addRateChange(account, { id, ...perWindowedRate((kind) => Math.max(0, excess(kind))), parallel: -parallel });
 }
+
+const NOTHING_USED = perWindowedRate(() => 0);
 
 /** Returns the rates of a request that does not need them any more. */
 export function returnRates(
@@ -103,7 +115,7 @@ export function returnRates(
   reply: RateReply | undefined,
 ): void {
   if (rates === undefined || reply === undefined) return;
-  for (const use of limitsOf(rateUseOf(account, rates, reply))) returnRate(account, use, { requests: 0, tokens: 0 });
+  for (const use of limitsOf(rateUseOf(account, rates, reply))) returnRate(account, use, NOTHING_USED);
 }
 
 type MoveResult = Result<void, ReservationRefusal>;
@@ -123,7 +135,7 @@ export const createMove =
     if (live?.rateUse === undefined) return Promise.resolve(OK);
     if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
     const { rateUse } = live;
-    const rates = { tokens: Math.min(rateUse.tokens, tokens), limits: [], entries: [to] };
+    const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], entries: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
         charges: NO_CHARGES,

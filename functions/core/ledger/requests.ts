@@ -4,6 +4,7 @@ import type { Reservation } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
+import type { RateEstimates, WindowedRate } from '../ports/rates.ts';
 import type { CounterState } from './counters.ts';
 
 /** Each state, and those that may follow. README.md has the same table, and a test compares them. */
@@ -71,16 +72,14 @@ export interface LiveReservation extends Reservation, RequestRecord {
 export interface RateUse {
   readonly limits: ReadonlyArray<LimitUse>;
   entry: LimitUse | undefined;
-  /** The estimate of tokens that the request takes. */
-  readonly tokens: number;
+  readonly estimates: RateEstimates;
 }
 
-/** The part of one rate limit that a request uses. Absent members are not limited, and so not counted. */
+/** The part of one rate limit that a request uses. */
 export interface LimitUse {
   readonly id: string;
-  readonly requests: number | undefined;
-  /** Tokens, at most as many as the limit. */
-  readonly tokens: number | undefined;
+  /** Undefined for a kind that is not limited, and so not counted. */
+  readonly windows: Readonly<Record<WindowedRate, number | undefined>>;
   readonly parallel: number;
   /** The minute and the epoch of the use: a later epoch has no record of it. */
   readonly minute: number;

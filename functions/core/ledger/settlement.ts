@@ -4,13 +4,14 @@
 import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
+import type { RateUsage } from '../ports/rates.ts';
 import { addCharge, endReservation, recordStreamCost } from './account.ts';
 import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isGuaranteed } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
 import { toUnsettledRow } from './ledger-rows.ts';
-import { type RateUsage, returnRate } from './rates.ts';
+import { returnRate } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
 /**

@@ -1,7 +1,7 @@
 // The counter store: the escrow, risk and unbooked spend of each process, per counter (LEDGER 3 to 6).
 import type { Millis, Nano } from './money.ts';
 import type { ScopeSpend, ScopeWindow } from './policy.ts';
-import type { RateRefusal, RateReply, RateRequest } from './rates.ts';
+import type { RateKind, RateRefusal, RateReply, RateRequest } from './rates.ts';
 
 /** The figures of one counter in a call. Unchanged counters are left out, unless a request of the call names them. */
 export interface CounterChange extends ScopeWindow {
@@ -47,28 +47,22 @@ export interface ReservationRequest {
 }
 
 /**
- * The change of rates by a request that has ended. Requests and tokens count in the minute of the store's clock; the
+ * The change of rates by a request that has ended: a number for each kind. Kinds that count in windows: negative for use
+ * that was counted and did not happen, positive for use in addition to that. `parallel`: -1 if the request is no longer
+ * in flight, 1 if it is in flight in this account after a previous account has ended; an account returns at most what it
+ * has in flight, and all of that when it ends. Requests and tokens count in the minute of the store's clock; the
  * previous minute counts for the share of it that the last 60 s still cover, rounded down. So requests that come
  * evenly, less often than the limit, are never refused; no minute of the clock admits more than the limit, and no 60 s
  * more than twice as much (all of it at the end of one minute and at the end of the next). A refusal never names a wait
  * above a minute.
  */
-export interface RateChange {
+export interface RateChange extends Readonly<Record<RateKind, number>> {
   readonly id: string;
   /**
-   * The minute to which requests and tokens are returned, in which they were used; a minute that no longer counts does
-   * not change. Absent: the present minute.
+   * The minute in which the use that is returned was counted; a minute that no longer counts does not change. Absent:
+   * the present minute.
    */
   readonly minute?: number | undefined;
-  /** -1: no provider was called. */
-  readonly requests: number;
-  /** Negative: tokens that were reserved and not used. Positive: tokens used beyond those. */
-  readonly tokens: number;
-  /**
-   * -1: the request is no longer in flight; 1: it is in flight in this account, after a previous account has ended. An
-   * account returns at most what it has in flight, and all of that when it ends.
-   */
-  readonly parallel: number;
 }
 
 /** The maximum numbers of changes and requests in one call (LEDGER 3). */

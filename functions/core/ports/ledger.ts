@@ -3,9 +3,10 @@ import type { Result } from '../failure/result.ts';
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
-import type { RateKind, RateLeft, RateLimit, WindowedRate } from './rates.ts';
+import type { RateEstimates, RateKind, RateLeft, RateLimit, WindowedRate } from './rates.ts';
 
-export interface ReservationParams {
+/** A request for a reservation. An absent estimate of a rate is 0. */
+export interface ReservationParams extends Partial<RateEstimates> {
   /**
    * The request's own UUIDv7, the id of its reservation, ledger row, log line and trace. Absent: the ledger makes one.
    */
@@ -19,8 +20,6 @@ export interface ReservationParams {
   readonly model: string;
   /** `identifier` of the target with the maximum cost. */
   readonly identifier: string;
-  /** An estimate of the tokens that the request will use, for limits of tokens per minute; absent: none. */
-  readonly tokens?: number;
   /**
    * Rate limits of the candidate model entries, the best first, `undefined` for an entry without limits: the first
    * entry with room is taken. Absent: no entry is limited, and the reservation never moves to a limited entry.

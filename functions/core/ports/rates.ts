@@ -4,33 +4,43 @@ import type { RateLimits } from './policy.ts';
 
 const MINUTE: Millis = 60_000;
 
-/** The limits of one scope or one model entry. An absent member is not limited. */
-export interface RateLimit {
-  /** The id within the instance; use is counted under it. */
-  readonly id: string;
-  /** Requests in a minute of the clock. */
-  readonly requests?: number | undefined;
-  /** Tokens in a minute of the clock. */
-  readonly tokens?: number | undefined;
-  /** Requests in flight at the same time. */
-  readonly parallel?: number;
-}
-
 /**
- * The kinds of rates. `limit`: the member of a spec that limits the kind. `window`: use counts in windows of the clock
- * of this length, which is whole minutes; absent: requests in flight count. `singular`: the name of one unit, in
- * messages. `account.lua` has the windows of this table by `npm run generate`.
+ * The kinds of rates. `account.lua` has the windows and the estimated kinds of this table by `npm run generate`.
+ * docs/internals/contributing.md has the steps to add a kind.
  */
 export const RATE_KINDS = {
-  requests: { limit: 'rpmLimit', window: MINUTE, singular: 'request per minute' },
-  tokens: { limit: 'tpmLimit', window: MINUTE, singular: 'token per minute' },
-  parallel: { limit: 'maxParallelRequests', window: undefined, singular: 'request at the same time' },
+  requests: {
+    limit: 'rpmLimit',
+    window: MINUTE,
+    isEstimated: false,
+    units: ['request per minute', 'requests per minute'],
+  },
+  tokens: {
+    limit: 'tpmLimit',
+    window: MINUTE,
+    isEstimated: true,
+    units: ['token per minute', 'tokens per minute'],
+  },
+  parallel: {
+    limit: 'maxParallelRequests',
+    window: undefined,
+    isEstimated: false,
+    units: ['request at the same time', 'requests at the same time'],
+  },
 } as const satisfies Readonly<Record<string, RateKindRow>>;
 
 interface RateKindRow {
+  /** The member of a spec that limits the kind. */
   readonly limit: keyof RateLimits;
+  /** Use counts in windows of the clock of this length, which is whole minutes. Absent: requests in flight count. */
   readonly window: Millis | undefined;
-  readonly singular: string;
+  /**
+   * Whether a request names an estimate of its use, in the member of the kind's name; its settlement reports the true
+   * use. Otherwise each request counts as 1, and as 0 if no provider was called.
+   */
+  readonly isEstimated: boolean;
+  /** The name of one unit and of several units, in messages. */
+  readonly units: readonly [string, string];
 }
 
 export type RateKind = keyof typeof RATE_KINDS;
@@ -40,14 +50,49 @@ export type WindowedRate = {
   [Kind in RateKind]: (typeof RATE_KINDS)[Kind]['window'] extends Millis ? Kind : never;
 }[RateKind];
 
+/** The kinds of which a request names an estimate. */
+export type EstimatedRate = {
+  [Kind in WindowedRate]: (typeof RATE_KINDS)[Kind]['isEstimated'] extends true ? Kind : never;
+}[WindowedRate];
+
+/** The limits of one scope or one model entry. An absent member is not limited. */
+export interface RateLimit extends Readonly<Partial<Record<RateKind, number | undefined>>> {
+  /** The id within the instance; use is counted under it. */
+  readonly id: string;
+}
+
+/** What a request is expected to use. */
+export type RateEstimates = Readonly<Record<EstimatedRate, number>>;
+
+/** What a request has used. */
+export type RateUsage = Readonly<Record<WindowedRate, number>>;
+
 const isWindowed = (kind: RateKind): kind is WindowedRate => RATE_KINDS[kind].window !== undefined;
 
 export const WINDOWED_RATES: ReadonlyArray<WindowedRate> = (Object.keys(RATE_KINDS) as RateKind[]).filter(isWindowed);
 
+export const isEstimated = (kind: RateKind): kind is EstimatedRate => RATE_KINDS[kind].isEstimated;
+
+/** A value for each kind that counts in windows. */
+export const perWindowedRate = <T>(toValue: (kind: WindowedRate) => T): Record<WindowedRate, T> => ({
+  requests: toValue('requests'),
+  tokens: toValue('tokens'),
+});
+
+/** A value for each kind. */
+export const perRate = <T>(toValue: (kind: RateKind) => T): Record<RateKind, T> => ({
+  ...perWindowedRate(toValue),
+  parallel: toValue('parallel'),
+});
+
+/**
+ * The use that a request adds to a limit. An estimate above the limit uses the whole limit, once nothing else uses it.
+ */
+export const addedUse = (kind: WindowedRate, estimates: RateEstimates, limit: number): number =>
+  isEstimated(kind) ? Math.min(estimates[kind], limit) : 1;
+
 /** The rates that a reservation takes beside its money. */
-export interface RateRequest {
-  /** An estimate of the tokens that the request will use; the settlement reports the true number. */
-  readonly tokens: number;
+export interface RateRequest extends RateEstimates {
   /** Limits that must all have room. */
   readonly limits: ReadonlyArray<RateLimit>;
   /** Alternatives, the best first: one of them must have room; `undefined` is not limited. Empty: none is needed. */

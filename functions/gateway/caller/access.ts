@@ -7,7 +7,7 @@ import { type Provider, providerOf } from '#core/models/providers.ts';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import { type Price, toPrice } from '#core/money/price.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
-import type { RateLimit } from '#core/ports/rates.ts';
+import type { RateKind, RateLimit } from '#core/ports/rates.ts';
 import { type Api, codecOf } from '../wire/api.ts';
 import type { Codec } from '../wire/codec.ts';
 import { isOfflineAt, webSearchRefusal } from '../wire/prompt/unmetered-features.ts';
@@ -151,7 +151,9 @@ function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
 }
 
 function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined {
-  return rpm === undefined && tpm === undefined ? undefined : { id: `entry ${identifier}`, requests: rpm, tokens: tpm };
+  const limits: Record<RateKind, number | undefined> = { requests: rpm, tokens: tpm, parallel: undefined };
+  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  return isLimited ? { id: `entry ${identifier}`, ...limits } : undefined;
 }
 
 function admits(scope: ScopePolicy, model: string): boolean {

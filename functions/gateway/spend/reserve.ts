@@ -8,6 +8,7 @@ import type { Reservation, ReservationRefusal } from '#core/ports/ledger.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { FurtherBudget } from '#core/ports/policy.ts';
+import { isEstimated, type RateEstimates } from '#core/ports/rates.ts';
 import type { Candidate, Grant } from '../caller/access.ts';
 import type { RequestFailure, RequestLimits } from '../caller/remaining-limits.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -64,7 +65,7 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
     const costliest = candidates.reduce((max, next) => (next.maxCost > max.maxCost ? next : max));
     const amount = costliest.maxCost;
     const minAmount = candidates.reduce((max, next) => larger(max, minCostOf(next, request)), 0n);
-    const tokens = tokensOf(request, candidates);
+    const estimates: RateEstimates = { tokens: tokensOf(request, candidates) };
     const money = {
       scopes: chargedScopes,
       amount,
@@ -73,10 +74,10 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
       identifier: costliest.entry.identifier,
     };
     const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const reserved = await ledger.reserve({ id, ...money, tokens, waited: caller.databaseTime, ...entries });
+    const reserved = await ledger.reserve({ id, ...money, ...estimates, waited: caller.databaseTime, ...entries });
     if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;
-    const needs = { money: minAmount, tokens, now: clock.now(), furtherBudgets };
+    const needs = { money: minAmount, estimates, now: clock.now(), furtherBudgets };
     const rates = 'rates' in reserved.failure ? reserved.failure.rates : undefined;
     return err({ failure: toFailure(reserved.failure, request.model, needs), chargedScopes, rates });
   };
@@ -206,13 +207,13 @@ export function entryTokensOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest):
 /** The needs of a refused request, and the time of the refusal. */
 interface Needs {
   readonly money: Nano;
-  readonly tokens: number;
+  readonly estimates: RateEstimates;
   readonly now: Millis;
   /** The further budgets of the key. */
   readonly furtherBudgets: ReadonlyArray<FurtherBudget>;
 }
 
-function toFailure(refusal: ReservationRefusal, model: string, { money, tokens, now, furtherBudgets }: Needs): Failure {
+function toFailure(refusal: ReservationRefusal, model: string, { money, estimates, now, furtherBudgets }: Needs): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { scope, limit, spent, resetAt } = refusal;
@@ -224,7 +225,7 @@ function toFailure(refusal: ReservationRefusal, model: string, { money, tokens, 
       return { code: 'budget_held', scope: refusal.scope };
     case 'limited': {
       const { scope, rate, limit, retryIn } = refusal;
-      const needs = rate === 'tokens' && tokens > limit ? tokens : undefined;
+      const needs = isEstimated(rate) && estimates[rate] > limit ? estimates[rate] : undefined;
       return { code: 'rate_limit_exceeded', scope, model, rate, limit, retryIn, needs };
     }
     case 'unavailable':

@@ -2,8 +2,9 @@
 // follows the spec.
 
 import { parseMoney } from '#core/money/money.ts';
-import type { FurtherBudget, KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
+import type { FurtherBudget, KeyPolicy, RateLimits, ScopePolicy } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
+import { RATE_KINDS } from '#core/ports/rates.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
 import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -165,8 +166,8 @@ type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
 /** The policy to write. Undefined while a user or team that pays beside a key does not have its claim yet. */
 function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
   const { scopeId, anchor } = scope;
-  const { models, blocked, rpmLimit, tpmLimit, maxParallelRequests } = member.spec;
-  const limits = { rpmLimit, tpmLimit, maxParallelRequests };
+  const { models, blocked } = member.spec;
+  const limits = rateLimitsOf(member);
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   const common = {
     scopeId,
@@ -197,6 +198,10 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
     furtherBudgets: furtherBudgetsOf(member, scope),
   };
 }
+
+/** The limit of each kind of rate, undefined for a kind that the spec does not limit. */
+export const rateLimitsOf = ({ spec }: Member): RateLimits =>
+  Object.fromEntries(Object.values(RATE_KINDS).map(({ limit }) => [limit, spec[limit]]));
 
 const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeOf) => ({
   isNew: policy === undefined,

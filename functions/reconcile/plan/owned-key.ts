@@ -8,6 +8,7 @@ import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
 import { sameJson } from '../json.ts';
 import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
+import { rateLimitsOf } from './member.ts';
 
 /**
  * The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its
@@ -54,9 +55,9 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
 }
 
 /** Undefined: the user does not say what a key needs. */
-function specOf({ metadata, spec }: User): OwnedKeySpec | undefined {
-  const { keyAlias, maxBudget, budgetDuration, models, connectionRef, blocked } = spec;
-  const { duration, rpmLimit, tpmLimit, maxParallelRequests } = spec;
+function specOf(user: User): OwnedKeySpec | undefined {
+  const { metadata, spec } = user;
+  const { keyAlias, maxBudget, budgetDuration, models, connectionRef, blocked, duration } = spec;
   if (keyAlias === undefined || maxBudget === undefined || budgetDuration === undefined) return undefined;
   return {
     keyAlias,
@@ -67,9 +68,7 @@ function specOf({ metadata, spec }: User): OwnedKeySpec | undefined {
     blocked,
     userRef: { name: metadata.name },
     duration,
-    rpmLimit,
-    tpmLimit,
-    maxParallelRequests,
+    ...rateLimitsOf(user),
   };
 }
 

@@ -2,7 +2,10 @@
 import type { RateChange } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import {
+  addedUse,
+  perWindowedRate,
   RATE_KINDS,
+  type RateKind,
   type RateLeft,
   type RateLimit,
   type RateRefusal,
@@ -27,8 +30,8 @@ interface Use {
 }
 
 const MINUTE: Millis = 60_000;
-/** Requests in flight may end at any time. */
-const SOON: Millis = 1000;
+/** Waits for kinds that count requests in flight, which may end at any time. `account.lua` has the same. */
+const IN_FLIGHT_WAITS: Readonly<Record<Exclude<RateKind, WindowedRate>, Millis>> = { parallel: 1000 };
 
 export type AccountRates = ReturnType<typeof createAccountRates>;
 
@@ -42,7 +45,7 @@ export function createAccountRates() {
   const uses = new Map<string, Use>();
 
   const useOf = (id: string, now: Millis): Use => {
-    const existing = uses.get(id) ?? { windows: { requests: nothing(), tokens: nothing() }, inFlight: new Map() };
+    const existing = uses.get(id) ?? { windows: perWindowedRate(nothing), inFlight: new Map() };
     uses.set(id, existing);
     for (const kind of WINDOWED_RATES) {
       const use = existing.windows[kind];
@@ -57,24 +60,25 @@ export function createAccountRates() {
     return existing;
   };
 
-  const refusalOf = (limit: RateLimit, tokens: number, now: Millis): Omit<RateRefusal, 'limit'> | undefined => {
+  const refusalOf = (limit: RateLimit, request: RateRequest, now: Millis): Omit<RateRefusal, 'limit'> | undefined => {
     const { parallel } = limit;
     const use = useOf(limit.id, now);
     const waits = WINDOWED_RATES.flatMap((kind) => {
       const max = limit[kind];
-      return max === undefined ? [] : [waitOf(use, kind, max - amountOf(kind, tokens, max), now)];
+      return max === undefined ? [] : [waitOf(use, kind, max - addedUse(kind, request, max), now)];
     });
     return maxWait([
       ...waits,
-      ...(parallel === undefined || inFlightOf(use) < parallel ? [] : [{ rate: 'parallel' as const, retryIn: SOON }]),
+      ...(parallel === undefined || inFlightOf(use) < parallel ? [] : [{ rate: 'parallel' as const, retryIn: IN_FLIGHT_WAITS.parallel }]),
     ]);
   };
 
   return {
     /** The reason why a request has to wait; undefined: it need not wait. Takes nothing. */
-    check({ limits, entries, tokens }: RateRequest, now: Millis): RateRefusal | undefined {
+    check(request: RateRequest, now: Millis): RateRefusal | undefined {
+      const { limits, entries } = request;
       const refusals = [...limits, ...entries].flatMap((limit, index): RateRefusal[] => {
-        const refusal = limit && refusalOf(limit, tokens, now);
+        const refusal = limit && refusalOf(limit, request, now);
         return refusal === undefined ? [] : [{ ...refusal, limit: index }];
       });
       const ofLimits = refusals.filter(({ limit }) => limit < limits.length);
@@ -85,16 +89,17 @@ export function createAccountRates() {
     },
 
     /** Takes the room that `check` found, and returns the entry. */
-    take({ limits, entries, tokens }: RateRequest, account: string, now: Millis): number | undefined {
+    take(request: RateRequest, account: string, now: Millis): number | undefined {
+      const { limits, entries } = request;
       const entryIndex = entries.findIndex(
-        (entry) => entry === undefined || refusalOf(entry, tokens, now) === undefined,
+        (entry) => entry === undefined || refusalOf(entry, request, now) === undefined,
       );
       for (const limit of [...limits, entries[entryIndex]]) {
         if (limit === undefined) continue;
         const { windows, inFlight } = useOf(limit.id, now);
         for (const kind of WINDOWED_RATES) {
           const max = limit[kind];
-          if (max !== undefined) windows[kind].current += amountOf(kind, tokens, max);
+          if (max !== undefined) windows[kind].current += addedUse(kind, request, max);
         }
         if (limit.parallel !== undefined) inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
       }
@@ -133,10 +138,6 @@ export function createAccountRates() {
 }
 
 const nothing = (): WindowUse => ({ number: 0, current: 0, before: 0 });
-
-/** A request for more tokens than the limit takes the whole limit, once nothing else uses it. */
-const amountOf = (kind: WindowedRate, tokens: number, limit: number): number =>
-  kind === 'requests' ? 1 : Math.min(tokens, limit);
 
 const inFlightOf = ({ inFlight }: Use): number => [...inFlight.values()].reduce((sum, count) => sum + count, 0);
 

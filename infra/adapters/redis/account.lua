@@ -19,8 +19,9 @@
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing.
 local LAYOUT, MINUTE, SECOND, KEEP, OLD, MAX_AHEAD = 'accounts 3', 60000, 1000, 60000, 100, 60000
--- Kinds of rates that count in windows, and the lengths of these: `npm run generate` from functions/core/ports/rates.ts.
-local KINDS, WINDOWS = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }
+-- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
+-- `npm run generate` from functions/core/ports/rates.ts.
+local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
 local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
@@ -284,8 +285,8 @@ local function countsOf(rate, kind)
   local length = WINDOWS[kind]
   return rate.current[length][kind] or 0, rate.before[length][kind] or 0, length
 end
--- The use that a request adds. A request for more tokens than the limit uses the whole limit, when nothing else is used.
-local function wanted(limit, kind, tokens) return kind == 'requests' and 1 or math.min(tokens, limit.tokens) end
+-- The use that a request adds. An estimate above the limit uses the whole limit, once nothing else uses it.
+local function addedUse(limit, kind, rateRequest) return IS_ESTIMATED[kind] and math.min(rateRequest[kind], limit[kind]) or 1 end
 local function usedOf(rate, kind)
   local current, before, length = countsOf(rate, kind)
   return current + before - math.ceil(before * (now % length) / length)
@@ -319,13 +320,13 @@ local function untilUsed(rate, kind, target)
 end
 -- The rate of a limit with the longest wait; nil if the limit has room. Clients ignore waits of more than a minute, and a
 -- limit of 0 never has room.
-local function waitOf(limit, tokens, index)
+local function waitOf(limit, rateRequest, index)
   local rate, maxWait = rateOf(limit.id), nil
   local function consider(kind, wait)
     if wait > (maxWait and maxWait.retryIn or 0) then maxWait = { outcome = 'limited', limit = index, rate = kind, retryIn = wait } end
   end
   for _, kind in ipairs(KINDS) do
-    local target = limit[kind] and limit[kind] - wanted(limit, kind, tokens)
+    local target = limit[kind] and limit[kind] - addedUse(limit, kind, rateRequest)
     if target then consider(kind, target < 0 and MINUTE or math.min(MINUTE, untilUsed(rate, kind, target))) end
   end
   if limit.parallel and inFlightOf(rate) >= limit.parallel then consider('parallel', SECOND) end
@@ -335,11 +336,11 @@ end
 local function checkRates(rateRequest)
   local maxWait, minWait
   for i, limit in ipairs(rateRequest.limits) do
-    local wait = waitOf(limit, rateRequest.tokens, i - 1)
+    local wait = waitOf(limit, rateRequest, i - 1)
     if wait and wait.retryIn > (maxWait and maxWait.retryIn or 0) then maxWait = wait end
   end
   for i, entry in ipairs(rateRequest.entries) do
-    local wait = entry ~= cjson.null and waitOf(entry, rateRequest.tokens, #rateRequest.limits + i - 1)
+    local wait = entry ~= cjson.null and waitOf(entry, rateRequest, #rateRequest.limits + i - 1)
     if not wait then return maxWait, i end
     if wait.retryIn < (minWait and minWait.retryIn or MINUTE + 1) then minWait = wait end
   end
@@ -351,7 +352,7 @@ local function takeRates(rateRequest, entryIndex)
   for _, limit in ipairs(limits) do
     local rate = rateOf(limit.id)
     for _, kind in ipairs(KINDS) do
-      if limit[kind] then addUse(rate, kind, wanted(limit, kind, rateRequest.tokens), minute) end
+      if limit[kind] then addUse(rate, kind, addedUse(limit, kind, rateRequest), minute) end
     end
     if limit.parallel then addInFlight(rate, 1) end
   end

@@ -1,6 +1,6 @@
 // Promises of rates: requests, tokens and requests in flight, taken with the money or not at all (LEDGER 3).
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { RateLimit } from '../rates.ts';
+import { addedUse, isEstimated, perWindowedRate, type RateLimit, WINDOWED_RATES } from '../rates.ts';
 import {
   outcomes,
   rateChangeOf,
@@ -30,6 +30,20 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       expect(await outcomes(one, 7, ratesOf([key]))).toEqual(reserved(7));
       expect(await outcomes(start(), 5, ratesOf([key]))).toEqual([...reserved(3), 'limited', 'limited']);
       expect(await requestOne(one, ratesOf([{ ...key, id: 'team' }]))).toMatchObject({ outcome: 'reserved' });
+    });
+
+    test.each(WINDOWED_RATES)('count %s by themselves, and give them back', async (kind) => {
+      const max = 10;
+      const estimates = WINDOWED_RATES.filter(isEstimated).map((rate, index) => [rate, 2 + index]);
+      const request = ratesOf([{ id: 'key', [kind]: max }], Object.fromEntries(estimates));
+      const use = addedUse(kind, request, max);
+      const left = async () => {
+        const reply = await requestOne(one, request);
+        return reply !== undefined && 'rates' in reply ? reply.rates?.left[0] : undefined;
+      };
+      expect(await left()).toEqual({ [kind]: { remaining: max - use, resetIn: expect.any(Number) } });
+      await one.call({ rateChanges: [rateChangeOf('key', perWindowedRate((rate) => (rate === kind ? -use : 5)))] });
+      expect(await left()).toMatchObject({ [kind]: { remaining: max - use } });
     });
 
     test('are reported with every answer, its own request counted, and only where they are asked for', async () => {
