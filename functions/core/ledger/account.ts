@@ -233,5 +233,6 @@ export function resetAccount(account: Account): void {
   account.rateChanges.clear();
   // The store counts requests in flight by account.
   for (const { rateUse } of account.requests.reserved)
-    for (const { id, parallel } of limitsOf(rateUse)) addRateChange(account, { id, ...perWindowedRate(() => 0), parallel });
+    for (const { id, parallel } of limitsOf(rateUse))
+      addRateChange(account, { id, ...perWindowedRate(() => 0), parallel });
 }

@@ -213,7 +213,11 @@ interface Needs {
   readonly furtherBudgets: ReadonlyArray<FurtherBudget>;
 }
 
-function toFailure(refusal: ReservationRefusal, model: string, { money, estimates, now, furtherBudgets }: Needs): Failure {
+function toFailure(
+  refusal: ReservationRefusal,
+  model: string,
+  { money, estimates, now, furtherBudgets }: Needs,
+): Failure {
   switch (refusal.reason) {
     case 'exceeded': {
       const { scope, limit, spent, resetAt } = refusal;

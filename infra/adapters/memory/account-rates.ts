@@ -69,7 +69,9 @@ export function createAccountRates() {
     });
     return maxWait([
       ...waits,
-      ...(parallel === undefined || inFlightOf(use) < parallel ? [] : [{ rate: 'parallel' as const, retryIn: IN_FLIGHT_WAITS.parallel }]),
+      ...(parallel === undefined || inFlightOf(use) < parallel
+        ? []
+        : [{ rate: 'parallel' as const, retryIn: IN_FLIGHT_WAITS.parallel }]),
     ]);
   };
 

@@ -42,7 +42,14 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         return reply !== undefined && 'rates' in reply ? reply.rates?.left[0] : undefined;
       };
       expect(await left()).toEqual({ [kind]: { remaining: max - use, resetIn: expect.any(Number) } });
-      await one.call({ rateChanges: [rateChangeOf('key', perWindowedRate((rate) => (rate === kind ? -use : 5)))] });
+      await one.call({
+        rateChanges: [
+          rateChangeOf(
+            'key',
+            perWindowedRate((rate) => (rate === kind ? -use : 5)),
+          ),
+        ],
+      });
       expect(await left()).toMatchObject({ [kind]: { remaining: max - use } });
     });
 
