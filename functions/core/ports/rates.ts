@@ -61,10 +61,10 @@ export interface RateLimit extends Readonly<Partial<Record<RateKind, number | un
   readonly id: string;
 }
 
-/** What a request is expected to use. */
+/** The expected use of a request, known before its reply. */
 export type RateEstimates = Readonly<Record<EstimatedRate, number>>;
 
-/** What a request has used. */
+/** The true use of a request, known at its end. */
 export type RateUsage = Readonly<Record<WindowedRate, number>>;
 
 const isWindowed = (kind: RateKind): kind is WindowedRate => RATE_KINDS[kind].window !== undefined;
