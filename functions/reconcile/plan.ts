@@ -27,7 +27,7 @@ export function plan(world: World, now: Millis, hash: Hash): Plan {
     actions.filter((action) => isWorthTrying(action, world)),
     (action) => `${mayBegin(action, world)}` as const,
   );
-  const postponed = findPostponed(late, context);
+  const postponed = findPostponed([...late, ...actions.filter((action) => isOvertaken(action, world))], context);
   if (steps.length > 0) return { actions: steps, guarded, postponed };
   const reports = planReports(context, { guarded, postponed });
   return { actions: reports.filter((action) => isWorthTrying(action, world)), guarded, postponed };
@@ -62,6 +62,11 @@ const ONCE: ReadonlySet<string> = new Set(['RecordEvent', 'ApplyWorkload', 'Push
 function isWorthTrying(action: Action, { attempts }: World): boolean {
   return (attempts.get(identify(action)) ?? 0) < (ONCE.has(action.action) ? 1 : MAX_ATTEMPTS);
 }
+
+/** Other runs wrote another policy again and again: no status shows one that is not in force. */
+const isOvertaken = (action: Action, world: World): boolean =>
+  action.action === 'PutScope' &&
+  !(action.isNew || isWorthTrying(action, world) || world.failures.has(idOf(action.kind, action)));
 
 const mayBegin = (action: Action, { roundsLeft, isLate }: World): boolean =>
   roundsLeft > 1 && (!isLate || isForced(action));

@@ -91,6 +91,8 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       if (published !== undefined && published.notAfter === undefined) return 'overtaken';
       const ended = value?.unlessEnded;
       if (ended !== undefined && row.before.has(ended) && !row.values.has(ended)) return 'overtaken';
+      const { generation: later } = row;
+      if (later > write.generation && later !== write.overwrites) return { later };
       await writePolicy(instanceUid, write);
       if (row.retired) return 'taken';
       return value === undefined || addValue(row, value) ? 'written' : 'value taken';
@@ -217,7 +219,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
 
   async function writePolicy(instanceUid: string, { policy, generation, recounts = [] }: PolicyWrite): Promise<void> {
     const row = rows.get(policy.scopeId);
-    if (row === undefined || row.instanceUid !== instanceUid || row.retired || row.generation > generation) return;
+    if (row === undefined || row.instanceUid !== instanceUid || row.retired) return;
     for (const one of recounts) await recount?.(one);
     // As JSON, like the database keeps it: a member without a value is none.
     const written = policy.kind === undefined ? { ...row.policy, ...policy } : policy;

@@ -73,6 +73,8 @@ export interface ScopeWrite extends PolicyWrite {
    */
   readonly proof?: string;
   readonly value?: ValueWrite;
+  /** A later generation that the policy overwrites: a backup of the cluster has begun below it again. */
+  readonly overwrites?: number;
 }
 
 /** A value to make live. A value that is live already does not change; one that lived before keeps its age. */
@@ -89,12 +91,13 @@ export interface ValueWrite {
 /**
  * | outcome | means |
  * |---|---|
- * | `written` | the alias is the holder's; the policy holds, unless a later one was there; the value lives |
+ * | `written` | the alias is the holder's; the policy holds; the value lives |
  * | `taken` | another object has the alias, or the holder has it in another scope than the policy names |
  * | `value taken` | the same as `written`, but another live scope has the value |
  * | `overtaken` | the value `unlessLive` is live, or `unlessEnded` has ended: nothing was written |
+ * | `later` | the policy is of this later generation: nothing was written |
  */
-export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'overtaken';
+export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'overtaken' | { readonly later: number };
 
 export interface InstanceRow {
   readonly uid: string;

@@ -67,15 +67,12 @@ export const databaseHandlers = {
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
     const value = action.value && { ...action.value, hash: action.value.hash ?? mint(action, scopeId, context) };
-    const outcome = await registry.putScope({
-      instanceUid,
-      kind,
-      alias,
-      holder,
-      ...write,
-      ...(proof === undefined ? {} : { proof }),
-      ...(value === undefined ? {} : { value }),
-    });
+    const given = { ...(proof === undefined ? {} : { proof }), ...(value === undefined ? {} : { value }) };
+    const scope = { instanceUid, kind, alias, holder, ...write, ...given };
+    const first = await registry.putScope(scope);
+    // The list was outdated, or a backup of the cluster was restored: then the object is of this generation now.
+    const isRestored = typeof first === 'object' && (await isAsPlanned(action, context));
+    const outcome = isRestored ? await registry.putScope({ ...scope, overwrites: first.later }) : first;
     // The first time, the scope that has the value may be one that this very run retires.
     const isFirst = !context.world.attempts.has(identify(action));
     if (outcome !== 'value taken' || isFirst) return outcome === 'written' ? done() : conflict;

@@ -50,15 +50,19 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   const refusing = await query<{ place: number }>(OVERTAKEN, rows);
   const generations = new Map(locked.map(({ place, generation }) => [place, Number(generation ?? 0)]));
   const overtaken = new Set(refusing.map(({ place }) => place));
-  const isCurrent = (_: ScopeWrite, place: number) => generations.has(place) && !overtaken.has(place);
-  const isLate = ({ generation }: ScopeWrite, place: number) => (generations.get(place) ?? 0) > generation;
-  const policies = writes.filter((write, place) => isCurrent(write, place) && !isLate(write, place));
-  const values = writes.filter((write, place) => isCurrent(write, place) && write.value !== undefined);
-  await writePolicies(query, policies);
+  const refusals = writes.map(({ generation, overwrites }, place): ScopeOutcome | undefined => {
+    const later = generations.get(place);
+    if (later === undefined) return 'taken';
+    if (overtaken.has(place)) return 'overtaken';
+    return later > generation && later !== overwrites ? { later } : undefined;
+  });
+  const current = writes.filter((_, place) => refusals[place] === undefined);
+  await writePolicies(query, current);
+  const values = current.filter(({ value }) => value !== undefined);
   const refused = await addValues(query, values);
   return writes.map((write, place) => {
-    if (!generations.has(place)) return 'taken';
-    if (overtaken.has(place)) return 'overtaken';
+    const refusal = refusals[place];
+    if (refusal !== undefined) return refusal;
     return refused.has(write.policy.scopeId) ? 'value taken' : 'written';
   });
 }

@@ -152,7 +152,11 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
         policy: { ...write.policy, blocked },
       });
       await registry.putScope(at(5, true));
-      expect(await registry.putScope(at(4, false))).toBe('written');
+      expect(await registry.putScope({ ...at(4, false), value: { hash: hash('b') } })).toEqual({ later: 5 });
+      expect(await registry.putScope({ ...at(4, false), overwrites: 6 })).toEqual({ later: 5 });
+      expect(await claims()).toMatchObject([{ policy: { blocked: true }, values: [{ hash: hash('a') }] }]);
+      expect(await registry.putScope({ ...at(3, true), overwrites: 5 })).toBe('written');
+      expect(await registry.putScope(at(2, false))).toEqual({ later: 3 });
       expect((await find(hash('a')))?.key.blocked).toBe(true);
       expect(await registry.putScope(at(1, false, 'heir'))).toBe('written');
       expect((await find(hash('a')))?.key.blocked).toBe(false);
