@@ -1,5 +1,4 @@
-// The models that a key may use, in OpenAI's shape and in Anthropic's, with context window, limit and prices where they
-// are known.
+// The models that a key may use, in OpenAI's shape and in Anthropic's, with the known context window, limit and prices.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';

@@ -15,7 +15,7 @@ export interface ModelRequest extends HigherRates {
   readonly body: RequestBody;
   readonly model: string;
   readonly stream: boolean;
-  /** `stream_options` as sent, where it is an object. */
+  /** The member `stream_options`, if it is an object. */
   readonly streamOptions: Member | undefined;
   /** The client requests the usage chunk. */
   readonly includeUsage: boolean;
@@ -117,7 +117,8 @@ export function readBody(bytes: Uint8Array): Result<ParsedBody, Failure> {
   const members = parseJson(text);
   if (!isMap(members)) return invalid('The request body must be one JSON object in UTF-8.');
   const { model } = members;
-  if (typeof model !== 'string' || model === '') return invalid('"model" must be the name of a model.', 'model');
+  if (typeof model !== 'string' || model === '')
+    return invalid('"model" must be the name of a model. GET /models lists the names.', 'model');
   return ok({ body: new RequestBody(bytes, text), model, members, hourInCache: asksForHourInCache(text) });
 }
 

@@ -11,7 +11,10 @@ import type { ModelRequest } from '../request.ts';
 export type Refuse = (param: string, message: string) => void;
 
 // The refusal of a body that JSON.parse can read, but recursion and JSON.stringify cannot follow.
-const TOO_DEEP: Failure = { code: 'invalid_request', message: 'The request body is nested too deeply.' };
+const TOO_DEEP: Failure = {
+  code: 'invalid_request',
+  message: 'The request body is nested too deeply for this model. Send fewer levels.',
+};
 
 /** Translates a body. Returns the first refusal, if there is one. */
 export function translate(write: (refuse: Refuse) => object): Result<object, Failure> {

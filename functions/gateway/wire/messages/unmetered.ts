@@ -50,9 +50,9 @@ export const RULES: ReadonlyArray<Rule> = [
   ({ speed }) => (isSet(speed) && speed !== 'standard' ? refusal('speed', 'must be standard.') : undefined),
   ({ inference_geo: geo }) =>
     isSet(geo) && geo !== 'global' ? refusal('inference_geo', 'must be absent or global.') : undefined,
-  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers its cost.'),
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers its cost. Remove it.'),
   // A limit with another name does not limit the reservation.
-  mustBeAbsent(LIMITS, 'must be called max_tokens.'),
+  mustBeAbsent(LIMITS, 'must be absent. Send the limit as max_tokens.'),
   toolsOfClient(isOwnTool),
 ];
 

@@ -91,7 +91,7 @@ const countedSearches: Rule = ({ search_parameters: parameters, tools }) => {
 export const SHARED_RULES: ReadonlyArray<Rule> = [
   oneModel,
   // Uncounted work would be free.
-  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: its cost is not counted.'),
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: its cost is not counted. Remove it.'),
   // Gemini's other options are searches and cached prompts.
   ({ extra_body: extra }) =>
     hasOnly(member(extra, 'google'), ['thinking_config'])
@@ -112,7 +112,7 @@ const RULES: ReadonlyArray<Rule> = [
   ...SHARED_RULES,
   listedTier,
   // A limit with another name does not limit the reservation.
-  mustBeAbsent(OTHER_LIMITS, 'must be called max_tokens.'),
+  mustBeAbsent(OTHER_LIMITS, 'must be absent. Send the limit as max_tokens.'),
   toolsOfClient(isOwnTool),
 ];
 
@@ -140,7 +140,7 @@ export function ambiguousIn(
       deciding !== undefined &&
       elementsOf(text, valueStart).some((at) => isAmbiguous(text, at, { list: name, deciding }))
     ) {
-      return refusal(name, 'must name each member once, and in lower case.');
+      return refusal(name, 'must contain each member once, in lower case. Remove the other spellings.');
     }
   }
   return undefined;
@@ -158,11 +158,14 @@ export function compactionIn(text: string, members: ReadonlyArray<Member>): Fail
     return COMPACT.test(text.slice(valueStart, end));
   });
   return asks
-    ? refusal('context_management', 'must not request a compaction: no reservation covers its cost.')
+    ? refusal('context_management', 'must not request a compaction: no reservation covers its cost. Remove it.')
     : undefined;
 }
 
-/** Types of prompt items that declare tools, where no rule reads them, or that request a summary. */
+/**
+ * Types of prompt items that declare tools outside of `tools`, or that request a summary: no other rule reads these
+ * items.
+ */
 const IN_PROMPT = ['additional_tools', 'tool_search_output', 'tool_definition', 'compaction_trigger'];
 const DECLARES = new RegExp(
   String.raw`"${spellingsOf('type')}"\s*:\s*"(?:${IN_PROMPT.map(spellingsOf).join('|')})"`,

@@ -36,9 +36,9 @@ export const DECIDING_MEMBERS: ReadonlyArray<string> = [
 export const RULES: ReadonlyArray<Rule> = [
   ...SHARED_RULES,
   listedTier,
-  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers its cost.'),
+  mustBeAbsent(REFUSED_MEMBERS, 'must be absent: no reservation covers its cost. Remove it.'),
   // A limit with another name does not limit the reservation.
-  mustBeAbsent(LIMITS, 'must be called max_output_tokens.'),
+  mustBeAbsent(LIMITS, 'must be absent. Send the limit as max_output_tokens.'),
   toolsOfClient((tool) => isOwnTool(tool) || isNamespace(tool)),
 ];
 
