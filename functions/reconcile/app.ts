@@ -7,7 +7,7 @@ import { beginCertificateCounters } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import { createMemory } from './memory.ts';
-import { toText } from './report.ts';
+import { beginResyncs, toText } from './report.ts';
 import { dryRun, run } from './run.ts';
 import { toScope } from './scope.ts';
 
@@ -22,6 +22,7 @@ const TOO_MANY = 'too many requests wait, of this namespace or in all: the next 
  * wrote.
  */
 export function createReconcile(deps: ReconcileDeps, memory = createMemory()): Hono {
+  beginResyncs(deps);
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const { triggers, resyncs } = deps.limits ?? PROCESS_LIMITS;
   const [triggerQueue, resyncQueue] = [

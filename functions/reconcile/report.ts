@@ -133,6 +133,7 @@ export async function record(
     metrics.add('gateway_operator_reconcile_guarded_deletions_total', { action: guarded.action });
   }
   if (scope.look === 'everywhere') {
+    metrics.set(LAST_RESYNC, now / 1000);
     const oldest = { GatewayInstance: 0, VirtualKey: 0, User: 0, Team: 0 };
     for (const object of parts.flatMap(({ world }) => objectsIn(world))) {
       const since = unconvergedSince(object);
@@ -153,6 +154,13 @@ export async function record(
 
 const TOO_LARGE_TOGETHER =
   'a namespace is deferred: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them';
+
+const LAST_RESYNC = 'gateway_operator_reconcile_last_resync_timestamp_seconds';
+
+/** With the time of the start: an alert needs a number also if no resync ever ends. */
+export function beginResyncs({ metrics, clock }: Pick<ReconcileDeps, 'metrics' | 'clock'>): void {
+  metrics.set(LAST_RESYNC, clock.now() / 1000);
+}
 
 const TEAM_SPEND = 'gateway_operator_team_spend_dollars';
 const TEAM_BUDGET = 'gateway_operator_team_budget_dollars';

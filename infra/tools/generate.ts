@@ -9,6 +9,7 @@ import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
 import { toConditionsPage } from './conditions-page.ts';
+import { toMetricsPage } from './metrics-page.ts';
 import { toPriceTable } from './price-table.ts';
 import { pagesWithSamples, SAMPLES } from './samples.ts';
 import { withSourceSize } from './source-size.ts';
@@ -37,6 +38,7 @@ export function generated(): ReadonlyMap<string, string> {
   const others = [
     ['docs/reference/fields.md', toReference()],
     ['docs/reference/conditions.md', toConditionsPage()],
+    ['docs/reference/metrics.md', toMetricsPage()],
     [PRICES, toPriceTable()],
     [LUA, toLua()],
     [SCRIPT, toScript()],

@@ -9,6 +9,7 @@ import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
 import { toExchange } from '../../infra/runtime/fetch/http-exchange.ts';
 import { policiesOf } from '../doubles/policies.ts';
+import { checkLabels } from '../support/metric-labels.ts';
 import { entry, KEY, keyRecord, snapshotOf } from './instance.ts';
 import { createLedgerFake } from './ledger.ts';
 import { createTime } from './time.ts';
@@ -63,9 +64,12 @@ export function stage(world: World = {}) {
     timer: clock.timer,
     log,
     metrics: {
-      add: (name, labels, by = 1) => void counted.push([name, labels, by]),
+      add: (name, labels, by = 1) => {
+        checkLabels(name, labels);
+        counted.push([name, labels, by]);
+      },
       set: () => {},
-      observe: () => {},
+      observe: (name, _, labels) => checkLabels(name, labels),
     },
     ...world.deps,
   };

@@ -14,6 +14,7 @@ import type { Report } from '../../functions/reconcile/report.ts';
 import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryCluster, type MemoryCluster } from '../doubles/cluster.ts';
 import { createMemoryLog, type MemoryLog } from '../doubles/log.ts';
+import { withCheckedLabels } from '../support/metric-labels.ts';
 import { openObjects } from '../support/open-objects.ts';
 import { createDatabases, type Database, type LossResult } from './databases.ts';
 import { resourceOf } from './objects.ts';
@@ -133,7 +134,7 @@ export function createHarness({
   const cluster: Cluster = clusters === undefined ? seen : noting(clusters.ours, values);
   const reconciles = clusters === undefined ? seen : noting(clusters.reconciles, values);
   const log = createMemoryLog();
-  const metrics = createMetrics();
+  const metrics = withCheckedLabels(createMetrics());
   const databases = createDatabases({ openDatabase, clock, before: (method) => harness.onDatabase(method) });
   const backends = backendsOf({
     database: ({ dbname }) => databases.guarded(dbname),

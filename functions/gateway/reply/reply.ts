@@ -57,6 +57,7 @@ export function createReply(
     const running = open(exchange, clientContext);
     try {
       client.begin(200, { ...(await headersOf(exchange, log)), 'cache-control': 'no-cache' });
+      log.countFirstByte();
       const last = await passPieces(running, deps.clock);
       await finish(running, last, log);
       return ok(undefined);

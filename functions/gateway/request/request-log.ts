@@ -140,7 +140,7 @@ export class RequestLog {
       fields.unpricedSearches = unpricedSearches;
       metrics.add('gateway_operator_unpriced_searches_total', model, unpricedSearches);
     }
-    if (cost > reservation.amount) metrics.add('gateway_operator_replies_above_hold_total', model);
+    if (cost > reservation.amount) metrics.add('gateway_operator_replies_above_reservation_total', model);
   }
 
   writeRefusal(failure: Failure, { status, level }: FailureReply): void {
@@ -148,6 +148,12 @@ export class RequestLog {
     this.#fields.code = failure.code;
     Object.assign(this.#fields, detailsOf(failure));
     this.#write(level, status, failure.code);
+  }
+
+  /** Counts the time until the first byte of a stream. */
+  countFirstByte(): void {
+    const seconds = (this.#deps.clock.now() - this.#began) / 1000;
+    this.#deps.metrics.observe('gateway_operator_first_byte_seconds', seconds, this.#model.model);
   }
 
   /** Adds the error with which the provider ended a stream. */

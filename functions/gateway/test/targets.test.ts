@@ -281,7 +281,7 @@ describe('a plain reply', () => {
     });
     expect((await chat(CHAT)).status).toBe(200);
     expect(ledger.settled[0]?.cost).toBe(9_000n + 99_999n * 2_000n);
-    expect(counted.map(([name]) => name)).toContain('gateway_operator_replies_above_hold_total');
+    expect(counted.map(([name]) => name)).toContain('gateway_operator_replies_above_reservation_total');
   });
 
   test('that cannot be booked does not reach the client', async () => {

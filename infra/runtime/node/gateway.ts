@@ -70,7 +70,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   opened.defer(() => ledger.close());
   const starting = keepStarting(ledger.start, parts);
   opened.defer(starting.stop);
-  const requests = counted(createGateway({ ...parts, policies: database.policies(instanceUid), ledger }));
+  const requests = counted(createGateway({ ...parts, metrics, policies: database.policies(instanceUid), ledger }));
   const close = (end: number, graceMs: number): Promise<void> => {
     starting.stop();
     opened.defer(() => ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING)));

@@ -8,6 +8,7 @@ import { createMemoryLedgerDatabase, type MemoryLedgerDatabase } from '../../../
 import { createMemoryLedgerRows, type MemoryLedgerRows } from '../../../../test/doubles/ledger-rows.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { createManualTime, type ManualTime } from '../../../../test/doubles/time.ts';
+import { checkLabels } from '../../../../test/support/metric-labels.ts';
 import type { Result } from '../../failure/result.ts';
 import type { Ids } from '../../ports/clock.ts';
 import type { AccountCall, CounterStore } from '../../ports/counter-store.ts';
@@ -140,7 +141,10 @@ export function createScenario() {
         journal: withBehaviour(journal, process, time),
         timer,
         metrics: {
-          add: (name, _labels, by = 1) => counted.set(name, (counted.get(name) ?? 0) + by),
+          add: (name, labels, by = 1) => {
+            checkLabels(name, labels);
+            counted.set(name, (counted.get(name) ?? 0) + by);
+          },
           set(name, value) {
             if (process.failureOf?.('set') !== undefined) throw new Error(INJECTED);
             gauges.set(name, value);

@@ -26,7 +26,7 @@ test.each([
   [
     'reconcile',
     (readiness: ReconcileDeps['readiness']) =>
-      createReconcile({ readiness, metrics: createMetrics() } as unknown as ReconcileDeps),
+      createReconcile({ readiness, clock: Date, metrics: createMetrics() } as unknown as ReconcileDeps),
   ],
 ])('%s says what of the cluster is missing, and stays ready once it was', async (_, create) => {
   const { state, clock, readiness } = createCluster();

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import type { ReviewRecord, Trigger } from '../../../../functions/admission/app.ts';
 import { ADA, ask, createWorld, depsOf, objectOf, requestOf } from '../../../../test/admission/fixtures.ts';
+import { checkLabels } from '../../../../test/support/metric-labels.ts';
 import { createReviewRecord, type RecordDependencies } from '../review-record.ts';
 
 const { cluster } = await createWorld();
@@ -13,7 +14,10 @@ async function recordOf(object: object, more: Record<string, unknown>, trigger?:
   const counts: string[] = [];
   const to = (level: string) => (message: string, fields?: object) => void lines.push({ level, message, ...fields });
   const log = { info: to('info'), warn: to('warn'), error: to('error') };
-  const add = (name: string, labels: object = {}) => void counts.push(`${name} ${Object.values(labels).join(' ')}`);
+  const add = (name: string, labels: Readonly<Record<string, string>> = {}) => {
+    checkLabels(name, labels);
+    counts.push(`${name} ${Object.values(labels).join(' ')}`);
+  };
   const metrics = { add, set: () => {}, observe: () => {}, render: () => '' };
   const record = createReviewRecord({ log, metrics, trigger });
   let recorded = Promise.resolve();
