@@ -1,31 +1,24 @@
-// docs/use/errors.md: what the gateway answers, code by code.
+// docs/use/errors.md: a section for each code, which `doc_url` of an error links to.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { toReply } from '#core/failure/failure.ts';
 import { EXAMPLES } from '#core/test/failure.fixture.ts';
 
-interface Row {
-  readonly statuses: ReadonlyArray<number>;
-  readonly text: string;
-}
-
 const page = readFileSync(join(import.meta.dirname, '../../docs/use/errors.md'), 'utf8');
-const rows = new Map<string, Row>(
-  [...page.matchAll(/^\| ([0-9, ]+) \| `([a-z_]+)` \| (.*) \|$/gm)].map(([, statuses = '', code = '', text = '']) => [
-    code,
-    { statuses: statuses.split(', ').map(Number), text },
-  ]),
+const sections = new Map(
+  [...page.matchAll(/^### `([a-z_]+)`\n\n(.*?)(?=^##)/gms)].map(([, code = '', text = '']) => [code, text]),
 );
 
-test.each(Object.values(EXAMPLES))('$code is in docs/use/errors.md, with its status and headers', (failure) => {
-  const row = rows.get(failure.code);
+test.each(Object.values(EXAMPLES))('$code has a section with its status, its headers and what to do', (failure) => {
+  const text = sections.get(failure.code) ?? '';
   const { status, headers } = toReply(failure);
-  expect(row?.statuses).toContain(status);
-  for (const name of Object.keys(headers).filter((header) => header === 'x-should-retry'))
-    expect(row?.text).toContain(name);
+  const [, statuses = ''] = /^\*\*([^*]+)\.\*\*/.exec(text) ?? [];
+  expect(statuses.split(/, | or /)).toContain(String(status));
+  expect(text).toContain('**Do this:**');
+  if ('x-should-retry' in headers) expect(text).toContain('x-should-retry');
 });
 
-test('docs/use/errors.md names no code that the gateway does not have', () => {
-  expect([...rows.keys()].sort()).toEqual(Object.keys(EXAMPLES).sort());
+test('the page has no section for a code that the gateway does not have', () => {
+  expect([...sections.keys()].sort()).toEqual(Object.keys(EXAMPLES).sort());
 });

@@ -4,6 +4,7 @@ import { formatMoney } from '../money/money.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { ScopeKind, ScopePolicy } from '../ports/policy.ts';
 import { RATE_KINDS, type RateKind } from '../ports/rates.ts';
+import { pageUrl } from './documentation.ts';
 
 export type Failure =
   | { readonly code: 'invalid_api_key' }
@@ -81,12 +82,14 @@ export interface FailureReply {
     readonly code: FailureCode;
     /** The reset of an exceeded budget, in Unix seconds. */
     readonly resets_at?: number;
+    /** The section of this code on the page of errors; absent without a site. */
+    readonly doc_url?: string;
   };
   readonly headers: Readonly<Record<string, string>>;
   readonly level: 'info' | 'warn' | 'error';
 }
 
-export function toReply(failure: Failure): FailureReply {
+export function toReply(failure: Failure, errorsPage = pageUrl('use/errors')): FailureReply {
   const row: Row = { ...ROWS[failure.code], ...detailsOf(failure) };
   const { status, level = 'info', param = null, headers = {}, retryAfter, resetsAt } = row;
   return {
@@ -97,6 +100,7 @@ export function toReply(failure: Failure): FailureReply {
       param,
       code: failure.code,
       ...(resetsAt === undefined ? {} : { resets_at: resetsAt }),
+      ...(errorsPage === undefined ? {} : { doc_url: `${errorsPage}#${failure.code}` }),
     },
     headers: retryAfter === undefined ? headers : { 'retry-after': String(retryAfter), ...headers },
     level,

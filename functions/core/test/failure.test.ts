@@ -150,3 +150,11 @@ test('a sum that agents would take for a status is left out of the sentence', ()
     'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; raise maxBudget to continue before that.',
   );
 });
+
+test('an error links to the section of its code once the documentation has an address, and has no link before', () => {
+  const failure = EXAMPLES.budget_held;
+  expect(toReply(failure, 'https://docs.example.com/use/errors').error.doc_url).toBe(
+    'https://docs.example.com/use/errors#budget_held',
+  );
+  expect(toReply(failure).error).not.toHaveProperty('doc_url');
+});

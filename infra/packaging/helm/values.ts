@@ -1,5 +1,6 @@
 // Values of the chart: the source of values.yaml, of its strict schema and of the table in the chart's README.
 import * as z from 'zod';
+import { pageUrl } from '#core/failure/documentation.ts';
 
 /** A colon stands only before the port of a registry: a tag or a digest has a value of its own. */
 const REPOSITORY_NAME = /^(([^/:@\s]+(:[0-9]+)?\/)?[^:@\s]+)?$/;
@@ -137,8 +138,10 @@ const monitoring = {
       enabled: z.boolean().default(false).describe('Whether the alerts of docs/operate/alerts.md are installed.'),
       runbooks: z
         .string()
-        .default('docs/operate/alerts.md')
-        .describe('Where your people read that page: what each `runbook_url` begins with.'),
+        .default(pageUrl('operate/alerts') ?? '')
+        .describe(
+          'Address of that page, where your people read it: each alert gets a `runbook_url` in it. Empty: none.',
+        ),
       labels: labels.default({}).describe('Labels by which your Prometheus selects rules.'),
     })
     .prefault({}),

@@ -5,12 +5,30 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { toManifest } from '#crds/generators/crd.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
-import { generated, stale, write } from '../generate.ts';
+import { generated, stale, withRunbooks, write } from '../generate.ts';
 
 const root = join(import.meta.dirname, '../../..');
 
 test('the committed manifests and documents are what the kinds generate', () => {
   expect(stale(root)).toEqual([]);
+});
+
+test('each alert links to its runbook once the documentation has an address, and none does before', () => {
+  interface Rules {
+    readonly spec: { readonly groups: ReadonlyArray<{ readonly rules: ReadonlyArray<Rule> }> };
+  }
+  interface Rule {
+    readonly alert: string;
+    readonly annotations: Readonly<Record<string, string>>;
+  }
+  const text = generated().get('infra/platforms/kubernetes/alerts.yaml') ?? '';
+  const linked = withRunbooks(text, 'https://docs.example.com/alerts');
+  const rules = (parse(linked) as Rules).spec.groups.flatMap((group) => group.rules);
+  expect(rules.length).toBeGreaterThan(10);
+  for (const { alert, annotations } of rules)
+    expect(annotations.runbook_url).toBe(`https://docs.example.com/alerts#${alert.toLowerCase()}`);
+  expect(text).not.toContain('runbook_url');
+  expect(withRunbooks(linked, undefined)).toBe(text);
 });
 
 test('a manifest reads back as the definition of its kind', () => {

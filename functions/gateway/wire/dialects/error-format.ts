@@ -34,9 +34,9 @@ const PRINTABLE = /^[\x20-\x7e]*$/;
 
 /** The format of Anthropic, with our code beside the type (platform.claude.com/docs/en/api/errors). */
 export const anthropicErrors: ErrorFormat = {
-  toBody: ({ message, code, resets_at }, status) => ({
+  toBody: ({ message, code, resets_at, doc_url }, status) => ({
     type: 'error',
-    error: { type: code === 'budget_exceeded' ? 'billing_error' : toType(status), message, code, resets_at },
+    error: { type: code === 'budget_exceeded' ? 'billing_error' : toType(status), message, code, resets_at, doc_url },
   }),
   // Without this header, Claude Code repeats a request with a wrong key for minutes.
   headersOf: (status) => (status === 401 ? { 'x-should-retry': 'false' } : {}),
