@@ -5,7 +5,6 @@ import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
 import Registry from 'prom-client/lib/registry.js';
 import type { EndingMetrics } from '#core/ports/clock.ts';
-import { METRICS } from '#core/ports/metric-table.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -13,6 +12,9 @@ type Labels = Readonly<Record<string, string>>;
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600];
 
 const NO_LABELS: Labels = {};
+
+/** The library requires a text for each metric. The table's own texts would cost each bundle 2 KiB. */
+const HELP = 'See docs/reference/metrics.md.';
 
 /**
  * Labels that Prometheus and its operator give to every target; of a metric's own they would become `exported_instance`
@@ -31,9 +33,8 @@ export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
     const labelNames = Object.keys(labels);
     const ofTarget = labelNames.find((label) => OF_TARGETS.has(label));
     if (ofTarget !== undefined) throw new Error(`Invalid label name: ${ofTarget} is a label of targets`);
-    const { help = name } = METRICS.get(name) ?? {};
     // Buckets are for histograms; the other kinds ignore them.
-    const config = { name, help, labelNames, buckets: BUCKETS, registers: [registry] };
+    const config = { name, help: HELP, labelNames, buckets: BUCKETS, registers: [registry] };
     return new Kind(config);
   }
 
