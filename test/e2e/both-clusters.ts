@@ -1,6 +1,6 @@
 // Tests of the whole stack, on the embedded cluster and on a real API server.
 import { afterAll, beforeAll, expect } from 'vitest';
-import { CLUSTERS } from '../support/clusters.ts';
+import { CLUSTERS, type ClusterName } from '../support/clusters.ts';
 import { describeSideBySide } from '../support/side-by-side.ts';
 import { startTestStack, type TestStack } from '../support/stack.ts';
 
@@ -10,7 +10,7 @@ const OPTIONS = { embedded: [], real: ['--cluster', 'envtest'] } as const;
 export function describeOnBothClusters(
   name: string,
   options: ReadonlyArray<string>,
-  tests: (stack: () => TestStack) => void,
+  tests: (stack: () => TestStack, cluster: ClusterName) => void,
 ): void {
   describeSideBySide(CLUSTERS, name, (cluster) => {
     let stack: TestStack;
@@ -20,6 +20,6 @@ export function describeOnBothClusters(
     afterAll(async () => {
       expect(await stack?.stop()).toBe(0);
     });
-    tests(() => stack);
+    tests(() => stack, cluster.name);
   });
 }

@@ -1,0 +1,219 @@
+// The commands of docs/guides, as a reader types them, against the local stack.
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Client } from 'pg';
+import { beforeAll, expect, test } from 'vitest';
+import { SAMPLES } from '../../infra/tools/samples.ts';
+import { documented } from '../platforms/documented.ts';
+import { eventually } from '../support/eventually.ts';
+import type { TestStack } from '../support/stack.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { describeOnBothClusters } from './both-clusters.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const block = (page: string, name: string, language?: string) => documented(`docs/guides/${page}.md`, name, language);
+
+/** A folder with the samples, in which the addresses are those of the stack. */
+function placeOf({ endpoints }: TestStack) {
+  const folder = temporaryFolder();
+  const samples = join(folder, SAMPLES);
+  mkdirSync(samples, { recursive: true });
+  cpSync(join(ROOT, SAMPLES), samples, { recursive: true });
+  const { database, gateway, upstream } = endpoints;
+  const url = `${gateway}/llm/llm`;
+  const replaced: ReadonlyArray<readonly [from: string, to: string]> = [
+    ['host: postgres.example.com', `host: "${database.host}:${database.port}"`],
+    [', password: change-me, dbname: gateway', `, password: ${database.password}, dbname: ${database.dbname}`],
+    [', sslmode: verify-full, sslrootcert: system', ''],
+    ['host: rediss://redis.example.com, port: "6379", password: change-me', 'host: memory, port: "6379", password: ""'],
+    ['{ model: anthropic/claude-sonnet-4-5 }', `{ model: anthropic/claude-sonnet-4-5, apiBase: "${upstream}" }`],
+    ['{ model: anthropic/claude-haiku-4-5 }', `{ model: anthropic/claude-haiku-4-5, apiBase: "${upstream}" }`],
+    ['https://llm.example.com', url],
+  ];
+  for (const name of ['gateway.yaml', 'providers.yaml', 'developer.yaml']) {
+    const path = join(samples, name);
+    writeFileSync(
+      path,
+      replaced.reduce((text, [from, to]) => text.replaceAll(from, to), readFileSync(path, 'utf8')),
+    );
+  }
+  return { folder, url };
+}
+
+describeOnBothClusters('guides', [], (stack, cluster) => {
+  let place: { readonly folder: string; readonly url: string };
+  beforeAll(() => {
+    place = placeOf(stack());
+    writeFileSync(join(place.folder, 'developers.txt'), 'grace\nlinus\nmargaret\n');
+  });
+
+  /** Runs it in bash, which stops at the first command that fails. */
+  const type = async (text: string, more: Readonly<Record<string, string>> = {}) => {
+    const env = { ...process.env, KUBECONFIG: stack().endpoints.kubeconfig, HOME: place.folder, ...more };
+    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', text], { cwd: place.folder, env });
+    return stdout;
+  };
+  const keyValue = () => type("kubectl get secret claude-grace-key -n team-web -o jsonpath='{.data.key}' | base64 -d");
+  /** The reply to a request as Claude Code sends it, with this key value. */
+  const chat = async (value: string) => {
+    const headers = { authorization: `Bearer ${value}`, 'content-type': 'application/json' };
+    const body = { model: 'claude-sonnet-4-5', max_tokens: 32_000, messages: [{ role: 'user', content: 'Hello' }] };
+    return (await fetch(`${place.url}/messages`, { method: 'POST', headers, body: JSON.stringify(body) })).text();
+  };
+  const statusOf = (value: string) =>
+    fetch(`${place.url}/models`, { headers: { authorization: `Bearer ${value}` } }).then(({ status }) => status);
+
+  test('thirty developers get Claude Code, and see their budgets', async () => {
+    const page = 'give-developers-claude-code';
+    for (const name of ['gateway', 'team', 'developers']) await type(block(page, name));
+    const overview = await type(block(page, 'overview'));
+    for (const name of ['grace', 'linus', 'margaret'])
+      expect(overview).toMatch(new RegExp(`claude-${name} +claude-${name} +True`));
+    // The embedded cluster allows everything.
+    expect(overview).toMatch(cluster === 'real' ? /\nyes\nno\n$/ : /\nyes\nyes\n$/);
+    const settings = block(page, 'settings');
+    expect(await type(`${settings}\nenv`)).toMatch(/^ANTHROPIC_AUTH_TOKEN=sk-/m);
+    const budget = JSON.parse(await type(`${settings}\n${block(page, 'budget')}`));
+    expect(budget).toMatchObject({ alias: 'claude-grace', maxBudget: '50', budgetDuration: '1mo' });
+    expect(await chat(await keyValue())).toContain('"type":"message"');
+  });
+
+  test('the message of a budget near its end is the one of the page', async () => {
+    const page = 'give-developers-claude-code';
+    /** Waits until it is in force: reading the budget spends nothing. */
+    const setBudget = async (dollars: string) => {
+      const patch = JSON.stringify({ spec: { maxBudget: dollars } });
+      await type(`kubectl patch virtualkey claude-grace -n team-web --type=merge -p '${patch}'`);
+      const budget = block('find-out-who-spent-what', 'own');
+      await eventually(
+        () => type(budget, { BASE_URL: place.url, KEY: value }),
+        (reply) => reply.includes(`"maxBudget":"${dollars}"`),
+      );
+    };
+    const value = await keyValue();
+    // Each request costs $0.000147; another one reserves at least $0.000585.
+    for (const _ of Array(3)) await chat(value);
+    await setBudget('0.0006');
+    const pattern = block(page, 'spent', '')
+      .replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+      .replaceAll(/[\dTZ:\\.-]*\d[\dTZ:\\.-]*/g, '\\S+');
+    expect(JSON.parse(await chat(value)).error.message).toMatch(new RegExp(`^${pattern}$`));
+    await setBudget('50');
+    await type(block(page, 'warnings'));
+  });
+
+  test('the database knows who spent what', async () => {
+    const page = 'find-out-who-spent-what';
+    await stack().resync();
+    expect(await type(block(page, 'keys'))).toMatch(/team-web +claude-grace +0\.0\d+ +50 /);
+    await type(`kubectl patch vk claude-grace -n team-web --type=merge -p '{"spec":{"tags":["cost-centre-4711"]}}'`);
+    const { host, port, username, password, dbname } = stack().endpoints.database;
+    const client = new Client({ host, port, user: username, password, database: dbname });
+    await client.connect();
+    const ask = async (name: string) => (await client.query(block(page, name, 'sql'))).rows;
+    expect(await ask('week')).toContainEqual(
+      expect.objectContaining({ namespace: 'team-web', virtualkey: 'claude-grace' }),
+    );
+    expect(await ask('models')).toContainEqual(expect.objectContaining({ model: 'claude-sonnet-4-5', requests: '4' }));
+    expect(await ask('requests')).toHaveLength(4);
+    // Its month is a date of the page.
+    await ask('teams');
+    await eventually(
+      () => ask('tags'),
+      (rows) => rows.some(({ tag }) => tag === 'cost-centre-4711'),
+    );
+    await client.end();
+    const own = await type(block(page, 'own'), { BASE_URL: place.url, KEY: await keyValue() });
+    expect(JSON.parse(own)).toMatchObject({ alias: 'claude-grace' });
+  });
+
+  test('the metrics that guides name exist', async () => {
+    const { gateway, reconcile } = stack().endpoints;
+    const texts = [gateway, reconcile].map(async (url) => (await fetch(new URL('/metrics', url))).text());
+    const exposed = (await Promise.all(texts)).join();
+    const pages = ['find-out-who-spent-what', 'find-out-why-a-request-was-refused'].map((page) =>
+      readFileSync(join(ROOT, `docs/guides/${page}.md`), 'utf8'),
+    );
+    const named = [...pages.join().matchAll(/gateway_operator_\w+(?=[`{])/g)].map(([name]) => name);
+    expect(named).toHaveLength(6);
+    expect(named.filter((name) => !exposed.includes(`${name}{`))).toEqual([]);
+  });
+
+  test('the reason of a refused request is found', async () => {
+    const page = 'find-out-why-a-request-was-refused';
+    expect(await type(block(page, 'virtualkey'))).toContain('Budget Reset Date:');
+    const asked = await type(`${block(page, 'value')}\n${block(page, 'budgets')}`, { BASE_URL: place.url });
+    expect(asked).toContain('"scopes"');
+    expect(await type(block(page, 'instance'))).toContain('ModelsReady');
+    const log = readFileSync(join(stack().folder, 'stack.log'), 'utf8').split('\n');
+    const line = log.find((text) => text.includes('"code":"budget_exceeded"'));
+    const shown = JSON.parse(block(page, 'line', 'json'));
+    expect(Object.keys(JSON.parse(line ?? '{}'))).toEqual(expect.arrayContaining(Object.keys(shown)));
+  });
+
+  test('a leaked value no longer works, and a new one does', async () => {
+    const page = 'rotate-a-leaked-key';
+    const leaked = await keyValue();
+    await type(block(page, 'block'));
+    await eventually(
+      () => chat(leaked),
+      (reply) => reply.includes('key_blocked'),
+    );
+    let isReplaced = false;
+    const replaced = type(block(page, 'replace')).finally(() => {
+      isReplaced = true;
+    });
+    // Or the test would wait for the resync of the next minute.
+    await eventually(
+      () => stack().resync(),
+      () => isReplaced,
+    );
+    await replaced;
+    await type(block(page, 'unblock'));
+    const value = await keyValue();
+    await eventually(
+      () => Promise.all([statusOf(leaked), statusOf(value)]),
+      (statuses) => `${statuses}` === '401,200',
+    );
+    expect(await type(block(page, 'events'))).toContain('the previous one no longer works');
+    const refused = await type(block(page, 'refused'), { BASE_URL: place.url, LEAKED: leaked });
+    expect(refused).toContain('invalid_api_key');
+  });
+
+  test('a rotated value works beside its successor', async () => {
+    const page = 'rotate-keys-on-a-schedule';
+    const before = await keyValue();
+    await type(block(page, 'rotate'));
+    await eventually(keyValue, (value) => value !== before);
+    await eventually(
+      () => type(block(page, 'rotation')),
+      (message) => message.includes('the previous one works until'),
+    );
+    expect(await statusOf(before)).toBe(200);
+  });
+
+  test('short commands of other guides run', async () => {
+    await type(block('set-budgets', 'warnings'));
+    await type(block('move-or-restore-a-key', 'retained'));
+    await type(block('delete-keys', 'share'));
+    await type(
+      `kubectl apply -f ${SAMPLES}/keys.yaml && kubectl wait virtualkey --all -n team-web --for=condition=Ready`,
+    );
+    const page = readFileSync(join(ROOT, 'docs/guides/give-developers-claude-code.md'), 'utf8');
+    const commands = [...page.matchAll(/\| `(kubectl [^`]+)` \|$/gm)].map(([, command = '']) => command);
+    expect(commands).toHaveLength(3);
+    for (const command of commands) await type(command);
+    await type(block('delete-keys', 'delete').replaceAll('grace', 'linus'));
+  });
+
+  test('eight providers can serve', async () => {
+    await type(block('add-a-provider', 'apply'));
+    const status = await eventually(
+      () => type(block('add-a-provider', 'status')),
+      (text) => text.split('\n').length > 8,
+    );
+    expect(status.match(/ true /g)).toHaveLength(8);
+  });
+});
