@@ -201,6 +201,7 @@ describeOnBothClusters('guides', [], (stack, cluster) => {
     await type(
       `kubectl apply -f ${SAMPLES}/keys.yaml && kubectl wait virtualkey --all -n team-web --for=condition=Ready`,
     );
+    expect(await type(block('set-budgets', 'windows'))).toMatch(/^0 20\d\d-.*\n\[\{.*"budgetDuration":"1h"/);
     const page = readFileSync(join(ROOT, 'docs/guides/give-developers-claude-code.md'), 'utf8');
     const commands = [...page.matchAll(/\| `(kubectl [^`]+)` \|$/gm)].map(([, command = '']) => command);
     expect(commands).toHaveLength(3);
