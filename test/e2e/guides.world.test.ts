@@ -13,7 +13,16 @@ import { temporaryFolder } from '../support/temporary-folder.ts';
 import { describeOnBothClusters } from './both-clusters.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
-const block = (page: string, name: string, language?: string) => documented(`docs/guides/${page}.md`, name, language);
+/** Blocks that ran, by page. */
+const used = new Map<string, Set<string>>();
+
+function block(page: string, name: string, language?: string): string {
+  used.set(page, (used.get(page) ?? new Set()).add(name));
+  return documented(`docs/guides/${page}.md`, name, language);
+}
+
+/** Commands that need a real provider, Claude Code, psql or Pods: their pages say so. */
+const NOT_RUN = /^(claude$|psql |kubectl logs |curl \$BASE_URL\/chat\/completions )/;
 
 /** A folder with the samples, in which the addresses are those of the stack. */
 function placeOf({ endpoints }: TestStack) {
@@ -216,5 +225,15 @@ describeOnBothClusters('guides', [], (stack, cluster) => {
       (text) => text.split('\n').length > 8,
     );
     expect(status.match(/ true /g)).toHaveLength(8);
+  });
+
+  test('every command of these pages ran, or is known to need more', () => {
+    expect(used.size).toBe(9);
+    for (const [page, names] of used) {
+      const text = readFileSync(join(ROOT, `docs/guides/${page}.md`), 'utf8');
+      const blocks = [...text.matchAll(/(?:<!-- tested: ([\w ]+) -->\n)?^```(?:sh|sql)\n(.*)$/gm)];
+      const left = blocks.filter(([, name, command = '']) => !names.has(name ?? '') && !NOT_RUN.test(command));
+      expect(left.map(([whole]) => whole)).toEqual([]);
+    }
   });
 });
