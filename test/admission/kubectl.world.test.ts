@@ -113,6 +113,17 @@ for (const { runtime, deploy, why } of RUNTIMES) {
       expect(after?.metadata.annotations).toEqual(key?.metadata.annotations);
     });
 
+    test('a new key is marked so whatever time of deletion server-side apply gives it', async () => {
+      const forged = { deletionTimestamp: '2999-01-01T00:00:00Z', annotations: { [REQUESTED_BY_ANNOTATION]: 'root' } };
+      const metadata = { name: 'leaving', finalizers: ['example.com/theirs'], ...forged };
+      const key = objectOf('VirtualKey', { ...GOOD.VirtualKey, keyAlias: 'leaving' }, metadata);
+      expect((await apply([key], '--server-side')).code).toBe(0);
+      const stored = await harness.cluster.get(virtualKeys, 'team-a', 'leaving');
+      expect(stored?.metadata.annotations?.[REQUESTED_BY_ANNOTATION]).not.toBe('root');
+      await harness.cluster.patch(virtualKeys, 'team-a', 'leaving', { metadata: { finalizers: null } });
+      await harness.kubectl(['delete', 'vk', '-n', 'team-a', 'leaving', '--ignore-not-found']);
+    });
+
     test('an edit of what never changes says why', async () => {
       const patch = JSON.stringify({ spec: { keyAlias: 'other' } });
       const { code, stderr } = await harness.kubectl([

@@ -21,10 +21,10 @@ test('only of our kinds, on create and update, and of no subresource', () => {
   }
 });
 
-test('not of objects that are being deleted, and not what reconcile writes itself', () => {
+test('not of stored objects that are being deleted, and not what reconcile writes itself', () => {
   for (const { matchConditions } of webhooksOf(IN_CLUSTER)) {
     expect(matchConditions.map(({ expression }) => expression)).toEqual([
-      '!has(object.metadata.deletionTimestamp)',
+      "request.operation == 'CREATE' || !has(object.metadata.deletionTimestamp)",
       "request.userInfo.username != 'system:serviceaccount:gateway-operator:reconcile'",
     ]);
   }
