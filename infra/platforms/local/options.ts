@@ -25,7 +25,8 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
   --empty            do not apply the sample
   --cluster WHICH    embedded (default): our own small API server, for trying and testing only
                      envtest: a real kube-apiserver and etcd from the folder that KUBEBUILDER_ASSETS names
-                     PATH: the cluster of this kubeconfig file; npm start applies our CRDs and webhooks to it
+                     PATH: the cluster of this kubeconfig file, on this machine and without an installed operator;
+                     npm start applies our CRDs and webhooks to it, and deletes the webhooks when it stops
   --database WHICH   embedded (default): a PostgreSQL that npm start runs, or postgres://user:password@host:port/dbname,
                      where the sample's instance keeps policies and ledger; the cluster's objects are not in it
   --schedule SECONDS time between resyncs (default 60); changes of gateway resources need no resync

@@ -2,6 +2,7 @@
 import { rmSync } from 'node:fs';
 import { untilAborted } from '../../../functions/core/concurrency/timeout.ts';
 import { validateCluster } from './cluster/cluster.ts';
+import { rejectInstalled } from './cluster/installation.ts';
 import { HELP, readOptions } from './options.ts';
 import { describeFirstCall, describeReady } from './ready.ts';
 import { runSample } from './sample/sample.ts';
@@ -19,13 +20,12 @@ export async function run(interrupted: AbortSignal): Promise<number> {
   validateCluster(options);
   const progress = createProgress();
   if (!interrupted.aborted) {
-    const state = await openState(options.state, options.reset);
     try {
-      await serve({ options, state, progress, interrupted });
+      await untilAborted(interrupted, rejectInstalled(options));
+      const state = await openState(options.state, options.reset);
+      await serve({ options, state, progress, interrupted }).finally(state.release);
     } catch (error) {
       if (error !== interrupted.reason) throw error;
-    } finally {
-      state.release();
     }
   }
   progress.say('stopped');

@@ -2,15 +2,17 @@
 // opposite one.
 import { appendFileSync } from 'node:fs';
 import { untilAborted } from '../../../functions/core/concurrency/timeout.ts';
+import type { Cluster } from '../../../functions/core/ports/cluster.ts';
 import { createCluster } from '../../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../../adapters/kubernetes/node.ts';
 import { createLog } from '../../adapters/telemetry/log.ts';
 import { createLines } from '../../adapters/telemetry/log-output.ts';
 import { applyKinds, put } from '../../packaging/manifests/apply.ts';
-import { webhookConfigurations } from '../../packaging/manifests/webhooks.ts';
+import { type WebhookOptions, webhookConfigurations } from '../../packaging/manifests/webhooks.ts';
 import { openAccounts } from './cluster/accounts.ts';
 import { openCertificates } from './cluster/certificates.ts';
 import { openCluster } from './cluster/cluster.ts';
+import { removeWebhooks } from './cluster/installation.ts';
 import { openDatabase } from './database/database.ts';
 import { startFunctions } from './functions/functions.ts';
 import { startSchedule } from './functions/schedule.ts';
@@ -21,6 +23,9 @@ import { gatewayPortOf, portOf } from './state/ports.ts';
 export type Stack = Awaited<ReturnType<typeof startStack>>;
 /** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
 export type Endpoints = Stack['endpoints'];
+
+/** Milliseconds: a cluster that does not answer delays no stop beyond 15 s. */
+const MAX_WEBHOOK_REMOVAL = 4_000;
 
 /** Starts everything. Where a step fails, or on an interrupt, this stops the started steps and throws. */
 export async function startStack({ options, state, progress, interrupted }: Start) {
@@ -77,13 +82,20 @@ async function start(context: StartContext, { step, say }: Progress) {
   const functions = await startFunctions(context, { cluster, accounts, certificates, gatewayPort });
   const webhooks = { base: functions.admission, caBundle: certificates.ca };
   const { ownUser } = accounts;
-  for (const one of webhookConfigurations(ownUser === undefined ? webhooks : { ...webhooks, ownUser })) {
-    await put(cluster, one, true);
-  }
+  const applied = applyWebhooks(cluster, ownUser === undefined ? webhooks : { ...webhooks, ownUser });
+  const remove = () => applied.finally(() => removeWebhooks(cluster, functions.admission));
+  // The stack's own clusters stop with it: until the next start has an admission webhook, they reject writes.
+  if (options.cluster.type === 'kubeconfig')
+    onStop(() => untilAborted(AbortSignal.timeout(MAX_WEBHOOK_REMOVAL), remove()));
+  await applied;
   step('functions   admission, reconcile, gateway');
 
   const { resync, stop } = startSchedule(context, functions.reconcile);
   onStop(stop);
   const addresses = { kubeconfig, cluster: url, ...functions, upstream: upstream.url };
   return { cluster, resync, endpoints: { pid: process.pid, ...addresses, database: database.connection } };
+}
+
+async function applyWebhooks(cluster: Cluster, options: WebhookOptions): Promise<void> {
+  for (const one of webhookConfigurations(options)) await put(cluster, one, true);
 }

@@ -57,7 +57,7 @@ async function envtest({ state, onStop }: StartContext, tls: Certificates) {
 }
 
 /** The person's own cluster: nothing to start, nothing to stop. */
-function readKubeconfig(path: string) {
+export function readKubeconfig(path: string) {
   if (!existsSync(path)) throw new UsageError(`--cluster: there is no kubeconfig file ${path}.`);
   const config = new KubeConfig();
   try {
