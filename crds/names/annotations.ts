@@ -1,10 +1,12 @@
-// Annotations that people write on our kinds: the form and the effect of each. Shown in docs/reference/fields.md.
+// Annotations of our kinds: the form and the effect of those that people write. An annotation that is not in this file
+// reads as absent, and code that names it does not compile. docs/reference/fields.md shows the table.
 
 import { isFreeText } from '../validation/units.ts';
 import type { Violation } from '../validation/violation.ts';
 import {
   ADOPT_LEDGER_ANNOTATION,
   DELETION_SHARE_ANNOTATION,
+  REQUESTED_BY_ANNOTATION,
   ROTATE_ANNOTATION,
   SHARED_CREDENTIALS_ALLOWED,
   SHARED_CREDENTIALS_ANNOTATION,
@@ -20,7 +22,7 @@ export interface Annotation {
   readonly rule?: { readonly isMet: (text: string) => boolean; readonly message: string };
 }
 
-export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> = {
+const TABLE = {
   GatewayInstance: [
     {
       name: SHARED_CREDENTIALS_ANNOTATION,
@@ -60,7 +62,17 @@ export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> 
   ],
   User: [],
   Team: [],
-};
+} as const satisfies Readonly<Record<KindName, ReadonlyArray<Annotation>>>;
+
+export const ANNOTATIONS: Readonly<Record<KindName, ReadonlyArray<Annotation>>> = TABLE;
+
+/** The name of an annotation that code may read: one of the table, or one that the operator writes. */
+export type AnnotationName = (typeof TABLE)[KindName][number]['name'] | typeof REQUESTED_BY_ANNOTATION;
+
+export const ANNOTATION_NAMES: ReadonlyArray<string> = [
+  REQUESTED_BY_ANNOTATION,
+  ...Object.values(ANNOTATIONS).flatMap((all) => all.map(({ name }) => name)),
+];
 
 /** Violations of an object's annotations. A value that is not a string reads as absent. */
 export function findAnnotationViolations(kind: KindName, written: Readonly<Record<string, unknown>>): Violation[] {

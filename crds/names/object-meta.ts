@@ -1,4 +1,5 @@
 // Metadata of an object, as far as we read it.
+import type { AnnotationName } from './annotations.ts';
 import { OWNED, OWNED_LABEL } from './group.ts';
 
 export interface OwnerReference {
@@ -23,7 +24,8 @@ export interface ObjectMeta {
   /** RFC 3339; present after a deletion, while a finalizer holds the object. */
   readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
+  /** Others than these are not kept. */
+  readonly annotations?: Readonly<Partial<Record<AnnotationName, string>>>;
   readonly finalizers?: readonly string[];
   readonly ownerReferences?: readonly OwnerReference[];
 }

@@ -1,7 +1,6 @@
 // The subject of a review: an object of one of our kinds, read from a review that may contain anything.
 import type { Requester } from '#core/ports/cluster.ts';
-import { ANNOTATIONS } from '#crds/names/annotations.ts';
-import { REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
+import { ANNOTATION_NAMES, type AnnotationName } from '#crds/names/annotations.ts';
 import { type KindResource, resources } from '#crds/names/resources.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { ReviewRequest } from './review.ts';
@@ -127,13 +126,13 @@ function toDraft(json: Json, around: Around): Draft {
   };
 }
 
-const READABLE = [...Object.values(ANNOTATIONS).flatMap((all) => all.map(({ name }) => name)), REQUESTED_BY_ANNOTATION];
-
 const readable = (annotations: Json): Json =>
-  Object.fromEntries(READABLE.flatMap((name) => (Object.hasOwn(annotations, name) ? [[name, annotations[name]]] : [])));
+  Object.fromEntries(
+    ANNOTATION_NAMES.flatMap((name) => (Object.hasOwn(annotations, name) ? [[name, annotations[name]]] : [])),
+  );
 
 /** A value that is not a string reads as absent. */
-export function annotationOf({ annotations }: Metadata, name: string): string | undefined {
+export function annotationOf({ annotations }: Metadata, name: AnnotationName): string | undefined {
   const value = Object.hasOwn(annotations, name) ? annotations[name] : undefined;
   return typeof value === 'string' ? value : undefined;
 }

@@ -58,6 +58,6 @@ function toRow(reason: Reason): string {
 }
 
 const toClientRow = (reason: Reason): string[] => {
-  const { clientText } = REASONS[reason];
-  return clientText === undefined ? [] : [`| \`${reason}\` | ${clientText} |`];
+  const { missingOwnerText } = REASONS[reason];
+  return missingOwnerText === undefined ? [] : [`| \`${reason}\` | ${missingOwnerText} |`];
 };

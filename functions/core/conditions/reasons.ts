@@ -28,33 +28,53 @@ interface ReasonRow {
   /** The object is not ready, and the reconciler has nothing left to do for it. */
   readonly isConverged?: true;
   /**
+   * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the key
+   * (`blockersOf` in functions/reconcile/plan/member.ts). False: the key works, or something else refuses it: its
+   * expiry, a budget, the scope of its User or Team, or the lack of a policy.
+   */
+  readonly isBlocking?: boolean;
+  /**
    * The cause is in the spec, the instance, its database, the User or the Teams. A Secret that was read is not read
    * again until its turn, or until something of the VirtualKey changes (DESIGN 6, law 8). Absent: the cause may be in
    * the Secret of the VirtualKey, so each resync reads it.
    */
   readonly isOutsideSecret?: true;
   /**
-   * The text for clients of the gateway, whose VirtualKey is blocked for this reason. Absent: they get the text of an
-   * error code (docs/use/errors.md).
+   * The text for clients whose VirtualKey is blocked because the User or a Team that it names cannot be charged. Absent:
+   * they get the text of an error code (docs/use/errors.md).
    */
-  readonly clientText?: string;
+  readonly missingOwnerText?: string;
   /** The page that explains the reason, below docs/. */
   readonly page: string;
 }
+
+/** A reason for which an object is not ready must have `isBlocking`. */
+type BlockingDecision =
+  | { readonly isBlocking: boolean }
+  | { readonly conditions?: { readonly Ready?: 'True' }; readonly isBlocking?: never };
 
 const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
 const OUTSIDE_SECRET = { ...CAUSE, isOutsideSecret: true } as const;
 /** Causes without which nothing is known of the models of a VirtualKey, User or Team. */
 const ACCESS = { ...OUTSIDE_SECRET, conditions: { Ready: 'False', ModelsReady: 'Unknown' } } as const;
 /** Causes in the database or the counter store. No workload is made while one is there. */
-const DATABASE = { ...CAUSE, conditions: { Ready: 'False', DatabaseReady: 'False', WorkloadReady: 'False' } } as const;
-const STORE = { ...CAUSE, conditions: { Ready: 'False', StoreReady: 'False', WorkloadReady: 'False' } } as const;
+const DATABASE = {
+  ...CAUSE,
+  isBlocking: false,
+  conditions: { Ready: 'False', DatabaseReady: 'False', WorkloadReady: 'False' },
+} as const;
+const STORE = {
+  ...CAUSE,
+  isBlocking: false,
+  conditions: { Ready: 'False', StoreReady: 'False', WorkloadReady: 'False' },
+} as const;
 const SECRETS = {
   ...CAUSE,
+  isBlocking: false,
   conditions: { ...DATABASE.conditions, StoreReady: 'False', ModelsReady: 'False' },
 } as const;
-const WORKLOAD = { ...CAUSE, conditions: { Ready: 'False', WorkloadReady: 'False' } } as const;
-const MODELS = { ...CAUSE, conditions: { Ready: 'False', ModelsReady: 'False' } } as const;
+const WORKLOAD = { ...CAUSE, isBlocking: false, conditions: { Ready: 'False', WorkloadReady: 'False' } } as const;
+const MODELS = { ...CAUSE, isBlocking: false, conditions: { Ready: 'False', ModelsReady: 'False' } } as const;
 
 /**
  * The table. A VirtualKey, User or Team is not ready for the first of its causes in this order. A reason without a row
@@ -75,12 +95,14 @@ const TABLE = {
   },
   Deleting: {
     ...CAUSE,
+    isBlocking: false,
     conditions: ACCESS.conditions,
     text: 'The object is being deleted, and the message shows what the deletion waits for.',
     page: 'install/uninstall.md',
   },
   InvalidSpec: {
     ...CAUSE,
+    isBlocking: false,
     conditions: {
       Ready: 'False',
       DatabaseReady: 'Unknown',
@@ -93,26 +115,31 @@ const TABLE = {
   },
   InstanceNotFound: {
     ...ACCESS,
+    isBlocking: false,
     text: 'No GatewayInstance of this name admits the namespace. Create it, correct the reference, or ask its owner.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   NamespaceNotAllowed: {
     ...ACCESS,
+    isBlocking: false,
     text: 'The GatewayInstance no longer admits the namespace. Ask its owner to change `spec.allowedNamespaces`.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   InstanceNotReady: {
     ...ACCESS,
+    isBlocking: false,
     text: 'The GatewayInstance is not ready or is paused. Look at its conditions.',
     page: 'operate/gateways.md',
   },
   AliasTaken: {
     ...ACCESS,
+    isBlocking: false,
     text: 'Another object has the alias or e-mail address on this instance. Choose another, or delete that object.',
     page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
   ReconcileFailed: {
     ...CAUSE,
+    isBlocking: false,
     conditions: ACCESS.conditions,
     text: 'An action of the reconciler failed; the message has the cause. The next resync tries again.',
     page: 'operate/reconciler.md',
@@ -138,6 +165,7 @@ const TABLE = {
   },
   Pending: {
     ...CAUSE,
+    isBlocking: false,
     conditions: ACCESS.conditions,
     text: 'The reconciler has not finished yet; the next resync continues.',
     page: 'operate/reconciler.md',
@@ -164,6 +192,7 @@ const TABLE = {
   },
   SecretConflict: {
     ...CAUSE,
+    isBlocking: false,
     text: 'Another Secret has the name that the Secret of the VirtualKey would get. Delete it, or choose another name.',
     page: 'guides/move-or-restore-a-key.md',
   },
@@ -184,53 +213,62 @@ const TABLE = {
   },
   KeyConflict: {
     ...OUTSIDE_SECRET,
+    isBlocking: false,
     text: "Another VirtualKey has the User's name, so the User gets none. Delete it, or set `autoCreateKey: false`.",
     page: 'reference/fields.md#user',
   },
   UserNotFound: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     text: 'The User that the VirtualKey names does not exist or is being deleted. Create it, or correct the name.',
-    clientText: 'The user that this API key names is gone',
+    missingOwnerText: 'The user that this API key names is gone',
     page: 'guides/delete-keys.md',
   },
   UserOfOtherInstance: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     text: 'The User that the VirtualKey names is of another instance. Choose one of the same instance.',
-    clientText: 'The user that this API key names is not of this gateway',
+    missingOwnerText: 'The user that this API key names is not of this gateway',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   UserNotReady: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     text: 'The User that the VirtualKey names cannot be charged. Look at its conditions.',
-    clientText: 'The user that this API key names is not ready',
+    missingOwnerText: 'The user that this API key names is not ready',
     page: 'guides/find-out-why-a-request-was-refused.md',
   },
   TeamOfOtherInstance: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     text: 'A Team that the VirtualKey or its User names is of another instance. Choose one of the same instance.',
-    clientText: 'A team that this API key or its user names is not of this gateway',
+    missingOwnerText: 'A team that this API key or its user names is not of this gateway',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   TeamNotFound: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
-    clientText: 'A team that this API key or its user names is gone',
+    missingOwnerText: 'A team that this API key or its user names is gone',
     page: 'guides/delete-keys.md',
   },
   TeamNotReady: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     text: 'A Team that the VirtualKey or its User names cannot be charged. Look at its conditions.',
-    clientText: 'A team that this API key or its user names is not ready',
+    missingOwnerText: 'A team that this API key or its user names is not ready',
     page: 'guides/find-out-why-a-request-was-refused.md',
   },
   Blocked: {
     ...OUTSIDE_SECRET,
+    isBlocking: true,
     isConverged: true,
     text: '`spec.blocked` is true on the VirtualKey, its User or one of its Teams.',
     page: 'use/errors.md',
   },
   Expired: {
     ...OUTSIDE_SECRET,
+    isBlocking: false,
     conditions: { Ready: 'False', Rotation: 'False' },
     isConverged: true,
     text: 'The lifetime of the VirtualKey is over. Lengthen or clear `spec.duration`.',
@@ -238,6 +276,7 @@ const TABLE = {
   },
   BudgetExceeded: {
     ...OUTSIDE_SECRET,
+    isBlocking: false,
     conditions: MODELS.conditions,
     isConverged: true,
     text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
@@ -245,6 +284,7 @@ const TABLE = {
   },
   ModelNotServed: {
     ...OUTSIDE_SECRET,
+    isBlocking: false,
     conditions: MODELS.conditions,
     text: 'The instance has no model entry for a model of the list. Correct the name, or add a model entry.',
     page: 'operate/admission.md#while-the-function-is-down',
@@ -281,6 +321,7 @@ const TABLE = {
   },
   SnapshotNotPublished: {
     ...CAUSE,
+    isBlocking: false,
     text: 'The compiled models are not where the gateway reads them yet.',
     page: 'operate/gateways.md',
   },
@@ -407,11 +448,16 @@ const TABLE = {
     text: 'The VirtualKey is deleted, and its key value works until it is adopted or its Secret is deleted.',
     page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
-} as const satisfies Readonly<Record<string, ReasonRow>>;
+} as const satisfies Readonly<Record<string, ReasonRow & BlockingDecision>>;
 
 export type Reason = keyof typeof TABLE;
 
 export const REASONS: Readonly<Record<Reason, ReasonRow>> = TABLE;
+
+/** The reasons for which the policy of a VirtualKey is blocked. */
+export type BlockingReason = {
+  [Name in Reason]: (typeof TABLE)[Name] extends { readonly isBlocking: true } ? Name : never;
+}[Reason];
 
 /**
  * A reason without a row: the name of a rule about a spec, the word of the controller of a workload, or a reason read

@@ -289,7 +289,7 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
 }
 
 function keyBlocked({ kind, missingOwner }: FailureOf<'key_blocked'>): string {
-  const why = rowOf(missingOwner)?.clientText;
+  const why = rowOf(missingOwner)?.missingOwnerText;
   return why === undefined
     ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
     : `${why}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;

@@ -1,5 +1,6 @@
 // Rotation of a key's value: when it is replaced, and for how long the value before it works on.
 import { ROTATE_ANNOTATION } from '#crds/names/group.ts';
+import type { ObjectMeta } from '#crds/names/object-meta.ts';
 import { isFreeText } from '#crds/validation/units.ts';
 import { parseDuration } from '../money/duration.ts';
 import type { Millis } from '../ports/money.ts';
@@ -11,7 +12,7 @@ const OVERLAP_ONCE: Millis = 3_600_000;
  * The text of the rotation annotation; each new text is one rotation. A value that is no text of 1 to 256 characters is
  * ignored.
  */
-export function askedFor(annotations: Readonly<Record<string, string>> | undefined): string | undefined {
+export function askedFor(annotations: ObjectMeta['annotations']): string | undefined {
   const asked = annotations?.[ROTATE_ANNOTATION];
   return asked !== undefined && isFreeText(asked) ? asked : undefined;
 }

@@ -13,8 +13,8 @@ import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtua
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { ANNOTATIONS } from '#crds/names/annotations.ts';
-import { OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
+import { ANNOTATION_NAMES } from '#crds/names/annotations.ts';
+import { OWNED_LABEL } from '#crds/names/group.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Violation } from '#crds/validation/violation.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
@@ -339,11 +339,7 @@ const KEPT: ReadonlySet<string> = new Set([
 ]);
 
 /** Labels and annotations that planning reads. */
-const READ = [
-  OWNED_LABEL,
-  REQUESTED_BY_ANNOTATION,
-  ...Object.values(ANNOTATIONS).flatMap((all) => all.map(({ name }) => name)),
-];
+const READ = [OWNED_LABEL, ...ANNOTATION_NAMES];
 
 /** The longest that has an effect is the name of a user. */
 const readOf = (texts: Readonly<Record<string, string>>) =>

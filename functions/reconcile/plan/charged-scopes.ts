@@ -1,5 +1,5 @@
 // The users and teams that pay beside a key.
-import type { Reason } from '#core/conditions/reasons.ts';
+import type { BlockingReason } from '#core/conditions/reasons.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { type Reference, referenceFound } from '#core/rules/references.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -22,7 +22,7 @@ import { claimOf, type InstanceAccess } from './access.ts';
 /** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
 export interface ChargedScopes {
   readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
-  readonly unpaid: ReadonlyArray<Finding<Reason>>;
+  readonly unpaid: ReadonlyArray<Finding<BlockingReason>>;
   readonly isWaiting: boolean;
 }
 
@@ -35,7 +35,7 @@ export function createChargedScopes(
   return (key) => {
     const references = referencesOf(key, world, teamsOf);
     const paying: Array<ChargedScopes['paying'][number]> = [];
-    const unpaid: Finding<Reason>[] = [];
+    const unpaid: Finding<BlockingReason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? userAt : teamAt)(world, pathOf(reference));
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);

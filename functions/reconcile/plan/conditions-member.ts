@@ -31,6 +31,7 @@ import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
+import { blockersOf, reasonOf } from './member.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 type Why = Problem<Reason>;
@@ -46,7 +47,6 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Wh
   const own = context.own(member);
   if (why !== undefined || own === undefined) return why;
   const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
-  const reasonOf = (cause: Why | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
   const found = causes.flat().filter((cause) => cause !== undefined);
   found.sort((one, other) => byOrder(reasonOf(one), reasonOf(other)));
   const [first] = found;
@@ -65,7 +65,7 @@ function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
   const key = view.object;
   const { now } = context;
-  const { paying, unpaid } = context.chargedScopes(key);
+  const { paying } = context.chargedScopes(key);
   const titleOf = ({ kind, metadata }: Member) => `${kind} "${metadata.name}"`;
   const spent = spentBudgets(key, own, now);
   const { models } = key.spec;
@@ -73,10 +73,9 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   return [
     // The Secret is ours and holds a value that works.
     whyNotSecret(view, own.claim),
-    // The users and teams that are to pay are there.
-    unpaid,
-    // The key, its user and its teams are not blocked.
-    whyBlocked(key, 'spec.blocked is true'),
+    // The users and teams that are to pay are there, and the key is not blocked: its policy follows.
+    ...blockersOf(key, context),
+    // Its user and its teams are not blocked.
     ...paying.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
     // The key's lifetime is not over.
     whyExpired(key, own.claim, now),

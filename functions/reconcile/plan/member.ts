@@ -1,12 +1,14 @@
 // The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts,
 // follows the spec.
 
+import { type BlockingReason, REASONS, type Reason } from '#core/conditions/reasons.ts';
 import { parseMoney } from '#core/money/money.ts';
 import type { FurtherBudget, KeyPolicy, RateLimits, ScopePolicy } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
 import { RATE_KINDS } from '#core/ports/rates.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
 import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
+import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
@@ -26,6 +28,7 @@ import {
   type KeyView,
   KIND_OF,
   type Member,
+  type Problem,
   pathOf,
   present,
 } from '../world.ts';
@@ -180,23 +183,37 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   // For people: for the log of requests, for reports of spend.
   if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
   if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
-  const { paying, unpaid, isWaiting } = context.chargedScopes(member);
+  const { paying, isWaiting } = context.chargedScopes(member);
   if (isWaiting) return undefined;
   const { tags, metadata } = member.spec;
-  const [missing] = unpaid;
+  const blockers = blockersOf(member, context).map(reasonOf);
   return {
     ...common,
     tags,
     metadata,
     kind: 'key',
-    // A key whose user or team is missing would spend without its scope: the gateway refuses it as blocked.
-    blocked: blocked || missing !== undefined,
-    missingOwner: blocked ? undefined : missing?.rule,
+    blocked: blockers.length > 0,
+    missingOwner: blockers.includes('Blocked')
+      ? undefined
+      : blockers.find((reason) => REASONS[reason].missingOwnerText),
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
     charges: paying.map(({ claim }) => claim.scopeId),
     furtherBudgets: furtherBudgetsOf(member, scope),
   };
+}
+
+type Blocker = Problem<BlockingReason> | Finding<BlockingReason>;
+
+/** The reason of a cause. */
+export const reasonOf = <Why extends Reason>(cause: Problem<Why> | Finding<Why>): Why =>
+  'rule' in cause ? cause.rule : cause.reason;
+
+/** The causes for which the policy of a key is blocked: those whose row in the table of reasons is `isBlocking`. */
+export function blockersOf(key: VirtualKey, context: PlanContext): ReadonlyArray<Blocker> {
+  // A key whose user or team is missing would spend without its scope.
+  const { unpaid } = context.chargedScopes(key);
+  return key.spec.blocked ? [...unpaid, { reason: 'Blocked', message: 'spec.blocked is true' }] : unpaid;
 }
 
 /** The limit of each kind of rate, undefined for a kind that the spec does not limit. */

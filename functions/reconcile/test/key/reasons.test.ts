@@ -127,6 +127,10 @@ test.each(scenarios)('keys that are not ready for the reason %s', async (reason,
   for (const { metadata } of keys)
     expect(await harness.ready(virtualKeys, metadata.name, metadata.namespace)).toBe(`False ${reason}`);
   expect(keys).toHaveLength(COUNT);
+  for (const { metadata } of keys) {
+    const policy = await harness.policy(await harness.value(`${metadata.name}-key`, metadata.namespace));
+    if (policy !== undefined) expect(policy.blocked, metadata.name).toBe(rowOf(reason)?.isBlocking);
+  }
   // A key whose spec cannot be read is not looked at further.
   if (reason === 'InvalidSpec') return expect(reads.size).toBe(0);
   expect(reads.size).toBe(COUNT);
