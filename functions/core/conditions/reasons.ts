@@ -56,7 +56,11 @@ type BlockingDecision =
 const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
 const OUTSIDE_SECRET = { ...CAUSE, isOutsideSecret: true } as const;
 /** Causes without which nothing is known of the models of a VirtualKey, User or Team. */
-const ACCESS = { ...OUTSIDE_SECRET, conditions: { Ready: 'False', ModelsReady: 'Unknown' } } as const;
+const ACCESS = {
+  ...OUTSIDE_SECRET,
+  conditions: { Ready: 'False', ModelsReady: 'Unknown' },
+  isBlocking: false,
+} as const;
 /** Causes in the database or the counter store. No workload is made while one is there. */
 const DATABASE = {
   ...CAUSE,
@@ -115,25 +119,21 @@ const TABLE = {
   },
   InstanceNotFound: {
     ...ACCESS,
-    isBlocking: false,
     text: 'No GatewayInstance of this name admits the namespace. Create it, correct the reference, or ask its owner.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   NamespaceNotAllowed: {
     ...ACCESS,
-    isBlocking: false,
     text: 'The GatewayInstance no longer admits the namespace. Ask its owner to change `spec.allowedNamespaces`.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   InstanceNotReady: {
     ...ACCESS,
-    isBlocking: false,
     text: 'The GatewayInstance is not ready or is paused. Look at its conditions.',
     page: 'operate/gateways.md',
   },
   AliasTaken: {
     ...ACCESS,
-    isBlocking: false,
     text: 'Another object has the alias or e-mail address on this instance. Choose another, or delete that object.',
     page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
@@ -343,7 +343,7 @@ const TABLE = {
   WorkloadRefused: {
     ...WORKLOAD,
     isOutsideSecret: true,
-    text: 'The API server refused an object of the workload; the message has its words.',
+    text: 'The API server refused an object of the workload, as the message shows.',
     page: 'operate/gateways.md',
   },
   WorkloadConflict: {
@@ -358,7 +358,7 @@ const TABLE = {
   },
   ReplicaFailure: {
     ...WORKLOAD,
-    text: 'The Deployment cannot create Pods; the message has the words of its controller.',
+    text: 'The Deployment cannot create Pods, as the message shows.',
     page: 'operate/gateways.md',
   },
   ProgressDeadlineExceeded: {
@@ -399,7 +399,7 @@ const TABLE = {
   },
   SecretMetadataNotAllowed: {
     conditions: { SpecValid: 'False' },
-    text: 'The Secret does not get a label or annotation whose prefix the operator does not allow.',
+    text: 'The operator does not allow the prefix of a label or annotation for the Secret.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   Scheduled: {

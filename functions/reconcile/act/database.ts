@@ -138,7 +138,7 @@ function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted
     adopted: `continues already with the instance ${'successor' in adoption ? adoption.successor : ''}: if that is gone too, write its uid`,
     here: `is not lost: it is the instance ${'at' in adoption ? adoption.at : ''} of this cluster. Delete that first, and write the uid alone`,
   }[adoption.why];
-  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or take the annotation away for a new ledger`;
+  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or remove it for a new ledger`;
   return { reason: 'LedgerNotAdopted', message };
 }
 

@@ -118,8 +118,8 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
     return [{ type, status: 'True', reason: 'Adopted', message }];
   }
   const message =
-    `it has a ledger of its own already, and keeps it: take the annotation ${ADOPT_LEDGER_ANNOTATION} away, ` +
-    'or delete this instance and create it anew with the annotation';
+    `it keeps its own ledger: remove the annotation ${ADOPT_LEDGER_ANNOTATION}, ` +
+    'or delete this instance and create it with the annotation';
   return [{ type, status: 'False', reason: 'LedgerInUse', message }];
 }
 

@@ -31,7 +31,7 @@ import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { memberBlockedBy, toWaiting } from './deletion.ts';
-import { blockersOf, reasonOf } from './member.ts';
+import { blockersOf } from './member.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 type Why = Problem<Reason>;
@@ -47,6 +47,7 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Wh
   const own = context.own(member);
   if (why !== undefined || own === undefined) return why;
   const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
+  const reasonOf = (cause: Why | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
   const found = causes.flat().filter((cause) => cause !== undefined);
   found.sort((one, other) => byOrder(reasonOf(one), reasonOf(other)));
   const [first] = found;

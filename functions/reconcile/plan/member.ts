@@ -1,7 +1,7 @@
 // The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts,
 // follows the spec.
 
-import { type BlockingReason, REASONS, type Reason } from '#core/conditions/reasons.ts';
+import type { BlockingReason } from '#core/conditions/reasons.ts';
 import { parseMoney } from '#core/money/money.ts';
 import type { FurtherBudget, KeyPolicy, RateLimits, ScopePolicy } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
@@ -183,19 +183,16 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   // For people: for the log of requests, for reports of spend.
   if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
   if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
-  const { paying, isWaiting } = context.chargedScopes(member);
+  const { paying, unpaid, isWaiting } = context.chargedScopes(member);
   if (isWaiting) return undefined;
   const { tags, metadata } = member.spec;
-  const blockers = blockersOf(member, context).map(reasonOf);
   return {
     ...common,
     tags,
     metadata,
     kind: 'key',
-    blocked: blockers.length > 0,
-    missingOwner: blockers.includes('Blocked')
-      ? undefined
-      : blockers.find((reason) => REASONS[reason].missingOwnerText),
+    blocked: blockersOf(member, context).length > 0,
+    missingOwner: blocked ? undefined : unpaid[0]?.rule,
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
     charges: paying.map(({ claim }) => claim.scopeId),
@@ -204,10 +201,6 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
 }
 
 type Blocker = Problem<BlockingReason> | Finding<BlockingReason>;
-
-/** The reason of a cause. */
-export const reasonOf = <Why extends Reason>(cause: Problem<Why> | Finding<Why>): Why =>
-  'rule' in cause ? cause.rule : cause.reason;
 
 /** The causes for which the policy of a key is blocked: those whose row in the table of reasons is `isBlocking`. */
 export function blockersOf(key: VirtualKey, context: PlanContext): ReadonlyArray<Blocker> {
