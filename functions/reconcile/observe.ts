@@ -5,15 +5,14 @@ import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { toText } from '#core/rules/finding.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
-import type { Draft, Observation, ObserveContext } from './observe/context.ts';
+import type { Observation, ObserveContext } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
-import { readKeys, selectKeys, unreadKey } from './observe/keys.ts';
-import { type Collection, collect, emptyCollection } from './observe/objects.ts';
+import { readKeys, selectKeys } from './observe/keys.ts';
+import { put, remove, toOwn } from './observe/objects.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
 import type { PartTime } from './observe/share.ts';
@@ -27,10 +26,10 @@ import {
   objectIn,
   type Path,
   pathOf,
+  unreadKey,
+  type World,
+  type WorldBuilder,
 } from './world.ts';
-
-/** Plans of one run, this one included; a run that never ends is a bug that must not continue for ever. */
-export const MAX_ROUNDS = 8;
 
 /** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
 const MAX_LOOK: Millis = 60_000;
@@ -40,33 +39,10 @@ export async function observe(
   part: Part,
   time: Pick<PartTime, 'observed'>,
 ): Promise<Observation> {
-  const { deps, all, knative } = context;
-  const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
-  const malformed = [...all.malformed.values()].filter(({ kind }) => kind === 'GatewayInstance');
-  const world: Draft = {
-    instances: new Map(),
-    users: part.users,
-    teams: part.teams,
-    referred: part.referred,
-    keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
-    malformed: part.malformed,
-    violations: part.violations,
-    unobserved: new Map([
-      ...malformed.map(({ metadata, violations }) => [pathOf(metadata), toText(violations)] as const),
-      ...all.unobserved,
-    ]),
-    deferred: all.deferred,
-    postponed: new Set(),
-    namespaces: await observeNamespaces(context, part),
-    failures: new Map(),
-    ended: new Set(),
-    attempts: new Map(),
-    roundsLeft: MAX_ROUNDS,
-    isLate: false,
-    platform: { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative },
-  };
+  const { world } = part;
+  world.namespaces = await observeNamespaces(context, world);
   const observed = { world, links: new Map() };
-  await observeInstances(context, observed, [...part.instances.values()]);
+  await observeInstances(context, observed, [...world.listed.values()]);
   time.observed();
   await readKeys(context, world, selectKeys(context, world, part));
   return observed;
@@ -123,45 +99,25 @@ interface TouchedObject {
 /** An object that cannot be looked at again is left alone for the rest of the run. */
 async function observeObject(
   { deps }: ObserveContext,
-  world: Draft,
+  world: WorldBuilder,
   id: ObjectId,
   { kind, answer, ...at }: TouchedObject,
 ): Promise<void> {
   const path = pathOf(at);
-  const found = emptyCollection();
-  const maps = { GatewayInstance: world.instances, VirtualKey: world.keys, User: world.users, Team: world.teams };
   try {
     const object = answer ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
-    const own = object && collect(found, object);
+    const own = object && toOwn(object);
     const malformed = world.malformed.get(id);
     if (own !== undefined && malformed !== undefined) {
       // A malformed object stays malformed for the run, which has not planned for it, also if it can be read now.
       world.malformed.set(id, { ...malformed, metadata: own.metadata, status: own.status });
-      return;
-    }
-    if (kind === 'VirtualKey' && world.referred.keys.delete(path)) {
-      for (const [, key] of found.keys) world.referred.keys.set(path, key);
-      return;
-    }
-    // An object that is gone, or whose spec cannot be read any more, is not planned for by the spec it had.
-    if (object === undefined || found.malformed.size > 0) maps[kind].delete(path);
+    } else if (kind === 'VirtualKey' && world.referred.keys.delete(path)) {
+      if (own?.object?.kind === 'VirtualKey') world.referred.keys.set(path, unreadKey(own.object));
+    } else if (own === undefined) remove(world, { kind, metadata: at });
+    else put(world, own);
   } catch (error) {
     world.failures.set(id, { reason: 'ReconcileFailed', message: reasonOf(error) });
-    return;
   }
-  world.malformed.delete(id);
-  world.violations.delete(id);
-  for (const [, malformed] of found.malformed) {
-    world.malformed.set(id, malformed);
-    if (kind === 'GatewayInstance') world.unobserved.set(path, toText(malformed.violations));
-  }
-  for (const [, violations] of found.violations) world.violations.set(id, violations);
-  for (const [, user] of found.users) world.users.set(path, user);
-  for (const [, team] of found.teams) world.teams.set(path, team);
-  for (const [, object] of found.keys)
-    world.keys.set(path, { ...unreadKey(deps, object), ...world.keys.get(path), object });
-  const view = world.instances.get(path);
-  for (const [, object] of found.instances) if (view !== undefined) world.instances.set(path, { ...view, object });
 }
 
 /**
@@ -205,12 +161,12 @@ async function observeWithOrphans(context: ObserveContext, object: GatewayInstan
 }
 
 /** Labels of the namespaces whose members an instance selects by label, deferred ones too. */
-async function observeNamespaces({ deps, all }: ObserveContext, { instances, ...part }: Collection) {
-  const members = [part.keys, part.users, part.teams].flatMap((map) => [...map.values()]);
-  const selected = members.filter(
-    (member) => instances.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
+async function observeNamespaces({ deps, all }: ObserveContext, world: World) {
+  const { listed } = world;
+  const selected = membersOf(world).filter(
+    (member) => listed.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
   );
-  const isSelecting = instances.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
+  const isSelecting = listed.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
   const deferred = isSelecting ? all.deferredNamespaces.keys() : [];
   const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...deferred]);
   const labels = await mapConcurrent(names, async (name) => {

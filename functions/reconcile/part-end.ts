@@ -4,15 +4,11 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import { ClusterError } from '#core/ports/cluster.ts';
 import type { Action, DeletionGuard, Outcome, Result } from './action.ts';
 import type { ObserveContext } from './observe/context.ts';
-import { unreadKey } from './observe/keys.ts';
 import type { Part } from './observe/parts.ts';
 import type { InstanceView, Path, World } from './world.ts';
 
 export interface PartEnd {
-  readonly world: Pick<
-    World,
-    'instances' | 'keys' | 'users' | 'teams' | 'referred' | 'malformed' | 'unobserved' | 'postponed'
-  >;
+  readonly world: World;
   readonly results: ReadonlyArray<{
     readonly action: Pick<Action, 'action'>;
     readonly outcome: Pick<Outcome, 'ended'>;
@@ -22,7 +18,6 @@ export interface PartEnd {
 
 /** The end of a part with all that it saw and did. */
 export interface ConvergedPart extends PartEnd {
-  readonly world: World;
   readonly results: ReadonlyArray<Result>;
 }
 
@@ -47,16 +42,12 @@ export function toEnd({ world, results, guarded }: ConvergedPart): PartEnd {
 export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
   if (error instanceof ClusterError) throw error;
   const why = reasonOf(error);
-  const instances = [...part.instances.keys()];
+  const { world } = part;
+  const instances = [...world.listed.keys()];
   deps.log.error('a part of a run could not continue', { instances, why });
+  for (const path of instances) world.unobserved.set(path, why);
   return {
-    world: {
-      ...part,
-      instances: new Map(),
-      keys: new Map([...part.keys].map(([path, key]) => [path, unreadKey(deps, key)])),
-      unobserved: new Map(instances.map((path) => [path, why])),
-      postponed: new Set(),
-    },
+    world: { ...world, instances: new Map() },
     results: [],
     guarded: [],
   };

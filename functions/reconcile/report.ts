@@ -8,11 +8,20 @@ import type { CertificateAction, CertificateReport } from './certificates/renewa
 import type { ReconcileDeps } from './deps.ts';
 import { isTried } from './observe/keys.ts';
 import type { DeferredNamespace } from './observe/object-memory.ts';
-import type { Objects } from './observe/objects.ts';
+import type { RunWorld } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
 import type { Plan } from './plan.ts';
 import type { Scope } from './scope.ts';
-import { hasFinalizer, idOf, isDeleted, type MalformedObject, type OwnObject, type World } from './world.ts';
+import {
+  hasFinalizer,
+  idOf,
+  isDeleted,
+  keysIn,
+  type MalformedObject,
+  membersOf,
+  type OwnObject,
+  type World,
+} from './world.ts';
 
 export interface Report {
   /** Objects by kind. */
@@ -34,7 +43,7 @@ export interface Report {
 
 export interface RunEnd {
   readonly scope: Scope;
-  readonly all: Objects;
+  readonly all: RunWorld;
   /** The end of each part of the run. */
   readonly parts: ReadonlyArray<PartEnd>;
   /** Parts that are left to the next run. */
@@ -49,7 +58,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
     results.flatMap(({ action, outcome }) => (outcome.ended === how ? [action.action] : []));
   // A spec that cannot be read is reported in its status: that is no failure of the run.
   const unobserved = worlds.flatMap(({ unobserved: paths, malformed }) =>
-    [...paths.keys()].filter((path) => all.instances.has(path) && !malformed.has(`GatewayInstance/${path}`)),
+    [...paths.keys()].filter((path) => all.listed.has(path) && !malformed.has(`GatewayInstance/${path}`)),
   );
   const guarded = parts.flatMap((part) => part.guarded);
   const postponed = worlds.flatMap((world) =>
@@ -64,7 +73,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
     !all.deferredNamespaces.has(scope.namespace) &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
   // The key of a user that moved to another instance ends in the part of the old one; then the user gets a new key.
-  const leaving = worlds.flatMap(({ referred }) => [...referred.keys.values()]);
+  const leaving = worlds.flatMap(({ referred }) => keysIn(referred));
   const underWay =
     left + untried + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const { actions = [], failed, missing } = certificate ?? {};
@@ -87,12 +96,12 @@ function count<Name extends string>(names: ReadonlyArray<Name>) {
   return Object.fromEntries([...groups].map(([name, { length }]) => [name, length])) as Partial<Record<Name, number>>;
 }
 
-const objectsOf = ({ instances, keys, users, teams, malformed }: Objects) =>
-  [instances, keys, users, teams, malformed].flatMap((objects) => [...objects.values()]);
+const objectsOf = (world: World) => [...world.listed.values(), ...membersOf(world), ...world.malformed.values()];
 
-const objectsIn = ({ instances, keys, users, teams, malformed }: PartEnd['world']) => [
-  ...[...instances.values(), ...keys.values()].map(({ object }) => object),
-  ...[...users.values(), ...teams.values(), ...malformed.values()],
+const objectsIn = (world: World) => [
+  ...[...world.instances.values()].map(({ object }) => object),
+  ...membersOf(world),
+  ...world.malformed.values(),
 ];
 
 /**

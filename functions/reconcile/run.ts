@@ -10,7 +10,7 @@ import { createObserveContext, type Observation, type ObserveContext } from './o
 import { eachPart } from './observe/parts.ts';
 import { withRoom } from './observe/room.ts';
 import { type PartTime, withShare } from './observe/share.ts';
-import { MAX_ROUNDS, observe, observeTouched } from './observe.ts';
+import { observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
 import { plan } from './plan.ts';
 import { type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
@@ -49,7 +49,7 @@ async function converge(context: ObserveContext, observed: Observation, time: Pa
   const results: Result[] = [];
   const { world } = observed;
   const acting = { ...context, ...observed, time, minted: new Map() };
-  for (world.roundsLeft = MAX_ROUNDS; ; world.roundsLeft -= 1) {
+  for (; ; world.roundsLeft -= 1) {
     if (time.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
     world.isLate = time.isLate();
     const { actions, guarded, postponed } = plan(world, context.now, context.deps.hash);

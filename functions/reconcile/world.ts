@@ -34,14 +34,20 @@ export interface Problem<Why extends Reason | OtherReason = Reason | OtherReason
 /** `message` of what works: where it was reached. */
 export type Reachability = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
 
-/** Plain data: `plan` reads it. An object that is not in it was not looked at, and is not planned for. */
+/**
+ * Plain data of a run, or of a part of it: `plan` reads it. An object that is not in it was not listed, and is not
+ * planned for.
+ */
 export interface World {
+  /** Instances as the API server has them. */
+  readonly listed: ReadonlyMap<Path, GatewayInstance>;
+  /** Those that were looked at. */
   readonly instances: ReadonlyMap<Path, InstanceView>;
   readonly keys: ReadonlyMap<Path, KeyView>;
   readonly users: ReadonlyMap<Path, User>;
   readonly teams: ReadonlyMap<Path, Team>;
   /** Objects of other instances that members here name: they are in another part of the run and not planned for. */
-  readonly referred: Pick<World, 'users' | 'teams'> & { readonly keys: ReadonlyMap<Path, VirtualKey> };
+  readonly referred: Pick<World, 'keys' | 'users' | 'teams'>;
   /** Objects whose spec cannot be read: an older CRD let them in. */
   readonly malformed: ReadonlyMap<ObjectId, MalformedObject>;
   /** Rules about its own spec that an object breaks. */
@@ -66,6 +72,37 @@ export interface World {
   /** The time for steps is over. */
   readonly isLate: boolean;
 }
+
+type Mutable<T> = T extends ReadonlyMap<infer K, infer V> ? Map<K, V> : T extends ReadonlySet<infer V> ? Set<V> : T;
+type Builder<T> = { -readonly [Name in keyof T]: Mutable<T[Name]> };
+/** The world while it is observed. */
+export type WorldBuilder = Builder<Omit<World, 'referred'>> & { readonly referred: Builder<World['referred']> };
+
+/** Plans of one run, this one included; a run that never ends is a bug that must not continue for ever. */
+const MAX_ROUNDS = 8;
+
+/** A world without objects. `shared`: what it has in common with others. */
+export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder> = {}): WorldBuilder => ({
+  listed: new Map(),
+  instances: new Map(),
+  keys: new Map(),
+  users: new Map(),
+  teams: new Map(),
+  referred: { keys: new Map(), users: new Map(), teams: new Map() },
+  malformed: new Map(),
+  violations: new Map(),
+  unobserved: new Map(),
+  deferred: new Set(),
+  postponed: new Set(),
+  namespaces: new Map(),
+  failures: new Map(),
+  ended: new Set(),
+  attempts: new Map(),
+  roundsLeft: MAX_ROUNDS,
+  isLate: false,
+  platform,
+  ...shared,
+});
 
 export interface PlatformView {
   readonly gatewayImage: string;
@@ -144,9 +181,7 @@ export interface SnapshotView {
 
 export interface KeyView {
   readonly object: VirtualKey;
-  /** The name that its Secret should have. */
-  readonly secretName: string;
-  /** The Secret of that name. */
+  /** The Secret of the name that it should have (`secretNameOf`). */
   readonly secret: SecretView;
   /** The Secret of the name in `status.keySecretRef`, where that is another. */
   readonly previous?: SecretView;
@@ -157,6 +192,9 @@ export interface KeyView {
 export type SecretView =
   /** Not looked at: published, unchanged, and not in this run's share. */
   { readonly state: 'unread' } | { readonly state: 'absent' } | PresentSecret;
+
+export const unreadKey = (object: VirtualKey): KeyView => ({ object, secret: UNREAD });
+const UNREAD: SecretView = { state: 'unread' };
 
 /** A Secret as far as it is compared with what it should be: whoever owns its namespace may fill it with 1 MB. */
 export interface PresentSecret {
@@ -224,8 +262,10 @@ export function objectIn(world: World, kind: KindName, path: Path): OwnObject | 
 export const userAt = ({ users, referred }: World, path: Path) => users.get(path) ?? referred.users.get(path);
 export const teamAt = ({ teams, referred }: World, path: Path) => teams.get(path) ?? referred.teams.get(path);
 
-export function membersOf({ teams, users, keys }: World): ReadonlyArray<Member> {
-  return [...teams.values(), ...users.values(), ...[...keys.values()].map(({ object }) => object)];
+export const keysIn = ({ keys }: Pick<World, 'keys'>): VirtualKey[] => [...keys.values()].map(({ object }) => object);
+
+export function membersOf(world: Pick<World, 'keys' | 'users' | 'teams'>): ReadonlyArray<Member> {
+  return [...world.teams.values(), ...world.users.values(), ...keysIn(world)];
 }
 
 /** Hashes of all values of a claim. */

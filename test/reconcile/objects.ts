@@ -3,6 +3,7 @@ import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.t
 import { kinds } from '#crds/kinds/kinds.ts';
 import { AUTH_API_VERSION, INSTANCE_API_VERSION } from '#crds/names/group.ts';
 import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+import type { PlatformView } from '../../functions/reconcile/world.ts';
 
 const CORE = [RESOURCES.secrets, RESOURCES.configMaps, RESOURCES.namespaces, RESOURCES.events, PARTS.Deployment];
 export function resourceOf({ kind }: KubeObject): Resource {
@@ -10,6 +11,16 @@ export function resourceOf({ kind }: KubeObject): Resource {
   if (found === undefined) throw new Error(`no resource for ${kind}`);
   return found;
 }
+
+/** The platform of a world that no platform has. */
+export const PLATFORM: PlatformView = {
+  gatewayImage: '',
+  gatewayPullSecrets: [],
+  secretPrefixes: [],
+  version: '',
+  manyProcesses: false,
+  knative: false,
+};
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 

@@ -2,7 +2,9 @@
 import * as z from 'zod';
 import { toUtf8 } from '#core/json/bytes.ts';
 import { ownMember } from '#core/json/json.ts';
+import { keySecretName } from '#core/keys/object-names.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
+import type { Hash } from '#core/ports/platform.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
@@ -20,6 +22,10 @@ const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 /** The marks in a template's texts for the value and for the instance's base address. */
 const KEY_MARK = `\${key}`;
 const URL_MARK = `\${baseURL}`;
+
+/** The name that the Secret of a key should have. */
+export const secretNameOf = ({ metadata, spec }: VirtualKey, hash: Hash): string =>
+  keySecretName(metadata.name, spec.secretTemplate?.name, hash);
 
 /** The Secret that a shape is for. */
 export interface SecretTarget {

@@ -6,17 +6,13 @@ import type { Link, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { countByNamespace, createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
-import type { Path, World } from '../world.ts';
-import { loadObjects, type Referrers } from './objects.ts';
+import type { Path, WorldBuilder } from '../world.ts';
+import { loadObjects } from './objects.ts';
 
-/** `Draft`: the world while it is observed. */
 export interface Observation {
-  readonly world: Draft;
+  readonly world: WorldBuilder;
   readonly links: Map<Path, Link>;
 }
-
-type Mutable<T> = T extends ReadonlyMap<infer K, infer V> ? Map<K, V> : T;
-export type Draft = { -readonly [Name in keyof World]: Mutable<World[Name]> } & { readonly referred: Referrers };
 
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
@@ -29,9 +25,12 @@ export async function createObserveContext(deps: ReconcileDeps, memory: Memory, 
   const now = deps.clock.now();
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
   const { limits = PROCESS_LIMITS } = deps;
-  const all = await loadObjects(deps.cluster, scope, limits.objectBytes);
+  const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
+  const platform = { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative: false };
+  const all = await loadObjects({ cluster: deps.cluster, platform }, scope, limits.objectBytes);
+  all.platform = { ...platform, knative: await knative };
   const moves = all.complete === 'all' && !isDry;
   const turns = createTurns(memory.cursors, { hash: deps.hash, now, moves });
-  const instanceCounts = countByNamespace(all.instances.values());
-  return { deps, memory, now, isDry, all, limits, turns, instanceCounts, knative: await knative };
+  const instanceCounts = countByNamespace(all.listed.values());
+  return { deps, memory, now, isDry, all, limits, turns, instanceCounts };
 }

@@ -254,10 +254,10 @@ async function isInStore({ snapshots }: ReconcileDeps, path: string, text: strin
 
 /** Parts of all types of workload that the instance may have, or have had. */
 async function observeParts(
-  { deps: { cluster, hash }, knative }: ObserveContext,
+  { deps: { cluster, hash }, all }: ObserveContext,
   { metadata: { namespace, name, uid } }: GatewayInstance,
 ): Promise<ReadonlyMap<PartName, LivePart> | Problem> {
-  const parts: PartName[] = [...(knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
+  const parts: PartName[] = [...(all.platform.knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
   try {
     const objects = await mapConcurrent(parts, async (part) => {
       const object = await cluster.get(PARTS[part], namespace, partName(part, name));

@@ -5,13 +5,12 @@ import { rowOf } from '#core/conditions/reasons.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { bytesOf, decode } from '#core/json/base64.ts';
 import { ownMember } from '#core/json/json.ts';
-import { keySecretName } from '#core/keys/object-names.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { fingerprintOf } from '../key/secret-fingerprint.ts';
-import { comparedParts } from '../key/secret-shape.ts';
+import { comparedParts, secretNameOf } from '../key/secret-shape.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
 import {
@@ -24,14 +23,16 @@ import {
   type OwnObject,
   pathOf,
   type SecretView,
+  unreadKey,
+  type WorldBuilder,
 } from '../world.ts';
-import type { Draft, ObserveContext } from './context.ts';
+import type { ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
 /** The keys whose Secrets the run reads. Those that come with one of the next runs are postponed. */
 export function selectKeys(
   context: ObserveContext,
-  world: Draft,
+  world: WorldBuilder,
   { path, shares }: Pick<Part, 'path' | 'shares'>,
 ): ReadonlyArray<VirtualKey> {
   const { all, deps, limits, turns } = context;
@@ -62,13 +63,17 @@ export function selectKeys(
 const toRow = ({ metadata: { namespace, uid } }: VirtualKey) => ({ namespace, id: uid });
 
 /** A Secret is read once, however many keys name it. */
-export async function readKeys({ deps }: ObserveContext, world: Draft, keys: ReadonlyArray<VirtualKey>): Promise<void> {
-  const bySecret = Map.groupBy(keys, (key) => pathOf({ ...key.metadata, name: secretNameOf(deps, key) }));
+export async function readKeys(
+  { deps }: ObserveContext,
+  world: WorldBuilder,
+  keys: ReadonlyArray<VirtualKey>,
+): Promise<void> {
+  const bySecret = Map.groupBy(keys, (key) => pathOf({ ...key.metadata, name: secretNameOf(key, deps.hash) }));
   await mapConcurrent(bySecret.values(), async (sharing) => {
     let reading: Promise<ReadSecret> | undefined;
     for (const key of sharing) {
       const { namespace } = key.metadata;
-      reading ??= readSecret(deps, namespace, secretNameOf(deps, key));
+      reading ??= readSecret(deps, namespace, secretNameOf(key, deps.hash));
       world.keys.set(pathOf(key.metadata), await readKey(deps, key, reading));
     }
   });
@@ -106,32 +111,19 @@ function isSettled(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView)
   const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];
   if (claim === undefined || value === undefined || more.length > 0 || value.hash !== key.status?.keyID) return false;
   return (
-    key.status.keySecretRef === secretNameOf(deps, key) && whyRotate(key, value, claim, instance.time) === undefined
+    key.status.keySecretRef === secretNameOf(key, deps.hash) &&
+    whyRotate(key, value, claim, instance.time) === undefined
   );
 }
-
-/** Of two equal texts the one that is kept anyway. */
-function secretNameOf({ hash }: ReconcileDeps, { metadata, spec, status }: VirtualKey): string {
-  const wanted = keySecretName(metadata.name, spec.secretTemplate?.name, hash);
-  return wanted === status?.keySecretRef ? status.keySecretRef : wanted;
-}
-
-const UNREAD: SecretView = { state: 'unread' };
-
-export const unreadKey = (deps: ReconcileDeps, object: VirtualKey): KeyView => ({
-  object,
-  secretName: secretNameOf(deps, object),
-  secret: UNREAD,
-});
 
 async function readKey(deps: ReconcileDeps, object: VirtualKey, reading: Promise<ReadSecret>): Promise<KeyView> {
   const { keySecretRef: published, keyValue: text } = object.status ?? {};
   const { namespace } = object.metadata;
-  const unread = unreadKey(deps, object);
-  const view = { ...unread, ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
+  const name = secretNameOf(object, deps.hash);
+  const view = { ...unreadKey(object), ...(text === undefined ? {} : { statusHash: deps.hash(text) }) };
   try {
     const secret = (await reading)(object);
-    if (published === undefined || published === view.secretName) return { ...view, secret };
+    if (published === undefined || published === name) return { ...view, secret };
     const previous = await readSecret(deps, namespace, published);
     return { ...view, secret, previous: previous(object) };
   } catch (error) {

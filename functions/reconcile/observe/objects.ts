@@ -8,11 +8,8 @@ import {
   type Selection,
   toFieldSelector,
 } from '#core/ports/cluster.ts';
-import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { toText } from '#core/rules/finding.ts';
 import { gatewayInstances, type Kind, type KindName, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
-import type { Team } from '#crds/kinds/team.ts';
-import type { User } from '#crds/kinds/user.ts';
-import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { ANNOTATION_NAMES } from '#crds/names/annotations.ts';
 import { OWNED_LABEL } from '#crds/names/group.ts';
 import { validate } from '#crds/validation/validate.ts';
@@ -20,56 +17,45 @@ import type { Violation } from '#crds/validation/violation.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { Scope } from '../scope.ts';
 import {
+  createWorld,
   idOf,
   instancePathOf,
+  keysIn,
   type MalformedObject,
-  type Member,
+  membersOf,
   type ObjectId,
   type OwnObject,
   type Path,
+  type PlatformView,
   pathOf,
+  unreadKey,
+  type WorldBuilder,
 } from '../world.ts';
 import { boundsOf, createObjectMemory, type DeferredNamespace } from './object-memory.ts';
 
-/** Objects by kind. */
-export interface Collection {
-  readonly instances: Map<Path, GatewayInstance>;
-  readonly keys: Map<Path, VirtualKey>;
-  readonly users: Map<Path, User>;
-  readonly teams: Map<Path, Team>;
-  readonly malformed: Map<ObjectId, MalformedObject>;
-  readonly violations: Map<ObjectId, ReadonlyArray<Violation>>;
-}
-
-/** Members of other instances. */
-export type Referrers = Pick<Collection, 'users' | 'teams' | 'keys'>;
-
-export interface Objects extends Collection {
+/** The world of a run. */
+export interface RunWorld extends WorldBuilder {
   /** Instances of which every member is here, but for those of deferred namespaces. */
   readonly complete: 'all' | Path | undefined;
   /** By name. Of their members only those that are deleted are here. */
   readonly deferredNamespaces: ReadonlyMap<string, DeferredNamespace>;
-  /** Uids of the other ones. */
-  readonly deferred: Set<string>;
-  /** Instances that a trigger has no memory for. */
-  readonly unobserved: Map<Path, string>;
 }
 
 type At = { readonly namespace: string; readonly name: string };
 
 /** `objectBytes`: those that members of one namespace may take beyond what is ordinary. */
 export async function loadObjects(
-  cluster: Cluster,
+  { cluster, platform }: { readonly cluster: Cluster; readonly platform: PlatformView },
   scope: Scope,
   objectBytes = PROCESS_LIMITS.objectBytes,
-): Promise<Objects> {
+): Promise<RunWorld> {
   const complete =
     scope.look === 'everywhere'
       ? 'all'
       : scope.look === 'at' && scope.kind === 'GatewayInstance'
         ? pathOf(scope)
         : undefined;
-  const found = { ...emptyCollection(), complete, deferred: new Set<string>(), unobserved: new Map<Path, string>() };
+  const found = createWorld(platform);
   const max = boundsOf(objectBytes, scope.look);
   const members = createObjectMemory<OwnObjectView>(max.members, {
     whole: true,
@@ -105,14 +91,14 @@ export async function loadObjects(
     if (scope.kind === 'VirtualKey' || scope.kind === 'User') await loadTeams(load, scope);
     await loadInstances(load);
   }
-  return { ...found, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
+  return { ...found, complete, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
 }
 
 /** Of very many objects those that are not wanted are never all in memory. */
 type IsWanted = (object: OwnObject) => boolean;
 
 interface Load {
-  readonly found: Collection;
+  readonly found: WorldBuilder;
   readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
   readonly get: (kind: Kind, at: At) => Promise<void>;
 }
@@ -126,7 +112,7 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
   },
   VirtualKey: async (load, at) => {
     await load.get(virtualKeys, at);
-    const owner = load.found.keys.get(pathOf(at))?.metadata.ownerReferences?.find(({ kind }) => kind === 'User');
+    const owner = load.found.keys.get(pathOf(at))?.object.metadata.ownerReferences?.find(({ kind }) => kind === 'User');
     // A key that is gone may be one that its User, of the same name, wants back.
     await load.get(users, { namespace: at.namespace, name: owner?.name ?? at.name });
   },
@@ -153,7 +139,7 @@ async function loadReferred({ found, get }: Load): Promise<void> {
     return have.get(pathOf(at));
   };
   // Each object is looked at once, however long a chain of users and keys is.
-  let [keys, members] = [[...found.keys.values()], [...found.users.values()]];
+  let [keys, members] = [keysIn(found), [...found.users.values()]];
   while (keys.length + members.length > 0) {
     const ofKeys = keys.map(({ metadata: { namespace }, spec: { userRef, teamRef } }) =>
       Promise.all([
@@ -166,7 +152,7 @@ async function loadReferred({ found, get }: Load): Promise<void> {
     );
     const [referred, owned] = await Promise.all([Promise.all(ofKeys), Promise.all(ofUsers)]);
     members = referred.flatMap(([user]) => user ?? []);
-    keys = owned.flatMap((key) => key ?? []);
+    keys = owned.flatMap((key) => key?.object ?? []);
   }
 }
 
@@ -183,11 +169,10 @@ async function loadTeams({ found, list }: Load, { namespace }: At): Promise<void
 
 /** Loads the instances of all members here. */
 async function loadInstances({ found, get }: Load): Promise<void> {
-  const members: Member[] = [...found.keys.values(), ...found.users.values(), ...found.teams.values()];
-  const named = new Map(members.map((member) => [instancePathOf(member), member.spec.connectionRef.instanceRef]));
-  await Promise.all(
-    [...named].map(([path, at]) => (found.instances.has(path) ? undefined : get(gatewayInstances, at))),
+  const named = new Map(
+    membersOf(found).map((member) => [instancePathOf(member), member.spec.connectionRef.instanceRef]),
   );
+  await Promise.all([...named].map(([path, at]) => (found.listed.has(path) ? undefined : get(gatewayInstances, at))));
 }
 
 /**
@@ -209,42 +194,54 @@ export async function whereServed<T, const A>(
   }
 }
 
-/**
- * Puts an object where it belongs, and answers it. Objects of other kinds are passed over, and those that can be read
- * and are not wanted.
- */
-export function collect(
-  into: Collection,
-  object: KubeObject,
-  isWanted: IsWanted = () => true,
-): OwnObjectView | undefined {
+/** Adds an object, and answers it. Objects of other kinds are passed over, and those that are not wanted. */
+function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = () => true): OwnObjectView | undefined {
   const own = toOwn(object);
   if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
-  const id = idOf(own.kind, own.metadata);
-  if (own.violations.length > 0) into.violations.set(id, own.violations);
-  const [read, path] = [own.object, pathOf(own.metadata)];
-  if (read === undefined) into.malformed.set(id, own);
-  else if (read.kind === 'GatewayInstance') into.instances.set(path, read);
-  else if (read.kind === 'VirtualKey') into.keys.set(path, read);
-  else if (read.kind === 'User') into.users.set(path, read);
-  else into.teams.set(path, read);
+  put(into, own);
   return own;
 }
 
+/** Puts an object where it belongs, in place of its previous version: one that cannot be read has no spec any more. */
+export function put(into: WorldBuilder, own: OwnObjectView): void {
+  const id = idOf(own.kind, own.metadata);
+  const [read, path] = [own.object, pathOf(own.metadata)];
+  const [view, key] = [into.instances.get(path), into.keys.get(path)];
+  remove(into, own);
+  if (own.violations.length > 0) into.violations.set(id, own.violations);
+  if (read === undefined) putMalformed(into, own);
+  else if (read.kind === 'GatewayInstance') {
+    into.listed.set(path, read);
+    if (view !== undefined) into.instances.set(path, { ...view, object: read });
+  } else if (read.kind === 'VirtualKey') into.keys.set(path, { ...(key ?? unreadKey(read)), object: read });
+  else if (read.kind === 'User') into.users.set(path, read);
+  else into.teams.set(path, read);
+}
+
+/** The members of a malformed instance are not planned for either. */
+function putMalformed(into: WorldBuilder, own: MalformedObject): void {
+  into.malformed.set(idOf(own.kind, own.metadata), own);
+  if (own.kind === 'GatewayInstance') into.unobserved.set(pathOf(own.metadata), toText(own.violations));
+}
+
 /** Takes an object away, as if it had not been there. */
-function remove(from: Collection, { kind, metadata }: OwnObjectView): void {
+export function remove(
+  from: WorldBuilder,
+  { kind, metadata }: Pick<OwnObject, 'kind'> & { readonly metadata: At },
+): void {
   const [id, path] = [idOf(kind, metadata), pathOf(metadata)];
   const maps = { GatewayInstance: from.instances, VirtualKey: from.keys, User: from.users, Team: from.teams };
   maps[kind].delete(path);
+  if (kind === 'GatewayInstance') from.listed.delete(path);
   from.violations.delete(id);
   from.malformed.delete(id);
 }
 
 /** Leaves of an instance what is left of one that cannot be read. */
-function reject(from: Collection, instance: OwnObjectView): void {
+function reject(from: WorldBuilder, instance: OwnObjectView): void {
   remove(from, instance);
   const { kind, metadata, status } = instance;
-  from.malformed.set(idOf(kind, metadata), { kind, metadata, status, violations: [TOO_LARGE_TOGETHER] });
+  putMalformed(from, { kind, metadata, status, violations: [TOO_LARGE_TOGETHER] });
 }
 
 const TOO_LARGE_TOGETHER: Violation = {
@@ -255,15 +252,6 @@ const TOO_LARGE_TOGETHER: Violation = {
   message:
     'the GatewayInstances of this namespace take more memory together than a resync has for them; shorten or remove the largest of them',
 };
-
-export const emptyCollection = (): Collection => ({
-  instances: new Map(),
-  keys: new Map(),
-  users: new Map(),
-  teams: new Map(),
-  malformed: new Map(),
-  violations: new Map(),
-});
 
 /**
  * An object of our kinds: with its defaults, and undefined where it is malformed; and what breaks a rule about its own

@@ -141,7 +141,7 @@ export async function findOrphanedInstances(
   if (all.complete !== 'all' || link === undefined || !view.database.ok || !view.database.isKnown) return [];
   const cluster = await clusterOf(context);
   if (cluster === undefined) return [];
-  const known = new Set([...all.instances.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
+  const known = new Set([...all.listed.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;

@@ -1,10 +1,20 @@
 // The parts of a run, which never wait for one another: instances with their members.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { instancePathOf, type Member, type Path, pathOf } from '../world.ts';
+import type { Team } from '#crds/kinds/team.ts';
+import type { User } from '#crds/kinds/user.ts';
+import {
+  createWorld,
+  instancePathOf,
+  type KeyView,
+  keysIn,
+  type Member,
+  type Path,
+  pathOf,
+  type WorldBuilder,
+} from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { createKeyShares, type KeyShares } from './key-shares.ts';
-import { type Collection, emptyCollection, type Referrers } from './objects.ts';
 
 /** Parts that run at the same time, of those that were quick and of the others: each namespace has a share of them. */
 const PLACES = 32;
@@ -14,11 +24,10 @@ const QUICK: Millis = 1000;
 const MAX_START: Millis = 40_000;
 
 /** A part that has its turn. */
-export interface Part extends Collection {
+export interface Part {
   /** The path of its instance, which may not be there. */
   readonly path: Path;
-  /** Users, teams and keys of other instances that its members name. */
-  readonly referred: Referrers;
+  readonly world: WorldBuilder;
   /** Shares of the keys of all parts of the run. */
   readonly shares: KeyShares;
 }
@@ -36,11 +45,8 @@ export async function eachPart<T>(
     id: path,
   }));
   had();
-  const shares = createKeyShares(
-    rows.flatMap(({ keys }) => [...keys.values()]),
-    limits,
-    turns,
-  );
+  const keys = rows.flatMap(({ world }) => keysIn(world));
+  const shares = createKeyShares(keys, limits, turns);
   const parts: ReadonlyArray<Part> = rows.map((row) => ({ ...row, shares }));
   const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
   const began = clock.now();
@@ -79,44 +85,48 @@ type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'turns'> &
  * An instance with its members, whatever those name: tenants choose what they name, and the instance of one must not
  * wait for that of another. Each object is in one part; malformed objects have one of their own.
  */
-export function partition(objects: Collection): ReadonlyArray<Omit<Part, 'shares'>> {
-  const { keys, users, teams, malformed } = objects;
-  const parts = new Map<Path, ReturnType<typeof emptyPart>>();
-  const partOf = (path: Path) => {
-    const part = parts.get(path) ?? emptyPart(path, objects);
-    parts.set(path, part);
-    return part;
+export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>> {
+  const { keys, users, teams, malformed, platform, violations, deferred } = all;
+  const parts = new Map<Path, Omit<Part, 'shares'>>();
+  // Each part has the violations of all objects.
+  const create = (path: Path, more: Partial<WorldBuilder> = {}) => {
+    const unobserved = new Map(all.unobserved);
+    return { path, world: createWorld(platform, { violations, deferred, unobserved, ...more }) };
   };
-  for (const [path, instance] of objects.instances) partOf(path).instances.set(path, instance);
-  for (const [path, key] of keys) {
-    const part = partOf(instancePathOf(key));
-    part.keys.set(path, key);
-    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) refer(part.referred.users, key, users, name);
-    refer(part.referred.teams, key, teams, key.spec.teamRef?.name);
+  const worldOf = (path: Path): WorldBuilder => {
+    const part = parts.get(path) ?? create(path);
+    parts.set(path, part);
+    return part.world;
+  };
+  for (const [path, instance] of all.listed) worldOf(path).listed.set(path, instance);
+  for (const [path, view] of keys) {
+    const key = view.object;
+    const world = worldOf(instancePathOf(key));
+    world.keys.set(path, view);
+    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) refer(world.referred.users, key, users, name);
+    refer(world.referred.teams, key, teams, key.spec.teamRef?.name);
   }
   for (const [path, user] of users) {
-    const part = partOf(instancePathOf(user));
-    part.users.set(path, user);
-    refer(part.referred.keys, user, keys, user.metadata.name);
-    for (const { name } of user.spec.teamRefs) refer(part.referred.teams, user, teams, name);
+    const world = worldOf(instancePathOf(user));
+    world.users.set(path, user);
+    refer(world.referred.keys, user, keys, user.metadata.name);
+    for (const { name } of user.spec.teamRefs) refer(world.referred.teams, user, teams, name);
   }
-  for (const [path, team] of teams) partOf(instancePathOf(team)).teams.set(path, team);
-  return [...parts.values(), ...(malformed.size === 0 ? [] : [{ ...emptyPart('', objects), malformed }])];
+  for (const [path, team] of teams) worldOf(instancePathOf(team)).teams.set(path, team);
+  return [...parts.values(), ...(malformed.size === 0 ? [] : [create('', { malformed })])];
 }
-
-/** Each part has the violations of all objects. */
-export const emptyPart = (path: Path = '', { violations }: Pick<Collection, 'violations'> = emptyCollection()) => ({
-  ...emptyCollection(),
-  path,
-  violations,
-  referred: emptyCollection(),
-});
 
 const ownersOf = ({ metadata }: Member) => (metadata.ownerReferences ?? []).map(({ name }) => name);
 
 /** Adds what the member names, where that is of another instance. */
-function refer<T extends Member>(into: Map<Path, T>, member: Member, among: ReadonlyMap<Path, T>, name = ''): void {
+function refer<T extends User | Team | KeyView>(
+  into: Map<Path, T>,
+  member: Member,
+  among: ReadonlyMap<Path, T>,
+  name = '',
+): void {
   const path = pathOf({ namespace: member.metadata.namespace, name });
   const other = among.get(path);
-  if (other !== undefined && instancePathOf(other) !== instancePathOf(member)) into.set(path, other);
+  if (other === undefined) return;
+  if (instancePathOf('object' in other ? other.object : other) !== instancePathOf(member)) into.set(path, other);
 }

@@ -2,7 +2,7 @@
 import type { ReconcileDeps } from '../deps.ts';
 import type { Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
-import type { Collection } from './objects.ts';
+import type { World } from '../world.ts';
 
 /** Characters of JSON that a run may hold without a place: some hundred keys. */
 const MAX_LIGHT = 1024 * 1024;
@@ -13,7 +13,7 @@ const MAX_LIGHT = 1024 * 1024;
  */
 export async function withRoom<T>(
   { deps, memory, scope }: { readonly deps: ReconcileDeps; readonly memory: Memory; readonly scope: Scope },
-  work: (deps: ReconcileDeps, onLoaded: (objects: Collection) => void) => Promise<T>,
+  work: (deps: ReconcileDeps, onLoaded: (objects: World) => void) => Promise<T>,
 ): Promise<T> {
   if (scope.look !== 'at') return work(deps, () => undefined);
   const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
@@ -39,9 +39,9 @@ export async function withRoom<T>(
   }
 }
 
-function isLight({ instances, keys, users, teams, malformed }: Collection): boolean {
+function isLight({ listed, keys, users, teams, malformed }: World): boolean {
   let size = 0;
-  for (const objects of [instances, keys, users, teams, malformed]) {
+  for (const objects of [listed, keys, users, teams, malformed]) {
     for (const object of objects.values()) {
       size += JSON.stringify(object).length;
       if (size > MAX_LIGHT) return false;

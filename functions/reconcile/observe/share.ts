@@ -1,7 +1,7 @@
 // The share of a part: what its databases and stores may answer, and the time that they and its actions may take.
 import type { Millis } from '#core/ports/money.ts';
 import type { ObserveContext } from './context.ts';
-import type { Collection } from './objects.ts';
+import type { Part } from './parts.ts';
 
 /** Milliseconds after which a part begins no more steps, and no more reports; the next run begins with the rest. */
 const [MAX_STEPS, MAX_REPORTS]: [Millis, Millis] = [50_000, 90_000];
@@ -21,7 +21,7 @@ export interface PartTime {
 /** A part holds what it is answered, and everything that it asked ends with it, or with its time. */
 export async function withShare<T>(
   context: ObserveContext,
-  { keys, users, teams }: Pick<Collection, 'keys' | 'users' | 'teams'>,
+  { world: { keys, users, teams } }: Pick<Part, 'world'>,
   run: (context: ObserveContext, time: PartTime) => Promise<T>,
 ): Promise<T> {
   const { deps } = context;

@@ -11,7 +11,7 @@ import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
 import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
-import { isOurs } from '../key/secret-shape.ts';
+import { isOurs, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
   CLAIM_OF,
@@ -73,7 +73,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
     // The Secret is ours and holds a value that works.
-    whyNotSecret(view, own.claim),
+    whyNotSecret(view, own.claim, context),
     // The users and teams that are to pay are there, and the key is not blocked: its policy follows.
     ...blockersOf(key, context),
     // Its user and its teams are not blocked.
@@ -100,8 +100,8 @@ const causesOfOwner = (member: Member, own: OwnClaim, context: PlanContext): Rea
   whyUnserved(member, own, context),
 ];
 
-function whyNotSecret(view: KeyView, claim: Claim): Cause {
-  const { object, secret, secretName } = view;
+function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanContext): Cause {
+  const secretName = secretNameOf(object, hash);
   const hashes = hashesOf(claim);
   if (secret.state === 'unread') {
     const message = 'its value is not known to the database yet: its Secret is read by one of the next runs';

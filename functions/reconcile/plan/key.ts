@@ -9,7 +9,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
 import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
-import { driftOf, isLabelled, isOurs, replayOf, shapeOf } from '../key/secret-shape.ts';
+import { driftOf, isLabelled, isOurs, replayOf, secretNameOf, shapeOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
@@ -97,7 +97,7 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   if (state === 'taken' || state === 'orphaned') return { steps: [] };
   const { url } = context.evaluate(instance).workload;
   const { secretPrefixes: prefixes } = context.world.platform;
-  const shape = shapeOf(key, { name: view.secretName, url, prefixes, present: present(secret) });
+  const shape = shapeOf(key, { name: secretNameOf(key, context.hash), url, prefixes, present: present(secret) });
   const isNew = secret.state === 'absent';
   const put: Case['put'] = (value, why) => ({
     action: 'PutSecret',
@@ -121,12 +121,12 @@ function planAbsent(one: Case): SecretPlan {
   const previous = present(view.previous);
   const isMoved = previous?.hash !== undefined && isOurs(previous, key, live);
   if (isMoved && live.includes(previous.hash))
-    return { steps: [put('previous', `its Secret is now called "${view.secretName}"`)] };
+    return { steps: [put('previous', `its Secret is now called "${one.shape.name}"`)] };
   if (isMoved && isRestorable(one, previous.hash)) return { value: restored(one, previous.hash), steps: [] };
   const isLost = live.length > 0 || key.status?.keyID !== undefined;
   const why = isLost
-    ? `Secret "${view.secretName}" is lost: a new key takes its place`
-    : `it has no key yet: one is made in Secret "${view.secretName}"`;
+    ? `Secret "${one.shape.name}" is lost: a new key takes its place`
+    : `it has no key yet: one is made in Secret "${one.shape.name}"`;
   return { value: newValue(key), why, steps: [...retireLost(one, 'its Secret is lost'), put('new', why)] };
 }
 

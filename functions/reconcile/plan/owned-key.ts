@@ -16,7 +16,7 @@ import { rateLimitsOf } from './member.ts';
  */
 export function ownedKeyOf({ metadata }: User, { world }: PlanContext) {
   const path = pathOf(metadata);
-  const key = world.keys.get(path)?.object ?? world.referred.keys.get(path);
+  const key = (world.keys.get(path) ?? world.referred.keys.get(path))?.object;
   return { key, isOwned: key !== undefined && isOwnedBy(key.metadata, metadata.uid) };
 }
 

@@ -6,13 +6,21 @@ import { createMemoryLedgerRows } from '../../../test/doubles/ledger-rows.ts';
 import { createMemoryRegistry } from '../../../test/doubles/registry.ts';
 import type { Database } from '../../../test/reconcile/databases.ts';
 import { createHarness, START, sha256 } from '../../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
+import {
+  makeInstance,
+  makeKey,
+  makeSecret,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  PLATFORM,
+} from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import { createMemory } from '../memory.ts';
-import type { Objects } from '../observe/objects.ts';
-import { toOwn } from '../observe/objects.ts';
+import { put, type RunWorld, toOwn } from '../observe/objects.ts';
 import { eachPart, partition } from '../observe/parts.ts';
 import { createTurns } from '../turns.ts';
+import { createWorld, type World } from '../world.ts';
 
 const INSTANCES = 50;
 const instanceRef = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
@@ -148,7 +156,7 @@ test('claims that cannot be planned by, and members called alike, keep no other 
 });
 
 test('each instance is planned with its own members, and knows what those name of others', () => {
-  const objects = collect(
+  const objects = runWorldOf(
     makeInstance({}, 'a'),
     makeInstance({}, 'b'),
     makeInstance({}, 'c'),
@@ -159,9 +167,11 @@ test('each instance is planned with its own members, and knows what those name o
     makeTeam(instanceRef('a'), 'blue'),
     makeKey(instanceRef('nowhere'), 'lost'),
   );
-  const namesOf = ({ keys, users, teams }: Pick<Objects, 'keys' | 'users' | 'teams'>) =>
+  const namesOf = ({ keys, users, teams }: Pick<World, 'keys' | 'users' | 'teams'>) =>
     [...keys.keys(), ...users.keys(), ...teams.keys()].map((path) => path.split('/')[1]).join(' ');
-  expect(partition(objects).map((part) => [...part.instances.keys(), namesOf(part), namesOf(part.referred)])).toEqual([
+  expect(
+    partition(objects).map(({ world }) => [...world.listed.keys(), namesOf(world), namesOf(world.referred)]),
+  ).toEqual([
     ['default/a', 'one alice blue', 'alice'],
     ['default/b', 'alice', 'alice red'],
     ['default/c', 'red', ''],
@@ -172,7 +182,7 @@ test('each instance is planned with its own members, and knows what those name o
 describe('parts of a run', () => {
   const MINUTE = 60_000;
   const slow = Array.from({ length: 1000 }, (_, index) => `greedy/i${index}`);
-  const all = collect(
+  const all = runWorldOf(
     ...[...slow, 'default/quick', 'default/new'].map((path) => {
       const [namespace, name] = path.split('/');
       return makeInstance({}, name, namespace);
@@ -190,8 +200,7 @@ describe('parts of a run', () => {
     const began = Date.now();
     const turns = createTurns(memory.cursors, { hash: sha256, now: began, moves: true });
     const context = { all, limits: PROCESS_LIMITS, memory, turns, deps: { clock: { now: Date.now } } };
-    const ending = eachPart(context, async ({ instances }) => {
-      const [path = ''] = instances.keys();
+    const ending = eachPart(context, async ({ path }) => {
       begun.set(path, Date.now() - began);
       await new Promise((resolve) => setTimeout(resolve, path.startsWith('greedy') ? MINUTE : 10));
       return path;
@@ -211,29 +220,11 @@ describe('parts of a run', () => {
   });
 });
 
-function collect(...all: ReturnType<typeof makeKey>[]): Objects {
-  const none = () => new Map<string, never>();
-  const objects = {
-    instances: none(),
-    keys: none(),
-    users: none(),
-    teams: none(),
-    malformed: none(),
-    violations: none(),
-    complete: 'all' as const,
-    deferred: new Set<string>(),
-    deferredNamespaces: new Map(),
-    unobserved: new Map(),
-  };
-  const folders: Record<string, Map<string, unknown>> = {
-    GatewayInstance: objects.instances,
-    VirtualKey: objects.keys,
-    User: objects.users,
-    Team: objects.teams,
-  };
+function runWorldOf(...all: ReturnType<typeof makeKey>[]): RunWorld {
+  const world = createWorld(PLATFORM);
   for (const made of all) {
-    const object = toOwn({ ...made, metadata: { ...made.metadata, uid: made.metadata.name } })?.object;
-    folders[made.kind]?.set(`${made.metadata.namespace}/${made.metadata.name}`, object);
+    const own = toOwn({ ...made, metadata: { ...made.metadata, uid: made.metadata.name } });
+    if (own !== undefined) put(world, own);
   }
-  return objects;
+  return { ...world, complete: 'all', deferredNamespaces: new Map() };
 }

@@ -4,13 +4,14 @@ import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { createHarness, sha256 } from '../../../../test/reconcile/harness.ts';
-import { makeKey } from '../../../../test/reconcile/objects.ts';
+import { makeKey, PLATFORM } from '../../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../../limits.ts';
-import type { Draft, ObserveContext } from '../../observe/context.ts';
+import type { ObserveContext } from '../../observe/context.ts';
 import { createKeyShares } from '../../observe/key-shares.ts';
-import { readKeys, selectKeys, unreadKey } from '../../observe/keys.ts';
+import { readKeys, selectKeys } from '../../observe/keys.ts';
 import { toOwn } from '../../observe/objects.ts';
 import { createCursors, createTurns } from '../../turns.ts';
+import { createWorld, unreadKey } from '../../world.ts';
 
 const COUNT = 12_000;
 const BATCH = 5000;
@@ -34,9 +35,8 @@ const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey
   const ofRun = { limits: PROCESS_LIMITS, turns: createTurns(createCursors(), { hash: sha256, now: 0, moves: true }) };
   const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
   const part = { path: 'default/main', shares: createKeyShares(keys.values(), PROCESS_LIMITS, ofRun.turns) };
-  const views = new Map([...keys].map(([path, key]) => [path, unreadKey(deps, key)]));
-  const none = { instances: new Map(), users: new Map(), teams: new Map(), unobserved: new Map() };
-  return { cluster, context, part, world: { ...none, keys: views } as unknown as Draft };
+  const views = new Map([...keys].map(([path, key]) => [path, unreadKey(key)]));
+  return { cluster, context, part, world: createWorld(PLATFORM, { keys: views }) };
 };
 
 test('when more changed than a batch holds, the oldest come first, and the others with the next runs', async () => {

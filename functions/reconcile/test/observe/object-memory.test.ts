@@ -5,7 +5,14 @@ import { gatewayInstances, teams, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createMemoryCluster } from '../../../../test/doubles/cluster.ts';
 import { memory } from '../../../../test/gateway/memory.ts';
 import { createHarness } from '../../../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../../test/reconcile/objects.ts';
+import {
+  makeInstance,
+  makeKey,
+  makeSecrets,
+  makeTeam,
+  makeUser,
+  PLATFORM,
+} from '../../../../test/reconcile/objects.ts';
 import { boundsOf, createObjectMemory } from '../../observe/object-memory.ts';
 import { loadObjects, type OwnObjectView, toOwn } from '../../observe/objects.ts';
 
@@ -102,7 +109,7 @@ test('a resync of very large objects keeps little of them', async () => {
     }
   };
   const before = await memory();
-  const found = await loadObjects({ ...cluster, listPages }, everywhere);
+  const found = await loadObjects({ cluster: { ...cluster, listPages }, platform: PLATFORM }, everywhere);
   expect(found.teams.size).toBe(0);
   expect(found.deferredNamespaces.get('greedy')).toMatchObject({ members: 10 * pages });
   expect((await memory()) - before).toBeLessThan(96 * MIB);
