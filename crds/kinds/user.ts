@@ -14,7 +14,7 @@ const keyNeeds = (field: RequiredField): Rule<Needs> => ({
   id: 'AutoCreateKeyNeedsField',
   cel: `!self.autoCreateKey || has(self.${field})`,
   isMet: (self) => !self.autoCreateKey || self[field] !== undefined,
-  message: `the key of autoCreateKey takes it from the user; add ${field}, or set autoCreateKey to false`,
+  message: `autoCreateKey is true; add ${field}, or set autoCreateKey to false`,
   at: field,
 });
 

@@ -102,7 +102,7 @@ export const VirtualKeySpec = withRule(
   z.object({
     keyAlias: immutable(FreeText, {
       id: 'KeyAliasIsImmutable',
-      message: 'is immutable; create another VirtualKey with the new alias and delete this one',
+      message: 'cannot be changed; create a new VirtualKey with the new alias, then delete this one',
     }).describe('Names the key; once on each instance. Never changes.'),
     models: modelNames('key'),
     maxBudget: Money.describe(
@@ -118,7 +118,7 @@ export const VirtualKeySpec = withRule(
       ),
     connectionRef: immutable(ConnectionRef, {
       id: 'ConnectionRefIsImmutable',
-      message: 'is immutable; create another VirtualKey for the other instance and delete this one',
+      message: 'cannot be changed; create a new VirtualKey for the other instance, then delete this one',
     }).describe('The instance that the key belongs to. Never changes.'),
     duration: Duration.optional().describe('How long the key lives; sets `status.expiryDate`. Default: for ever.'),
     softBudget: Money.optional().describe(

@@ -137,7 +137,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
         patch,
       ]);
       expect(code).toBe(1);
-      expect(stderr).toContain('spec.keyAlias: Invalid value: "other": is immutable; ');
+      expect(stderr).toContain('spec.keyAlias: Invalid value: "other": cannot be changed; ');
     });
 
     test('an editor that saves a mistake is told what it is', async () => {

@@ -15,7 +15,7 @@ const MERGE = { 'content-type': 'application/merge-patch+json' };
 const NEW_RULES = [
   'requiresAuth is true; ',
   'must be at most maxBudget; ',
-  'the key of autoCreateKey takes it from the user; add keyAlias',
+  'autoCreateKey is true; add keyAlias',
   'must be at most 36525 days',
   'must have keys ',
   'must be shorter than every; ',

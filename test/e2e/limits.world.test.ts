@@ -139,7 +139,7 @@ test('a model whose own budget is used up is refused by name, reported in the st
   expect((await ask('sample-failover')).status).toBe(200);
   const path = '{.status.conditions[?(@.type=="ModelsReady")].message} {.status.isActive}';
   const status = () => stack.ok('get', 'virtualkey', 'example-service', '-o', `jsonpath=${path}`);
-  await eventually(status, (seen) => /it has a budget of 0 dollars on "sample-small".* true$/.test(seen));
+  await eventually(status, (seen) => /this VirtualKey has a budget of 0 dollars on "sample-small".* true$/.test(seen));
   await patch({ modelMaxBudget: null });
   await until(({ status }) => status === 200);
 });

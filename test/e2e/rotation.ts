@@ -67,9 +67,11 @@ export function describeRotation(stack: () => TestStack): void {
     );
     // The condition shows the state; the event shows the rotation and how long the earlier value works.
     expect(text).toMatch(/Type:\s+Rotation/);
-    expect(text).toMatch(/Message:\s+the key is from \S+; the previous one works until \S+; no other is planned/);
     expect(text).toMatch(
-      /Normal\s+KeyRotated\s+.*a new key is in Secret "example-service-key": the previous one works until \d{4}-/,
+      /Message:\s+the current value was created at \S+; the previous one works until \S+; no rotation is planned/,
+    );
+    expect(text).toMatch(
+      /Normal\s+KeyRotated\s+.*Secret "example-service-key" has a new key value; the previous one works until \d{4}-/,
     );
     expect(text).not.toContain(before);
     await stack().ok('annotate', 'virtualkey', 'example-service', 'auth.gateway-operator.dev/rotate-', '--overwrite');

@@ -162,7 +162,7 @@ type FailureOf<Code extends FailureCode> = Extract<Failure, { code: Code }>;
 /** Messages to the client. */
 const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => string } = {
   invalid_api_key: () =>
-    'No valid API key for this address. Send a live key in the header "Authorization: Bearer <key>", at the address of its own instance.',
+    'The API key is missing, unknown, deleted or rotated, or belongs to another gateway. Check the header "Authorization: Bearer <key>" and the address.',
   expired_api_key: ({ at }) => `This API key expired at ${date(at)}. Ask for a new one or a longer duration.`,
   key_blocked: keyBlocked,
   model_access_denied: ({ kind, model }) =>
@@ -179,8 +179,7 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
   rate_limit_exceeded: rateLimitExceeded,
   invalid_request: ({ message }) => message,
   request_too_large: ({ limit }) => `The request body is larger than ${limit} bytes. Send less.`,
-  overloaded: () =>
-    'The gateway process has no room for this request at the moment: it serves as many as its memory holds. Try again in 1 s.',
+  overloaded: () => 'The gateway handles as many requests as its memory allows. Try again in 1 s.',
   upstream_refused: ({ message }) => message,
   upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
   upstream_error: ({ refusesCredentials }) =>
@@ -189,7 +188,7 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
       : 'The provider failed to answer. Try again.',
   upstream_timeout: () => 'The provider did not answer in time. Try again.',
   no_healthy_target: ({ model }) =>
-    `No provider of the model ${quote(model)} can be reached now. Try again, or ask the operator of the gateway.`,
+    `No provider of the model ${quote(model)} can be called: credentials or an address are missing. Ask the owner of the gateway.`,
   ledger_unavailable: () => 'Keys and budgets cannot be checked now. Try again.',
   client_left: () => 'The client left before there was an answer.',
   not_found: notFound,
@@ -230,19 +229,19 @@ function notFound({ path, base = '' }: FailureOf<'not_found'>): string {
 
 function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const budget = `The budget of ${whose(failure.scope)}`;
-  const further = failure.isFurther === true ? 'its maxBudget in budgets' : 'maxBudget';
-  const field = failure.scope.kind === 'model' ? 'its maxBudget in modelMaxBudget' : further;
+  const further = failure.isFurther === true ? 'maxBudget in budgets' : 'maxBudget';
+  const field = failure.scope.kind === 'model' ? 'maxBudget in modelMaxBudget' : further;
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   const amount = `at least ${formatMoney(failure.needs)} dollars`;
   const needs = `this request${statusText(`, for which ${amount} must be reserved`)}`;
   // A request can cost more than a budget that is hardly used: waiting does not help.
-  if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Raise ${field}.`;
+  if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Ask for a larger ${field}.`;
   if (isHopeless(failure))
-    return `${budget} is too small for ${needs}${statusText(`: it is ${limit}`)}. No wait changes that; send less, or raise ${field}.`;
+    return `${budget} is too small for ${needs}${statusText(`: it is ${limit}`)}. Waiting does not help: send less, or ask for a larger ${field}.`;
   return failure.spent < failure.limit
-    ? `${budget} leaves too little for ${needs}${statusText(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or raise ${field}.`
-    : `${budget} is exceeded${statusText(`: ${limit}`)}. ${reset}; raise ${field} to continue before that.`;
+    ? `${budget} leaves too little for ${needs}${statusText(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or ask for a larger ${field}.`
+    : `${budget} is exceeded${statusText(`: ${limit}`)}. ${reset}; ask for a larger ${field} to continue before that.`;
 }
 
 /**
@@ -292,7 +291,7 @@ function keyBlocked({ kind, missingOwner }: FailureOf<'key_blocked'>): string {
   const why = rowOf(missingOwner)?.missingOwnerText;
   return why === undefined
     ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
-    : `${why}, so nobody would pay for it. Ask the owner of the key to correct that, or to name another.`;
+    : `${why}, so its requests cannot be charged. Ask the owner of the key to correct that, or to name another.`;
 }
 
 /** Whole seconds, never early, never zero. */

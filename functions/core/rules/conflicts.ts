@@ -25,7 +25,7 @@ export function aliasTaken({ path, alias, instance, from, holder, retained }: Ta
     retained === undefined || !isNear
       ? 'delete the other one first'
       : `delete Secret ${JSON.stringify(retained)} first`;
-  const message = `${left} has it already on instance ${JSON.stringify(toPath(instance))}; choose another, or ${orElse}`;
+  const message = `is already used by ${left} on instance ${JSON.stringify(toPath(instance))}; choose another, or ${orElse}`;
   return { rule: 'AliasTaken', type: 'Duplicate value', path, value: alias, message, effect: 'refuse' };
 }
 

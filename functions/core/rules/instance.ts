@@ -26,7 +26,7 @@ export const instanceNotFound = (instance: InstanceName, from: string): Finding<
   type: 'Not found',
   message:
     `no GatewayInstance of this name admits namespace ${JSON.stringify(from)}; ` +
-    'create it first (in the same file: above this), correct name and namespace, or ask its owner to admit this namespace',
+    'check name and namespace, create it first (earlier in the same file), or ask its owner to admit this namespace',
   effect: 'refuse-unless-dry-run',
 });
 
@@ -35,7 +35,7 @@ export const namespaceNotAllowed = (instance: InstanceName, from: string): Findi
   ...reference(instance),
   type: 'Invalid value',
   rule: 'NamespaceNotAllowed',
-  message: `must admit namespace ${JSON.stringify(from)}, and does so no longer; ask its owner to change spec.allowedNamespaces`,
+  message: `no longer admits namespace ${JSON.stringify(from)}; ask its owner to add it to spec.allowedNamespaces`,
   effect: 'refuse',
 });
 
@@ -103,12 +103,12 @@ export function noAddress(
   const named = { path: `spec.models[${index}].gatewayParams.${field}`, value: gatewayParams[field] };
   if (!isKnownProvider(name)) {
     const meant = didYouMean(name, PROVIDER_NAMES);
-    const advice = meant === '' ? '; set apiBase, or correct the provider' : `${meant} Else set apiBase`;
-    const message = `no provider ${JSON.stringify(name)} is known, and without an apiBase the entry serves nothing${advice}`;
+    const advice = meant === '' ? '; correct the provider, or' : `${meant} If it is your own server,`;
+    const message = `provider ${JSON.stringify(name)} is unknown, and the model entry has no apiBase${advice} set apiBase`;
     return [{ rule: 'ProviderUnknown', ...named, message, effect: 'warn' }];
   }
   const parts = absent.length === 0 ? '' : `, or map ${absent.join(' and ')} in modelCredentials`;
-  const message = `${name} has no address of its own, so the entry serves nothing; set apiBase${parts}`;
+  const message = `${name} has no address of its own, so the model entry serves nothing; set apiBase${parts}`;
   return [{ rule: 'AddressMissing', ...named, message, effect: 'warn' }];
 }
 

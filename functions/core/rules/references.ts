@@ -33,7 +33,7 @@ export function referenceFound(
         ? (['Not found', `no ${kind} of this name is in namespace ${JSON.stringify(namespace)}`] as const)
         : (['Invalid value', `this ${kind} is being deleted`] as const);
     // kubectl applies a file from its top to its end.
-    const message = `${wrong}; create it first (in the same file: above this), or correct the name`;
+    const message = `${wrong}; correct the name, or create it first (earlier in the same file)`;
     return { rule: `${kind}NotFound`, type, ...at, message, effect: 'refuse-unless-dry-run' };
   }
   const other = found.instance;

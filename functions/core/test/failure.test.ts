@@ -18,7 +18,7 @@ test('a request that is too dear for what is left is not told that the budget is
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be reserved: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:02Z; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" leaves too little for this request, for which at least 0.0012 dollars must be reserved: 0.4 of 12.5 dollars per 30d are spent. It resets at 2026-11-21T12:00:02Z; send less, or ask for a larger maxBudget.',
   );
 });
 
@@ -27,7 +27,7 @@ test('a request that is dearer than the whole budget is told so, with what it ne
   expect(status).toBe(429);
   expect(error).not.toHaveProperty('resets_at');
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars must be reserved: it is 12.5 dollars per 30d. No wait changes that; send less, or raise maxBudget.',
+    'The budget of user "alice@example.com" is too small for this request, for which at least 20 dollars must be reserved: it is 12.5 dollars per 30d. Waiting does not help: send less, or ask for a larger maxBudget.',
   );
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
@@ -42,7 +42,9 @@ test('a provider that refuses our credentials is told as that: only the owner of
 
 test('a budget of nothing is told as that: there is nothing to wait for', () => {
   const { error, headers } = toReply({ ...EXAMPLES.budget_exceeded, limit: 0n, spent: 0n, needs: 0n });
-  expect(error.message).toBe('The budget of user "alice@example.com" is zero: nothing may be spent. Raise maxBudget.');
+  expect(error.message).toBe(
+    'The budget of user "alice@example.com" is zero: nothing may be spent. Ask for a larger maxBudget.',
+  );
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
 
@@ -68,9 +70,12 @@ test('a request of more tokens than the limit of a minute is told how many, and 
 });
 
 test.each([
-  ['TeamNotFound', 'A team that this API key or its user names is gone, so nobody would pay for it.'],
-  ['UserOfOtherInstance', 'The user that this API key names is not of this gateway, so nobody would pay for it.'],
-  ['TeamNotReady', 'A team that this API key or its user names is not ready, so nobody would pay for it.'],
+  ['TeamNotFound', 'A team that this API key or its user names is gone, so its requests cannot be charged.'],
+  [
+    'UserOfOtherInstance',
+    'The user that this API key names is not of this gateway, so its requests cannot be charged.',
+  ],
+  ['TeamNotReady', 'A team that this API key or its user names is not ready, so its requests cannot be charged.'],
   ['SomethingNew', 'This API key is blocked.'],
 ])('the message for a key that nobody blocked names who is missing: %s', (missingOwner, message) => {
   expect(toReply({ code: 'key_blocked', kind: 'key', missingOwner }).error.message).toContain(message);
@@ -147,7 +152,7 @@ test('no refusal of a spent budget reads like a passing failure, whatever the su
 test('a sum that agents would take for a status is left out of the sentence', () => {
   const { error } = toReply({ ...EXAMPLES.budget_exceeded, limit: 500_000_000_000n, spent: 500_000_000_000n });
   expect(error.message).toBe(
-    'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; raise maxBudget to continue before that.',
+    'The budget of user "alice@example.com" is exceeded. It resets at 2026-11-21T12:00:02Z; ask for a larger maxBudget to continue before that.',
   );
 });
 

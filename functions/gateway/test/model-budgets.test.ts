@@ -48,7 +48,7 @@ test('a key’s budget for a model refuses only that model, and names the key', 
     error: {
       code: 'budget_exceeded',
       message: expect.stringMatching(
-        /^The budget of model "gpt" of key "billing" is exceeded: 0\.1 dollars per 1d\. It resets at .*; raise its maxBudget in modelMaxBudget/,
+        /^The budget of model "gpt" of key "billing" is exceeded: 0\.1 dollars per 1d\. It resets at .*; ask for a larger maxBudget in modelMaxBudget/,
       ),
     },
   });
@@ -60,7 +60,9 @@ test('a spent budget of a further window names the field budgets', async () => {
   expect((await chat(ask('gpt'))).status).toBe(200);
   expect(await (await chat(ask('gpt'))).json()).toMatchObject({
     error: {
-      message: expect.stringMatching(/^The budget of key "billing" is exceeded: .*; raise its maxBudget in budgets/),
+      message: expect.stringMatching(
+        /^The budget of key "billing" is exceeded: .*; ask for a larger maxBudget in budgets/,
+      ),
     },
   });
 });

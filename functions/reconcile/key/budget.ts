@@ -147,8 +147,8 @@ export function spentBudgets(
     const raise = `${of}: raise spec.${path}.maxBudget`;
     const message =
       limit === 0n
-        ? `it has a budget of 0 dollars ${raise}`
-        : `it has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars ${raise}, or wait until ${toTimestamp(window.end)}`;
+        ? `this VirtualKey has a budget of 0 dollars ${raise}`
+        : `this VirtualKey has spent ${formatMoney(spent)} of ${formatMoney(limit)} dollars ${raise}, or wait until ${toTimestamp(window.end)}`;
     return [{ model, reason: 'BudgetExceeded', message }];
   });
 }

@@ -31,7 +31,7 @@ export function planShareEvent(member: Member, { spend, reset, maxBudget, before
   if (share === undefined || reportedSpend * 100n >= limit * BigInt(share)) return [];
   const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
   const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
-  const message = `it has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
+  const message = `this ${member.kind} has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
   const severity = share === SHARES.at(-1) ? ({ type: 'Normal' } as const) : {};
   const of = window === undefined ? '' : `${window}/`;
   return [

@@ -97,7 +97,7 @@ function checkSnapshot(view: InstanceView): Reachability {
   const { isPublished, isPushed, name } = view.snapshot;
   if (isPublished && isPushed) return { ok: true, message: name };
   const earlier = view.object.status?.snapshotHash;
-  if (earlier !== undefined) return { ok: true, message: `continues with the snapshot ${earlier}` };
+  if (earlier !== undefined) return { ok: true, message: `the gateway continues with snapshot ${earlier}` };
   const message = isPublished
     ? `${name} could not be written to where gateways outside the cluster read it: the log of reconcile says why`
     : 'the compiled models are not published yet';
@@ -114,11 +114,11 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
   if (asked === undefined || !isOpen(view)) return [];
   const type = 'LedgerAdopted';
   if (adopted?.uid === asked.uid) {
-    const message = `continues with the ledger of instance ${asked.uid} since ${toTimestamp(adopted.since)}`;
+    const message = `this instance continues the ledger of instance ${asked.uid} since ${toTimestamp(adopted.since)}`;
     return [{ type, status: 'True', reason: 'Adopted', message }];
   }
   const message =
-    `it keeps its own ledger: remove the annotation ${ADOPT_LEDGER_ANNOTATION}, ` +
+    `this instance keeps its own ledger: remove the annotation ${ADOPT_LEDGER_ANNOTATION}, ` +
     'or delete this instance and create it with the annotation';
   return [{ type, status: 'False', reason: 'LedgerInUse', message }];
 }

@@ -60,7 +60,7 @@ function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
   const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
   if (why !== undefined || context.own(member) !== undefined) return why;
-  return { reason: 'Pending', message: 'its alias is not claimed yet' };
+  return { reason: 'Pending', message: 'the alias is not claimed yet' };
 }
 
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
@@ -81,7 +81,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     // The key's lifetime is not over.
     whyExpired(key, own.claim, now),
     // The budgets of the key, its user and its teams are not used up.
-    whyExceeded(key, 'it has', own, now),
+    whyExceeded(key, 'this VirtualKey has', own, now),
     spent.find(({ model }) => model === undefined),
     ...paying.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
     // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single
@@ -96,7 +96,7 @@ const causesOfOwner = (member: Member, own: OwnClaim, context: PlanContext): Rea
   member.kind === 'User' ? whyNoKey(member, context) : undefined,
   whyBlocked(member, 'spec.blocked is true: none of its keys works'),
   member.kind === 'User' ? whyNoTeam(member, context) : undefined,
-  whyExceeded(member, 'it has', own, context.now),
+  whyExceeded(member, `this ${member.kind} has`, own, context.now),
   whyUnserved(member, own, context),
 ];
 
@@ -104,7 +104,7 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   const secretName = secretNameOf(object, hash);
   const hashes = hashesOf(claim);
   if (secret.state === 'unread') {
-    const message = 'its value is not known to the database yet: its Secret is read by one of the next runs';
+    const message = 'the key value is not known to the database yet: one of the next runs reads its Secret';
     return hashes.length === 0 ? { reason: 'Pending', message } : undefined;
   }
   if (secret.state === 'absent')
@@ -112,7 +112,7 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   if (!isOurs(secret, object, hashes))
     return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName);
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
-  return { reason: 'Pending', message: 'the value in its Secret does not work yet' };
+  return { reason: 'Pending', message: 'the key value in the Secret does not work yet' };
 }
 
 const whyBlocked = ({ spec }: Member, message: string): Cause =>
@@ -121,7 +121,7 @@ const whyBlocked = ({ spec }: Member, message: string): Cause =>
 function whyExpired(key: VirtualKey, claim: Claim, now: number): Cause {
   if (!isExpired(key, claim, now)) return undefined;
   const expiry = toTimestamp(expiryOf(key, claim) ?? 0);
-  return { reason: 'Expired', message: `it expired at ${expiry}: lengthen or clear spec.duration` };
+  return { reason: 'Expired', message: `spec.duration ended at ${expiry}: lengthen or clear spec.duration` };
 }
 
 function whyExceeded(object: Member, whose: string, own: OwnClaim, now: number): Cause {
@@ -220,9 +220,9 @@ export function toRotationCondition(
   }
   const due = dueAt(key, value);
   const sentences = [
-    `the key is from ${toTimestamp(value.createdAt)}`,
+    `the current value was created at ${toTimestamp(value.createdAt)}`,
     ...(until === undefined ? [] : [`the previous one works until ${toTimestamp(until)}`]),
-    due === undefined ? 'no other is planned' : `the next comes at ${toTimestamp(due)}`,
+    due === undefined ? 'no rotation is planned' : `the next rotation is at ${toTimestamp(due)}`,
   ];
   const reason = until === undefined ? 'Scheduled' : 'Overlap';
   return { type, status: 'True', reason, message: sentences.join('; ') };
@@ -237,9 +237,9 @@ export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undef
   if (limit === undefined || spend === undefined) return undefined;
   const window = `in the window that ends at ${toTimestamp(spend.resetsAt)}`;
   if (spend.spent < limit) {
-    const message = `it has spent less than its softBudget of ${softBudget} dollars ${window}`;
+    const message = `the spend is below the softBudget of ${softBudget} dollars ${window}`;
     return { type: SOFT, status: 'False', reason: 'BelowSoftBudget', message };
   }
-  const message = `it has spent its softBudget of ${softBudget} dollars ${window}: it continues working until it has spent ${maxBudget}`;
+  const message = `the softBudget of ${softBudget} dollars is spent ${window}: the VirtualKey works until it has spent ${maxBudget}`;
   return { type: SOFT, status: 'True', reason: SOFT, message };
 }

@@ -81,7 +81,7 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
   if (before === 'Knative' || before === 'Deployment') return before;
   const { knative } = platform;
   if (typeof knative === 'boolean') return knative ? 'Knative' : 'Deployment';
-  const message = `whether Knative is installed could not be found out, so nothing was chosen yet (${knative}): the next resync asks again; or set spec.workload.type`;
+  const message = `the API server did not say whether Knative is installed (${knative}); the next resync asks again. To skip the question, set spec.workload.type`;
   return { reason: 'DiscoveryFailed', message };
 }
 
@@ -159,7 +159,11 @@ type WorkloadState = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolli
   readonly url?: string | undefined;
 };
 
-const NOT_MADE = { ok: false, reason: 'WorkloadNotReady', message: 'what runs the gateway is not made yet' } as const;
+const NOT_MADE = {
+  ok: false,
+  reason: 'WorkloadNotReady',
+  message: 'the workload of the gateway has not been created yet',
+} as const;
 const ABSENT: WorkloadState = { reached: NOT_MADE, isCurrent: false, isRolling: false };
 
 /**

@@ -49,9 +49,10 @@ export function memberBlockedBy(member: Member, context: PlanContext): string | 
 /** The message about a deleted object: what it waits for, until when, and what then. */
 export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
   const { deletionTimestamp } = metadata;
-  if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata })) return 'it is being deleted';
+  if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata }))
+    return 'deletion is in progress';
   const until = toTimestamp(Date.parse(deletionTimestamp) + FINALIZE_TIMEOUT);
-  return `it is being deleted and waits until ${until} for its database, which must be told: ${why}. The first run after that (within a minute) lets it go all the same, and leaves there what is there`;
+  return `deletion waits for the database: ${why}. If the database does not answer by ${until}, the next resync removes the finalizer anyway, and the rows stay in the database`;
 }
 
 /** Keys stop working with their instance: closing it retires all their claims. */

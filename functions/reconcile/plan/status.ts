@@ -87,7 +87,7 @@ export function planInstanceStatus(
 /** Everything else stays as it was seen last; `observedGeneration` too, for nothing later was acted on. */
 function planPausedStatus(object: GatewayInstance, context: PlanContext): Action[] {
   const message =
-    'spec.paused is true: since then nothing of this instance is acted on but deletion, and what runs continues; delete a VirtualKey to stop it now';
+    'spec.paused is true: only deletions are processed, and running gateways continue to serve. To stop a VirtualKey now, delete it';
   const { generation } = object.metadata;
   const evaluated = { type: PAUSED, status: 'True', reason: PAUSED, message } as const;
   const conditions = toConditions([evaluated], object.status?.conditions ?? [], { generation, now: context.now });
@@ -178,7 +178,9 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   const reason = isRotated ? 'KeyRotated' : 'KeyCreated';
   const old = isRotated ? `the previous one works until ${toTimestamp(end)}` : 'the previous one no longer works';
   const message =
-    shown === undefined ? `the key is in Secret "${keySecretRef}"` : `a new key is in Secret "${keySecretRef}": ${old}`;
+    shown === undefined
+      ? `Secret "${keySecretRef}" has the key value`
+      : `Secret "${keySecretRef}" has a new key value; ${old}`;
   return [event(key, { reason, message, once: `${reason}/${keyID}` })];
 }
 

@@ -123,7 +123,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False ProviderUnknown');
     expect(await message('ModelsReady')).toBe(
-      'spec.models[2].gatewayParams.model: "opnai/gpt-5-mini": no provider "opnai" is known, and without an apiBase the entry serves nothing; did you mean "openai"? Else set apiBase',
+      'spec.models[2].gatewayParams.model: "opnai/gpt-5-mini": provider "opnai" is unknown, and the model entry has no apiBase; did you mean "openai"? If it is your own server, set apiBase',
     );
     expect((await main()).models).toMatchObject([{}, {}, { ready: false, reason: 'ProviderUnknown' }]);
     await harness.edit(gatewayInstances, 'main', { spec: { models: [misspelt] } });

@@ -56,7 +56,7 @@ test('the gateway gets to know each, with windows that are counted from the keyâ
 test('a budget of nothing, of a model, a key or a team, is not told to wait for', async () => {
   await apply({ small: { maxBudget: '0', budgetDuration: '1d' } });
   expect(await modelsReady()).toBe(
-    'False BudgetExceeded: it has a budget of 0 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget',
+    'False BudgetExceeded: this VirtualKey has a budget of 0 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget',
   );
   await harness.apply(
     makeTeam({ maxBudget: '0' }),
@@ -71,8 +71,8 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
     await conditionOf(virtualKeys, 'chat'),
     await conditionOf(virtualKeys, 'poor'),
   ]).toEqual([
-    'it has a budget of 0 dollars: raise spec.maxBudget',
-    'it has a budget of 0 dollars: raise spec.maxBudget',
+    'this Team has a budget of 0 dollars: raise spec.maxBudget',
+    'this VirtualKey has a budget of 0 dollars: raise spec.maxBudget',
     'Team "research" has a budget of 0 dollars: raise spec.maxBudget',
   ]);
 });
@@ -83,7 +83,7 @@ test('one that is used up is told in ModelsReady, with what to do; the key conti
   await harness.spend('chat', '1', 'small');
   await harness.resync();
   expect(await modelsReady()).toBe(
-    'False BudgetExceeded: it has spent 1 of 1 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget, or wait until 2026-11-22T12:00:00Z',
+    'False BudgetExceeded: this VirtualKey has spent 1 of 1 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget, or wait until 2026-11-22T12:00:00Z',
   );
   expect(await isActive()).toBe(true);
   await edit({ modelMaxBudget: { small: { maxBudget: '1.000000001' } } });

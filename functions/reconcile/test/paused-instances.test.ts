@@ -50,7 +50,7 @@ describe('an instance', () => {
     const lastTransitionTime = '2026-11-21T12:01:00Z';
     expect(conditions?.[0]).toMatchObject({ type: 'Paused', status: 'True', lastTransitionTime });
     expect(await message('Paused')).toMatch(
-      /^spec.paused is true: since then nothing .* but deletion.*; delete a VirtualKey to stop it now$/,
+      /^spec.paused is true: only deletions are processed, .*. To stop a VirtualKey now, delete it$/,
     );
     const row = { action: 'Paused', kind: 'GatewayInstance', namespace: 'default', name: 'main' };
     expect(await harness.dryRun()).toEqual([{ ...row, why: 'nothing but deletions' }]);

@@ -49,9 +49,9 @@ describe('a budget', () => {
     }
     const until = 'in the window that ends at 2026-12-21T12:00:00Z';
     expect(shares()).toEqual([
-      `it has spent 5 of 10 dollars ${until}: 50 per cent of its budget, or more`,
-      `it has spent 8 of 10 dollars ${until}: 80 per cent of its budget, or more`,
-      `it has spent 9.6 of 10 dollars ${until}: 95 per cent of its budget, or more`,
+      `this VirtualKey has spent 5 of 10 dollars ${until}: 50 per cent of its budget, or more`,
+      `this VirtualKey has spent 8 of 10 dollars ${until}: 80 per cent of its budget, or more`,
+      `this VirtualKey has spent 9.6 of 10 dollars ${until}: 95 per cent of its budget, or more`,
     ]);
     await pass(30 * DAY);
     await harness.spend('chat', '8');
@@ -66,7 +66,7 @@ describe('a budget', () => {
     await pass(1000);
     await pass(1000);
     const eventCount =
-      'it has spent 0.5 of 1 dollars in the window that ends at 2026-11-21T13:00:00Z: 50 per cent of its budget per 1h, or more';
+      'this VirtualKey has spent 0.5 of 1 dollars in the window that ends at 2026-11-21T13:00:00Z: 50 per cent of its budget per 1h, or more';
     expect(shares()).toEqual([eventCount]);
     const { budgets } = await harness.status(virtualKeys, 'chat');
     expect(budgets).toEqual([{ budgetDuration: '1h', currentSpend: '0.5', budgetResetDate: '2026-11-21T13:00:00Z' }]);
@@ -107,7 +107,7 @@ describe('a key with a softBudget', () => {
       status: 'True',
       reason: 'SoftBudgetReached',
       message:
-        'it has spent its softBudget of 5 dollars in the window that ends at 2026-12-21T12:00:00Z: it continues working until it has spent 10',
+        'the softBudget of 5 dollars is spent in the window that ends at 2026-12-21T12:00:00Z: the VirtualKey works until it has spent 10',
     });
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);

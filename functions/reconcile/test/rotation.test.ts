@@ -60,17 +60,17 @@ describe('a key that rotates', () => {
     expect(await rotation()).toMatchObject({
       status: 'True',
       reason: 'Scheduled',
-      message: 'the key is from 2026-11-21T12:00:00Z; the next comes at 2026-11-21T13:00:00Z',
+      message: 'the current value was created at 2026-11-21T12:00:00Z; the next rotation is at 2026-11-21T13:00:00Z',
     });
     await pass(HOUR);
     expect(await rotation()).toMatchObject({
       reason: 'Overlap',
       message:
-        'the key is from 2026-11-21T13:00:00Z; the previous one works until 2026-11-21T13:10:00Z; the next comes at 2026-11-21T14:00:00Z',
+        'the current value was created at 2026-11-21T13:00:00Z; the previous one works until 2026-11-21T13:10:00Z; the next rotation is at 2026-11-21T14:00:00Z',
     });
     expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready', 'KeyRotated']);
     expect(messages()).toContain(
-      'KeyRotated: a new key is in Secret "chat-key": the previous one works until 2026-11-21T13:10:00Z',
+      'KeyRotated: Secret "chat-key" has a new key value; the previous one works until 2026-11-21T13:10:00Z',
     );
     await pass(10 * MINUTE);
     expect(await rotation()).toMatchObject({ reason: 'Scheduled' });
@@ -123,13 +123,13 @@ describe('`rotation` is edited', () => {
     await editKey({ rotation: { every: '3h' } });
     await pass(0);
     expect(await published()).toBe(first);
-    expect((await rotation())?.message).toContain('the next comes at 2026-11-21T15:00:00Z');
+    expect((await rotation())?.message).toContain('the next rotation is at 2026-11-21T15:00:00Z');
     await editKey({ rotation: { every: '2h' } });
     await pass(0);
     expect(await published()).not.toBe(first);
     await editKey({ rotation: { every: '20h' } });
     await pass(HOUR);
-    expect((await rotation())?.message).toContain('the next comes at 2026-11-22T10:00:00Z');
+    expect((await rotation())?.message).toContain('the next rotation is at 2026-11-22T10:00:00Z');
   });
 
   test('cleared: the value stays, the overlap that runs is kept, and nothing is said of rotation after it', async () => {
@@ -139,7 +139,7 @@ describe('`rotation` is edited', () => {
     await editKey({ rotation: null });
     await pass(0);
     expect((await rotation())?.message).toBe(
-      'the key is from 2026-11-21T13:00:00Z; the previous one works until 2026-11-21T13:10:00Z; no other is planned',
+      'the current value was created at 2026-11-21T13:00:00Z; the previous one works until 2026-11-21T13:10:00Z; no rotation is planned',
     );
     expect(await harness.works(first)).toBe(true);
     await pass(10 * HOUR);

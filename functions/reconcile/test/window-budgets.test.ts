@@ -50,7 +50,7 @@ describe('further budgets of a key', () => {
     await harness.spend('chat', '1');
     await harness.resync();
     expect(await ready()).toBe(
-      'BudgetExceeded: it has spent 1 of 1 dollars per 1h: raise spec.budgets[0].maxBudget, or wait until 2026-11-21T13:00:00Z',
+      'BudgetExceeded: this VirtualKey has spent 1 of 1 dollars per 1h: raise spec.budgets[0].maxBudget, or wait until 2026-11-21T13:00:00Z',
     );
     harness.clock.pass(HOUR);
     await harness.resync();
@@ -61,11 +61,11 @@ describe('further budgets of a key', () => {
     await apply(HOURLY);
     await harness.spend('chat', '1');
     await edit([{ maxBudget: '1', budgetDuration: '2h' }]);
-    expect(await ready()).toMatch('BudgetExceeded: it has spent 1 of 1 dollars per 2h');
+    expect(await ready()).toMatch('BudgetExceeded: this VirtualKey has spent 1 of 1 dollars per 2h');
     await edit(null);
     expect(await ready()).toMatch('Ready:');
     await edit([HOURLY]);
-    expect(await ready()).toMatch('BudgetExceeded: it has spent 1 of 1 dollars per 1h');
+    expect(await ready()).toMatch('BudgetExceeded: this VirtualKey has spent 1 of 1 dollars per 1h');
   });
 
   test('that are added later count what the key has spent in their window already', async () => {
@@ -74,15 +74,17 @@ describe('further budgets of a key', () => {
     harness.clock.pass(HOUR);
     await harness.spend('chat', '0.75');
     await edit([{ maxBudget: '0.75', budgetDuration: '1h' }]);
-    expect(await ready()).toMatch('BudgetExceeded: it has spent 0.75 of 0.75 dollars per 1h');
+    expect(await ready()).toMatch('BudgetExceeded: this VirtualKey has spent 0.75 of 0.75 dollars per 1h');
     await edit([{ maxBudget: '1.01', budgetDuration: '2h' }]);
     expect(await ready()).toMatch('Ready:');
     await edit([{ maxBudget: '1', budgetDuration: '2h' }]);
-    expect(await ready()).toMatch('BudgetExceeded: it has spent 1 of 1 dollars per 2h');
+    expect(await ready()).toMatch('BudgetExceeded: this VirtualKey has spent 1 of 1 dollars per 2h');
   });
 
   test('of nothing are not told to wait for', async () => {
     await apply({ maxBudget: '0', budgetDuration: '1h' });
-    expect(await ready()).toBe('BudgetExceeded: it has a budget of 0 dollars per 1h: raise spec.budgets[0].maxBudget');
+    expect(await ready()).toBe(
+      'BudgetExceeded: this VirtualKey has a budget of 0 dollars per 1h: raise spec.budgets[0].maxBudget',
+    );
   });
 });

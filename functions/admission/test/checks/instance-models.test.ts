@@ -28,7 +28,7 @@ describe('an instance', () => {
     expect(await instance({ models })).toEqual({
       refused: [],
       warnings: [
-        'spec.models[0].gatewayParams.model: "nobody/mine": no provider "nobody" is known, and without an apiBase the entry serves nothing; set apiBase, or correct the provider',
+        'spec.models[0].gatewayParams.model: "nobody/mine": provider "nobody" is unknown, and the model entry has no apiBase; correct the provider, or set apiBase',
         'spec.models[0].gatewayParams: without outputCostPerMillionTokens, keys can use "mine" for embeddings only; set it for anything else ("0" is free)',
         'spec.models[0].modelCredentials.keys.apikey: no provider reads a credential of this name; did you mean "apiKey"?',
       ],
@@ -39,23 +39,23 @@ describe('an instance', () => {
     [
       'opnai/gpt-5-mini',
       {},
-      'spec.models[0].gatewayParams.model: "opnai/gpt-5-mini": no provider "opnai" is known, and without an apiBase the entry serves nothing; did you mean "openai"? Else set apiBase',
+      'spec.models[0].gatewayParams.model: "opnai/gpt-5-mini": provider "opnai" is unknown, and the model entry has no apiBase; did you mean "openai"? If it is your own server, set apiBase',
     ],
     ['opnai/gpt-5-mini', { apiBase: 'https://models.example.com/v1' }, undefined],
     [
       'vllm/llama',
       {},
-      'spec.models[0].gatewayParams.model: "vllm/llama": vllm has no address of its own, so the entry serves nothing; set apiBase',
+      'spec.models[0].gatewayParams.model: "vllm/llama": vllm has no address of its own, so the model entry serves nothing; set apiBase',
     ],
     [
       'bedrock/amazon.nova-pro-v1:0',
       {},
-      'spec.models[0].gatewayParams.model: "bedrock/amazon.nova-pro-v1:0": bedrock has no address of its own, so the entry serves nothing; set apiBase, or map awsRegion in modelCredentials',
+      'spec.models[0].gatewayParams.model: "bedrock/amazon.nova-pro-v1:0": bedrock has no address of its own, so the model entry serves nothing; set apiBase, or map awsRegion in modelCredentials',
     ],
     [
       'openai/gpt-5-mini',
       { customLLMProvider: 'anthropc' },
-      'spec.models[0].gatewayParams.customLLMProvider: "anthropc": no provider "anthropc" is known, and without an apiBase the entry serves nothing; did you mean "anthropic"? Else set apiBase',
+      'spec.models[0].gatewayParams.customLLMProvider: "anthropc": provider "anthropc" is unknown, and the model entry has no apiBase; did you mean "anthropic"? If it is your own server, set apiBase',
     ],
     ['OpenAI/gpt-5-mini', {}, undefined],
   ])('with an entry %s %o that has no address is warned about', async (model, more, warning) => {

@@ -16,7 +16,7 @@ describe('a key', () => {
 
   test('of an instance that does not exist is refused', async () => {
     expect((await key(elsewhere('mian', 'platform'))).refused).toEqual([
-      'spec.connectionRef.instanceRef: Not found: "platform/mian": no GatewayInstance of this name admits namespace "team-a"; create it first (in the same file: above this), correct name and namespace, or ask its owner to admit this namespace',
+      'spec.connectionRef.instanceRef: Not found: "platform/mian": no GatewayInstance of this name admits namespace "team-a"; check name and namespace, create it first (earlier in the same file), or ask its owner to admit this namespace',
     ]);
   });
 
@@ -103,7 +103,7 @@ describe('a key', () => {
     expect((await key({ userRef: { name: 'bob' }, teamRef: { name: 'nobody' } })).refused).toEqual([
       'VirtualKey "billing" is invalid:',
       '- spec.userRef.name: Invalid value: "bob": must be a User of the same instance, and is of another one (platform/other); choose one of the same',
-      '- spec.teamRef.name: Not found: "nobody": no Team of this name is in namespace "team-a"; create it first (in the same file: above this), or correct the name',
+      '- spec.teamRef.name: Not found: "nobody": no Team of this name is in namespace "team-a"; correct the name, or create it first (earlier in the same file)',
     ]);
   });
 });

@@ -63,12 +63,12 @@ describe('a key', () => {
   test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
     await world.put(virtualKeys, spare('first', {}));
     expect((await key({})).refused).toEqual([
-      'spec.keyAlias: Duplicate value: "billing-service": VirtualKey "first" has it already on instance "platform/main"; choose another, or delete the other one first',
+      'spec.keyAlias: Duplicate value: "billing-service": is already used by VirtualKey "first" on instance "platform/main"; choose another, or delete the other one first',
     ]);
     await world.drop(virtualKeys, 'team-a', 'first');
     await world.put(virtualKeys, spare('secret-project', {}, 'team-b'));
     expect((await key({})).refused).toEqual([
-      'spec.keyAlias: Duplicate value: "billing-service": a VirtualKey of another namespace has it already on instance "platform/main"; choose another, or delete the other one first',
+      'spec.keyAlias: Duplicate value: "billing-service": is already used by a VirtualKey of another namespace on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
@@ -119,7 +119,9 @@ describe('a key', () => {
   test('says why its alias and its instance never change', async () => {
     const connectionRef = { instanceRef: { name: 'main', namespace: 'other' } };
     const { refused } = await key({ keyAlias: 'new', connectionRef }, {}, { oldObject: objectOf('VirtualKey') });
-    expect(refused).toContainEqual(expect.stringMatching(/- spec\.keyAlias: Invalid value: "new": is immutable; /));
-    expect(refused).toContainEqual(expect.stringMatching(/- spec\.connectionRef: Invalid value: is immutable; /));
+    expect(refused).toContainEqual(
+      expect.stringMatching(/- spec\.keyAlias: Invalid value: "new": cannot be changed; /),
+    );
+    expect(refused).toContainEqual(expect.stringMatching(/- spec\.connectionRef: Invalid value: cannot be changed; /));
   });
 });

@@ -12,7 +12,7 @@ const { review } = createReviews(() => world);
 describe('a team', () => {
   test('whose alias another team of the instance has is refused', async () => {
     expect((await review('Team', {}, { name: 'research-2' })).refused).toEqual([
-      'spec.teamAlias: Duplicate value: "research": Team "research" has it already on instance "platform/main"; choose another, or delete the other one first',
+      'spec.teamAlias: Duplicate value: "research": is already used by Team "research" on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 

@@ -15,14 +15,14 @@ describe('a user', () => {
 
   test('whose address another user of the instance has is refused', async () => {
     expect((await user({ keyAlias: 'x' }, { name: 'alice-2' })).refused).toEqual([
-      'spec.userEmail: Duplicate value: "alice@example.com": User "alice" has it already on instance "platform/main"; choose another, or delete the other one first',
+      'spec.userEmail: Duplicate value: "alice@example.com": is already used by User "alice" on instance "platform/main"; choose another, or delete the other one first',
     ]);
   });
 
   test('whose key alias a key that is not theirs has is refused; without autoCreateKey it does not matter', async () => {
     await world.put(virtualKeys, spare('service', { keyAlias: 'alice' }));
     expect((await user({})).refused).toEqual([
-      expect.stringContaining('spec.keyAlias: Duplicate value: "alice": VirtualKey "service" has it already'),
+      expect.stringContaining('spec.keyAlias: Duplicate value: "alice": is already used by VirtualKey "service"'),
     ]);
     expect((await user({ autoCreateKey: false })).refused).toEqual([]);
   });
