@@ -104,7 +104,7 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   const secretName = secretNameOf(object, hash);
   const hashes = hashesOf(claim);
   if (secret.state === 'unread') {
-    const message = 'the key value is not known to the database yet: one of the next runs reads its Secret';
+    const message = 'the database does not have the key value yet: one of the next runs reads the Secret';
     return hashes.length === 0 ? { reason: 'Pending', message } : undefined;
   }
   if (secret.state === 'absent')

@@ -81,7 +81,7 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
   if (before === 'Knative' || before === 'Deployment') return before;
   const { knative } = platform;
   if (typeof knative === 'boolean') return knative ? 'Knative' : 'Deployment';
-  const message = `the API server did not say whether Knative is installed (${knative}); the next resync asks again. To skip the question, set spec.workload.type`;
+  const message = `the API server did not say whether Knative is installed (${knative}); the next resync asks again, or set spec.workload.type`;
   return { reason: 'DiscoveryFailed', message };
 }
 

@@ -87,7 +87,7 @@ export function planInstanceStatus(
 /** Everything else stays as it was seen last; `observedGeneration` too, for nothing later was acted on. */
 function planPausedStatus(object: GatewayInstance, context: PlanContext): Action[] {
   const message =
-    'spec.paused is true: only deletions are processed, and running gateways continue to serve. To stop a VirtualKey now, delete it';
+    'spec.paused is true: only deletions are processed, and gateways serve. To stop a VirtualKey now, delete it';
   const { generation } = object.metadata;
   const evaluated = { type: PAUSED, status: 'True', reason: PAUSED, message } as const;
   const conditions = toConditions([evaluated], object.status?.conditions ?? [], { generation, now: context.now });

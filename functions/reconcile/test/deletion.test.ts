@@ -197,7 +197,7 @@ describe('a deleted instance', () => {
     };
     const readyMessage = conditions.find(({ type }) => type === 'Ready')?.message ?? '';
     const until = new Date(harness.clock.now() + 20_000).toISOString().replace('.000', '');
-    expect(readyMessage).toContain(`does not answer by ${until}`);
+    expect(readyMessage).toContain(`After ${until} the finalizer`);
     expect(readyMessage).toContain('refused');
     const events = harness.cluster.objects(RESOURCES.events).filter(({ reason }) => reason === 'Deleting');
     expect(events.map(({ message }) => message)).toEqual([readyMessage]);
