@@ -1,4 +1,4 @@
-// A gateway process that reservations, streams and settles as fast as it can until it is killed, and prints what its
+// A gateway process that reserves, streams and settles as fast as it can until it is killed, and prints what its
 // clients saw.
 import { writeSync } from 'node:fs';
 import { createJournal } from '#adapters/journal/journal.ts';

@@ -34,9 +34,9 @@ interface ReasonRow {
    */
   readonly isBlocking?: boolean;
   /**
-   * The cause is in the spec, the instance, its database, the User or the Teams. A Secret that was read is not read
-   * again until its turn, or until something of the VirtualKey changes (DESIGN 6, law 8). Absent: the cause may be in
-   * the Secret of the VirtualKey, so each resync reads it.
+   * The cause is not in the Secret of the VirtualKey, but in the spec, the instance, its database, the User or the
+   * Teams. So a resync need not read the Secret again before its turn, or before something of the VirtualKey changes
+   * (DESIGN 6). Absent: the cause may be in the Secret, so each resync reads it.
    */
   readonly isOutsideSecret?: true;
   /**

@@ -1,5 +1,5 @@
-// The account of a process: live reservations, ended requests on their way to PostgreSQL, and the numbers of its calls
-// (LEDGER 3, 8).
+// The account of a gateway process in the counter store, not of a customer: live reservations, ended requests on their
+// way to PostgreSQL, and the numbers of its calls (LEDGER 3, 8).
 
 import type { Clock } from '../ports/clock.ts';
 import type { RateChange } from '../ports/counter-store.ts';
@@ -79,7 +79,10 @@ export interface Account {
   readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
   /** The epoch in which the process has reported its live reservations; 0: none. */
   joinedEpoch: number;
-  /** The epoch in which the store has lost state, so that the epoch must be raised. Undefined: no state is lost. */
+  /**
+   * The epoch in which the store has lost state, so that the epoch must be raised; 0: there is no epoch yet. Undefined:
+   * no state is lost.
+   */
   staleEpoch: number | undefined;
   /** The epoch of the last reply of the store. */
   storeEpoch: number;
@@ -175,7 +178,10 @@ export function endReservation(account: Account, live: LiveReservation, to: 'unr
   }
 }
 
-/** Records the cost of a stream so far, which is its risk; the risk never falls. */
+/**
+ * Records the cost of a stream so far, which replaces the whole amount as its risk. From the first cost on, the risk
+ * never falls.
+ */
 export function recordStreamCost(account: Account, live: LiveReservation, cost: Nano): void {
   if (live.isStream && cost <= live.atRisk) return;
   for (const counter of live.counters) {

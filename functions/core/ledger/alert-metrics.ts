@@ -1,4 +1,4 @@
-// Counters of the ledger that alerts use. They begin with 0.
+// Prometheus counters of the ledger that alerts use. They begin with 0.
 import type { Metrics } from '../ports/clock.ts';
 
 const COUNTERS: ReadonlyArray<string> = [

@@ -53,8 +53,8 @@ export function createBooking(context: LedgerContext): Booking {
     run().catch(() => undefined);
   };
   /**
-   * Begins a batch: the reported requests are booked within about 100 ms. A ledger for one request books and closes its
-   * account together, when its request has ended.
+   * Starts the timer after which the open batch is sealed and booked: about 100 ms. A ledger for one request books and
+   * closes its account together, when its request has ended.
    */
   const gather = (): void => {
     if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;

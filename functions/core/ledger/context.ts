@@ -28,7 +28,7 @@ export interface LedgerDependencies {
   readonly metrics: Metrics;
   readonly timer: Timer;
   /**
-   * Calls back after the requests that have arrived are read, so that they share a call. Default: after the current
+   * Calls back after the requests that have arrived on all sockets are read, so that they share a call. Default: after the current
    * promises.
    */
   readonly tick?: ((callback: () => void) => void) | undefined;

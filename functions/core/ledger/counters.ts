@@ -16,7 +16,12 @@ export interface Quantity<Reported> {
   unreported: Nano;
 }
 
-/** One scope in one window, as this process sees it. */
+/**
+ * One scope in one window, as this process sees it.
+ *
+ *     limit                = spend of all processes + escrow of all processes + what is left
+ *     escrow (this process) = live amounts + spend that is not reported + escrow that is returned + idle escrow
+ */
 export interface CounterState {
   readonly key: string;
   readonly counter: ScopeWindow;
@@ -139,7 +144,7 @@ export function createCounters() {
       chargesOf.set(scopes, charges);
       return charges;
     },
-    /** Begins a second: counters without figures are dropped. */
+    /** Begins a second of demand: counters without figures are dropped. */
     rotate(): void {
       for (const state of counters.values()) {
         Object.assign(state, { lastDemand: state.demand, demand: 0n });

@@ -25,10 +25,10 @@ const FAILURES = {
     level: 'error',
     message: 'ledger: the cost of a request so far is unknown, so its whole reservation counts (our error)',
   },
-  notice: { level: 'error', message: 'ledger: a request whose lease has ended cannot be stopped (our error)' },
+  notice: { level: 'error', message: 'ledger: a request whose account was closed cannot be stopped (our error)' },
   answer: {
     level: 'error',
-    message: 'ledger: a reply of the store cannot be applied, so a new account replaces the account (our error)',
+    message: 'ledger: a reply of the store cannot be applied, so the process opens a new account (our error)',
   },
   timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
   charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },
@@ -60,7 +60,7 @@ const FAILURES = {
   records: { level: 'error', message: 'ledger: finished records stay in the journal (our error)' },
   audit: {
     level: 'warn',
-    message: 'ledger: counters changed during every audit; the next audit compares them',
+    message: 'ledger: counters changed during every audit; the next audit compares them, so nothing needs to be done',
   },
   maintenance: { level: 'warn', message: 'ledger: the counters of the store cannot be audited' },
   close: { level: 'warn', message: 'ledger: an account cannot be closed' },

@@ -7,7 +7,10 @@ import type { AccountCharge } from '../ports/ledger-database.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 
-/** The row of a request that was not settled: it is charged its progress cost if that is known, else its amount. */
+/**
+ * The row of a request that was not settled, of kind `settled` like all rows of requests: it is charged its progress
+ * cost if that is known, else its amount.
+ */
 export function toUnsettledRow(
   reservation: ReservationRecord & { readonly id: string },
   cost: Nano,

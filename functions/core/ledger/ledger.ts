@@ -28,8 +28,8 @@ const GRACE: Millis = 5000;
 /** The time limit of the charge of live requests, in case the store does not answer (LEDGER 3). */
 const CHARGE_TIMEOUT: Millis = 2500;
 /**
- * The time limit of the stop of a ledger for one request: nothing waits for it, and the next closing of its account
- * charges what it has not booked.
+ * The time limit of the stop of a ledger for one request: nothing waits for it, and another process charges what it
+ * has not booked when it closes the account.
  */
 const PER_REQUEST_GRACE: Millis = 15_000;
 /** The time limit of the last report to the store. */
@@ -81,10 +81,13 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       // No request may be admitted after the account has ended.
       context.waitQueue.refuseAll();
       await withTimeout(timer, within, 'store or database', stop(context)).catch((error) =>
-        log.warn('ledger: stopped with unbooked requests; the next start books them', {
-          unbooked: unbookedCount(account),
-          error: reasonAndCausesOf(error),
-        }),
+        log.warn(
+          'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them',
+          {
+            unbooked: unbookedCount(account),
+            error: reasonAndCausesOf(error),
+          },
+        ),
       );
       cancelBeats();
       await closeParts(context);

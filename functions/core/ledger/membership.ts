@@ -75,7 +75,7 @@ export function createMembership(context: LedgerContext): Membership {
     if (reason === 'behind') account.staleEpoch = account.epoch;
     if (reason === 'closed') {
       const message =
-        'ledger: another process has closed the account, whose lease had ended without a call; the charges for it are corrected';
+        'ledger: another process has closed the account, because this process made no call for 20 s; the charges for it are corrected';
       log.warn(message, {
         instance,
         account: account.id,
@@ -245,7 +245,8 @@ const MAX_LOADS = 5;
 
 /**
  * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
- * corrections, all of a counter in one call. The last of these calls ends the previous accounts. Before the epoch is
+ * corrections, all of a counter in one call. The last of these calls ends the previous accounts: until then their escrow
+ * stays set aside, so that other processes cannot spend it. Before the epoch is
  * open no spend is reported, since no process reads sums; requests that have ended since then keep their escrow until
  * the epoch is open.
  */

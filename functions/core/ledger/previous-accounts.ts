@@ -21,6 +21,7 @@ export async function closePreviousAccounts(
     if (closing?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closing.epoch);
     if (closing?.outcome === 'behind') context.account.staleEpoch = epoch;
     if (closing?.outcome !== 'closed') return undefined;
+    // The store has no such account.
     if (closing.figures === undefined) continue;
     // Charges that are made before the epoch is open are in the sums that are loaded afterwards.
     if (isRebuild) await context.counterStore.forget(epoch, account, false);

@@ -178,8 +178,9 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 }
 
 /**
- * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited: a request
- * whose reply never completed is not charged.
+ * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited. If the process
+ * dies before the record is written, the request is not charged; its reply cannot have completed, since `settle` waits
+ * for a later record.
  */
 function startReservation(
   context: LedgerContext,
@@ -209,7 +210,8 @@ function startReservation(
   };
   addReservation(account, live);
   void record(context, live);
-  // The risk is reported while the provider answers, so that no reply waits for the report.
+  // The risk is reported while the provider answers, so that no reply waits for the report. A reported risk of
+  // half of the amount, beyond the costs that it covers already, can wait for the call in 25 ms: most replies cost less.
   const isRiskReported = ({ risk, unguaranteed: { inFlight, unreported } }: CounterState): boolean =>
     risk.reported - inFlight - unreported >= amount / 2n;
   if (!counters.every(isRiskReported)) context.sync.callNow();

@@ -19,7 +19,7 @@ import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
  * for longer.
  */
 export const MAX_REQUEST: Millis = 3_600_000;
-/** The time after which a reply ends although the store has not replied. */
+/** The time after which the reply to the client ends although the store has not replied. */
 const GUARANTEE_TIMEOUT: Millis = 2000;
 /** Labels as constant objects, which are encoded once (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
@@ -88,7 +88,7 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   const settlements: Settlements = {
-    /** Ends the replies whose counters are guaranteed now. */
+    /** Ends the waits of settlements whose counters are guaranteed now. */
     onReported(): void {
       for (const { counters, end } of waitingReplies) if (counters.every(isGuaranteed)) end();
     },

@@ -67,15 +67,15 @@ function rowsOf(list: string): ReadonlyArray<Matcher> {
   return rows;
 }
 
-/** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all reservation. */
+/** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all match. */
 function toMatcher(match: string): Matcher['means'] {
   const alternatives = match.split(' ').map((alternative) => alternative.split('&').map(toPart));
-  return (name) => alternatives.some((parts) => parts.every((reservations) => reservations(name)));
+  return (name) => alternatives.some((parts) => parts.every((matches) => matches(name)));
 }
 
 function toPart(part: string): Matcher['means'] {
-  const toReservations = PARTS.get(part.charAt(0));
-  return toReservations === undefined ? () => false : toReservations(part.slice(1));
+  const toMatch = PARTS.get(part.charAt(0));
+  return toMatch === undefined ? () => false : toMatch(part.slice(1));
 }
 
 /** Tests of a part's text, by the part's first letter. */

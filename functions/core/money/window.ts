@@ -15,7 +15,7 @@ const FIRST_MONDAY = 4 * DAY;
 const MAX_TAG = 999;
 
 /**
- * The window [start, end) that reservations `now`. An instant on an edge belongs to the window that begins there. An instant
+ * The window [start, end) that contains `now`. An instant on an edge belongs to the window that begins there. An instant
  * before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a window.
  * With `since` it begins less than a second earlier, so that an edit and its undoing do not lead back to the same
  * counter (LEDGER 5).

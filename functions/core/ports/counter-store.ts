@@ -1,4 +1,5 @@
-// The counter store: the escrow, risk and unbooked spend of each process, per counter (LEDGER 3 to 6).
+// The counter store: accounts of gateway processes (not of customers) with their escrow, risk and unbooked spend per
+// counter (LEDGER 3 to 6). Risk is charged if the process dies; escrow is only set aside, and never charged.
 import type { Millis, Nano } from './money.ts';
 import type { ScopeSpend, ScopeWindow } from './policy.ts';
 import type { RateKind, RateRefusal, RateReply, RateRequest } from './rates.ts';
@@ -162,7 +163,7 @@ export type AccountReply =
   | (StoreReply & { readonly outcome: 'window' })
   /**
    * Nothing was done. `closed`: another process has frozen or forgotten the account, or the number is older than the
-   * last. `behind`: the store has an earlier number than the call's predecessor, or none.
+   * last. `behind`: the store is behind, with an earlier number than the call's predecessor or none.
    */
   | (StoreReply & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
   | StaleStore;

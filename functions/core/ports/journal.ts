@@ -11,14 +11,15 @@ export type JournalRecord =
    * corrected.
    */
   | { readonly type: 'account'; readonly id: string }
-  /** Written before the upstream is called, and again if the reservation has grown: the largest amount counts. */
+  /**
+   * Written when the reservation is made; the upstream is called without waiting for the disk. Written again, and
+   * awaited, if the reservation has grown: the largest amount counts.
+   */
   | ({ readonly type: 'reserve'; readonly id: string; readonly amount: Nano } & ReservationRecord)
-  /** The cost streamed so far: the charge of a reservation that is never settled. */
+  /** The cost streamed so far: the charge of a stream that is never settled. */
   | { readonly type: 'progress'; readonly id: string; readonly cost: Nano }
   /** Written before the reply's last byte. */
   | { readonly type: 'settle'; readonly row: LedgerRow }
-  /** The charge of a lease that ended while the request ran; a settlement that follows is a correction of it. */
-  | { readonly type: 'expired'; readonly row: LedgerRow }
   | { readonly type: 'release'; readonly id: string };
 
 /** Records are durable against the death of the process when `append` resolves, against power loss within a second. */
@@ -33,8 +34,8 @@ export interface Journal {
   /** Drops the records of ids that are in PostgreSQL or released. */
   done(ids: ReadonlyArray<string>): void;
   /**
-   * Deletes all records and takes no more. A journal that lacks records is worse than no journal: it would take back
-   * the charges for them.
+   * Deletes all records and takes no more. A journal that lacks records is worse than no journal: a restart would
+   * correct the charges of the account, and not book the requests whose records are missing.
    */
   discard(): void;
   close(): Promise<void>;

@@ -15,7 +15,7 @@ export interface ReservationParams extends Partial<RateEstimates> {
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** The upper bound of the request's cost; 0n for a free model. */
   readonly amount: Nano;
-  /** The smallest useful amount: the prompt and one token. */
+  /** The smallest useful amount: the prompt and the shortest useful answers. */
   readonly minAmount: Nano;
   readonly model: string;
   /** `identifier` of the target with the maximum cost. */
@@ -29,7 +29,7 @@ export interface ReservationParams extends Partial<RateEstimates> {
   readonly waited?: Millis;
 }
 
-/** The tightest limit of requests and of tokens per minute, and what is left of it. */
+/** For each kind of rate with a window: the limit with the smallest remainder, and this remainder. */
 export type RateView = { readonly [Kind in WindowedRate]?: RateLeft & { readonly limit: number } };
 
 /** Money that is reserved for a request. Only the ledger makes a reservation. */
@@ -77,15 +77,15 @@ export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' 
 
 export interface Ledger {
   /**
-   * Reserves money. Waits up to 1 s for live reservations. Whatever the store and the database do, `unavailable` comes
-   * 0.9 s after the request, or after 1.8 s if the store is rebuilt meanwhile or every call is answered, but slowly
-   * (decision 0027).
+   * Reserves money. A request that does not get it is refused 0.9 s after its arrival: `busy` if live reservations did
+   * not end, `unavailable` if the store or the database did not reply. After 1.8 s if the store is rebuilt meanwhile, or
+   * replies slowly to each of several calls (decision 0027).
    */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
   /**
    * Supplies the reply's cost so far, which is charged if this process dies. `costSoFar` is called when the cost is
-   * recorded, not for every chunk. `onAccountClosed` is called once if the lease may have ended, because store and
-   * process were apart for too long: other requests may have reserved the money, and nothing more may be spent from
+   * recorded, not for every chunk. `onAccountClosed` is called once if another process has closed the account, because
+   * this process got no reply for 20 s: other requests may have reserved the money, and nothing more may be spent from
    * this reservation.
    */
   trackStream(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void;
@@ -96,8 +96,8 @@ export interface Ledger {
    */
   settle(reservation: Reservation, settlement: Settlement): Promise<void>;
   /**
-   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: the
-   * release is repeated until the store has it. `called`: a provider was called without success, so the request counts
+   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: if
+   * a call fails, the next one contains the release. `called`: a provider was called without success, so the request counts
    * in rates.
    */
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;

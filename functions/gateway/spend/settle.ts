@@ -32,8 +32,8 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   return { settleDurably, settleUnanswered, settleAfterError };
 
   /**
-   * Settles a reservation, and returns whether the settlement is durable. If not, the reservation is charged when its
-   * lease ends.
+   * Settles a reservation, and returns whether the settlement is durable. If not, and if the process does not book it
+   * later, another process charges the request when it closes the account.
    */
   async function settleDurably(
     { reservation }: ReservedGrant,

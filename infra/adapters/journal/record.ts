@@ -40,23 +40,23 @@ export function createPage(): Page {
   };
 }
 
-/** A line's text: JSON, and bytes that replace its end. So the charges, half of the line, are encoded once. */
+/** A line's text: JSON, and bytes that replace its end. So the scope windows, half of the line, are encoded once. */
 interface LineText {
   readonly json: string;
   /** How many of the last bytes of `json` are replaced. */
-  readonly over: number;
-  readonly rest: Uint8Array;
+  readonly replaced: number;
+  readonly tail: Uint8Array;
 }
 
 /** The maximum length of a line. */
-const maxBytes = ({ json, rest }: LineText): number => CHECK_LENGTH + 2 + 3 * json.length + rest.length;
+const maxBytes = ({ json, tail }: LineText): number => CHECK_LENGTH + 2 + 3 * json.length + tail.length;
 
 /** Writes a line; returns its end. */
-function writeLine({ json, over, rest }: LineText, to: Buffer, at: number): number {
+function writeLine({ json, replaced, tail }: LineText, to: Buffer, at: number): number {
   const begin = at + CHECK_LENGTH + 1;
-  const joint = begin + to.write(json, begin) - over;
-  to.set(rest, joint);
-  const end = joint + rest.length;
+  const tailAt = begin + to.write(json, begin) - replaced;
+  to.set(tail, tailAt);
+  const end = tailAt + tail.length;
   writeCheck(crc32(to.subarray(begin, end)), to, at);
   to[end] = LINE_FEED;
   return end + 1;
@@ -90,21 +90,20 @@ type Text<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] };
 type Plain<T> = T extends { readonly row: LedgerRow } ? Omit<T, 'row'> & { readonly row: Text<LedgerRow> } : Text<T>;
 type PlainRecord = Plain<JournalRecord>;
 
-/** A record as JSON, its charges last. Every request writes two. */
+/** A record as JSON, its scope windows last. Every request writes two. */
 function toText(record: JournalRecord): LineText {
   switch (record.type) {
     case 'reserve': {
       const { type, id, amount, scopeWindows, model, identifier } = record;
       const json = JSON.stringify({ type, id, model, identifier, amount: `${amount}` });
-      return { json, over: 1, rest: restOf(scopeWindows).ofReservation };
+      return { json, replaced: 1, tail: tailOf(scopeWindows).ofReservation };
     }
     case 'progress':
       return { json: JSON.stringify({ ...record, cost: `${record.cost}` }), ...NOTHING };
-    case 'settle':
-    case 'expired': {
+    case 'settle': {
       const { id, kind, cost, scopeWindows, tokens, model, identifier, estimated, settledAt } = record.row;
-      const entry = { id, kind, tokens, model, identifier, estimated, settledAt, cost: `${cost}` };
-      return { json: JSON.stringify({ type: record.type, row: entry }), over: 2, rest: restOf(scopeWindows).ofRow };
+      const row = { id, kind, tokens, model, identifier, estimated, settledAt, cost: `${cost}` };
+      return { json: JSON.stringify({ type: record.type, row }), replaced: 2, tail: tailOf(scopeWindows).ofRow };
     }
     case 'release':
     case 'account':
@@ -112,23 +111,23 @@ function toText(record: JournalRecord): LineText {
   }
 }
 
-const NOTHING = { over: 0, rest: new Uint8Array(0) };
+const NOTHING = { replaced: 0, tail: new Uint8Array(0) };
 
-interface Rest {
+interface Tail {
   readonly ofReservation: Uint8Array;
   readonly ofRow: Uint8Array;
 }
 
-/** Encoded charges, cached by list: the ledger reuses the list for the same scopes and windows (counters.ts). */
-const rests = new WeakMap<object, Rest>();
+/** Encoded scope windows, cached by list: the ledger reuses the list for the same scopes and windows (counters.ts). */
+const tails = new WeakMap<object, Tail>();
 
-function restOf(charges: LedgerRow['scopeWindows']): Rest {
-  const cached = rests.get(charges);
+function tailOf(scopeWindows: LedgerRow['scopeWindows']): Tail {
+  const cached = tails.get(scopeWindows);
   if (cached !== undefined) return cached;
-  const text = `,"scopeWindows":${JSON.stringify(charges)}`;
-  const rest = { ofReservation: Buffer.from(`${text}}`), ofRow: Buffer.from(`${text}}}`) };
-  rests.set(charges, rest);
-  return rest;
+  const text = `,"scopeWindows":${JSON.stringify(scopeWindows)}`;
+  const tail = { ofReservation: Buffer.from(`${text}}`), ofRow: Buffer.from(`${text}}}`) };
+  tails.set(scopeWindows, tail);
+  return tail;
 }
 
 /** The record of parsed JSON. The checksum proves that this code wrote it, so only money is converted. */
@@ -139,7 +138,6 @@ function fromPlain(record: PlainRecord): JournalRecord | undefined {
     case 'progress':
       return { ...record, cost: BigInt(record.cost) };
     case 'settle':
-    case 'expired':
       return { type: record.type, row: { ...record.row, cost: BigInt(record.row.cost) } };
     case 'release':
     case 'account':

@@ -40,17 +40,20 @@ async function book(
 ): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
   const { query } = booking;
   const { account, isLast = false, rows, epoch, calls } = batch;
-  // On Workers the ledger row itself records that its account is closed.
-  const isRequest = isLast && rows.some(({ id }) => id === account?.id);
-  await lock(query, instanceUid, isRequest ? account?.id : undefined);
-  const outcome = await recordBatch(query, instanceUid, isRequest, batch);
+  // A batch of a ledger for one request (Workers): the ledger row itself records that its account is closed.
+  const isPerRequest = isLast && rows.some(({ id }) => id === account?.id);
+  await lock(query, instanceUid, isPerRequest ? account?.id : undefined);
+  const outcome = await recordBatch(query, instanceUid, isPerRequest, batch);
   if (outcome !== 'booked') return { outcome, rejected: [] };
-  // A process between two accounts only knows the count of calls of a lost store.
+  // Between two accounts, the process only knows the count of calls of the lost store, which must not be recorded.
   const knownCalls = account === undefined ? 0 : calls;
   return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, calls: knownCalls }) };
 }
 
-/** Takes the locks of a booking. `account`: an account without a row that could be locked. */
+/**
+ * Takes the locks of a booking. A booking and the closing of its account are ordered by the row of the account, which
+ * RECORD_BATCH and CLOSE lock. `account`: an account that may have no row, so that it is locked by its id.
+ */
 async function lock(query: Query, instanceUid: string, account?: string): Promise<void> {
   const own = account === undefined ? '' : ', pg_advisory_xact_lock(hashtextextended($2, 7203418870))';
   const shared = `select pg_advisory_xact_lock_shared(${BOOKING_LOCK}), pg_advisory_xact_lock_shared(${EPOCH_LOCK})${own}`;
@@ -58,11 +61,19 @@ async function lock(query: Query, instanceUid: string, account?: string): Promis
 }
 
 /** Records the batch in the row of its account. `booked`: the batch may be inserted. */
-async function recordBatch(query: Query, instanceUid: string, isRequest: boolean, batch: Batch): Promise<BatchOutcome> {
+async function recordBatch(
+  query: Query,
+  instanceUid: string,
+  isPerRequest: boolean,
+  batch: Batch,
+): Promise<BatchOutcome> {
   const { epoch, account, isLast = false } = batch;
   if (account !== undefined) {
     const values = [instanceUid, account.id, account.batch, account.number, epoch, isLast];
-    const recorded = await query(isRequest ? CHECK_REQUEST : RECORD_BATCH, isRequest ? values.slice(0, 2) : values);
+    const recorded = await query(
+      isPerRequest ? CHECK_REQUEST : RECORD_BATCH,
+      isPerRequest ? values.slice(0, 2) : values,
+    );
     if (recorded.length > 0) return 'booked';
     if (isLast) return 'closed';
   }

@@ -100,7 +100,7 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
     counterStore: createRedisCounterStore({ evaluate, instanceUid }),
-    // Nothing here outlives a request: the store keeps what was counted, and holds of what died.
+    // Nothing here outlives a request: the store keeps the spend, and the risk of requests that died.
     journal: createMemoryJournal(),
   });
   let starting: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-// A process that reservations and settles as fast as it can over one store, or makes bare round trips to the store as often.
+// A process that reserves and settles as fast as it can over one store, or makes bare round trips to the store as often.
 import { randomUUID } from 'node:crypto';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createRedisCounterStore, type Evaluate } from '#adapters/redis/counter-store.ts';

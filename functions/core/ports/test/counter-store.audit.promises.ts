@@ -88,7 +88,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       expect(await read(key)).toEqual([[12n, 0n]]);
     });
 
-    test('leaves escrow as it is: an account that reservations and has spent nothing needs no row', async () => {
+    test('leaves escrow as it is: an account that reserves and has spent nothing needs no row', async () => {
       const [key, other] = [await loadCounter('key', 100n), await loadCounter('other', 100n)];
       await start().report(key, { registered: 5n });
       await start().report(other, { spend: 3n });

@@ -18,12 +18,21 @@ export function reservationRecord(id: string, amount: Nano = 5n): Extract<Journa
   return { type: 'reserve', id, amount, scopeWindows: charges, model: 'größer/模型', identifier: 'a\u2028b' };
 }
 
-export function rowRecord(type: 'settle' | 'expired', id: string, cost: Nano = 3n): JournalRecord {
-  const kind = type === 'settle' ? 'settled' : 'expired';
+export function rowRecord(id: string, cost: Nano = 3n): JournalRecord {
   const tokens = { input: 1, output: 2, cachedInput: 3, cacheWrite: 4 };
   const { scopeWindows, model, identifier } = reservationRecord(id);
-  const row: LedgerRow = { id, kind, scopeWindows, cost, tokens, model, identifier, estimated: false, settledAt: 7 };
-  return { type, row };
+  const row: LedgerRow = {
+    id,
+    kind: 'settled',
+    scopeWindows,
+    cost,
+    tokens,
+    model,
+    identifier,
+    estimated: false,
+    settledAt: 7,
+  };
+  return { type: 'settle', row };
 }
 
 /** `make` returns an empty folder; it is called once per test. */
@@ -55,9 +64,9 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
         reservationRecord('a'),
         reservationRecord('a', 9n),
         { type: 'progress', id: 'a', cost: 4n },
-        rowRecord('settle', 'a'),
+        rowRecord('a'),
         reservationRecord('b'),
-        rowRecord('expired', 'b'),
+        rowRecord('b'),
         { type: 'release', id: 'b' },
       ];
       for (const record of records) await journal.append(record);
@@ -68,8 +77,8 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
     test.each(EDGES)('keeps %s nano-dollars exactly', async (amount) => {
       const records = [reservationRecord('a', amount), { type: 'progress', id: 'a', cost: amount } as const];
       for (const record of records) await journal.append(record);
-      await journal.append(rowRecord('settle', 'b', amount));
-      expect(await restart()).toEqual([...records, rowRecord('settle', 'b', amount)]);
+      await journal.append(rowRecord('b', amount));
+      expect(await restart()).toEqual([...records, rowRecord('b', amount)]);
     });
 
     test('loses none of a thousand records appended concurrently', async () => {
@@ -81,7 +90,7 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
     test('forgets what was done before a clean stop', async () => {
       await journal.replay();
       await journal.append(reservationRecord('a'));
-      await journal.append(rowRecord('settle', 'a'));
+      await journal.append(rowRecord('a'));
       journal.done(['a', 'unknown']);
       await journal.close();
       journal = await under.open();

@@ -96,7 +96,7 @@ async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept
   for (let round = 0; round < 4; round += 1) {
     const ids = Array.from({ length: 20 }, (_, index) => `round-${round}-${index}`);
     await Promise.all(
-      ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(rowRecord('settle', id))]),
+      ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(rowRecord(id))]),
     ).catch((error) => reports.push(reasonAndCausesOf(error)));
     journal.done(ids);
     await append(`open-${round}`);
@@ -216,8 +216,8 @@ test('a segment whose compaction failed is synced, like the one that is written'
   // A folder in place of the draft stands for a disk that is full.
   mkdirSync(join(folder, 'journal-000000002.log.part'));
   await journal.append(reservationRecord('open'));
-  await journal.append(rowRecord('settle', 'done'));
-  for (const id of ['b', 'c', 'd']) await journal.append(rowRecord('settle', id));
+  await journal.append(rowRecord('done'));
+  for (const id of ['b', 'c', 'd']) await journal.append(rowRecord(id));
   journal.done(['done', 'b', 'c', 'd']);
   await journal.append(reservationRecord('other'));
   await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the journal could not be compacted' }]));

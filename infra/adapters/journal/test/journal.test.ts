@@ -70,7 +70,7 @@ const recoverFrom = async (corpse: string): Promise<{ records: ReadonlyArray<Jou
 
 describe('a torn tail', () => {
   test('is rejected by its checksum wherever the last record was torn, and nothing before it is lost', async () => {
-    const records = [reservationRecord('a'), rowRecord('settle', 'a'), reservationRecord('b')];
+    const records = [reservationRecord('a'), rowRecord('a'), reservationRecord('b')];
     for (const record of records) await journal.append(record);
     const [name = ''] = logsIn(folder);
     const whole = readFileSync(join(folder, name));
@@ -130,7 +130,7 @@ describe('a finished record', () => {
   const work = async (box: Journal, from: number, to: number): Promise<void> => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
-      await Promise.all(ids.flatMap((id) => [box.append(reservationRecord(id)), box.append(rowRecord('settle', id))]));
+      await Promise.all(ids.flatMap((id) => [box.append(reservationRecord(id)), box.append(rowRecord(id))]));
       box.done(ids);
     }
   };
@@ -189,7 +189,7 @@ describe('a finished record', () => {
   });
 
   test('is compacted away beside a torn line and one without a line feed, and open records stay as written', async () => {
-    await journal.append(rowRecord('settle', 'without its end'));
+    await journal.append(rowRecord('without its end'));
     const corpse = await corpseOf(folder);
     const [name = ''] = logsIn(corpse);
     truncateSync(join(corpse, name), statSync(join(corpse, name)).size - 1);
@@ -204,7 +204,7 @@ describe('a finished record', () => {
     isFull = true;
     await expect(box.append(reservationRecord('torn'))).rejects.toThrow('writing the journal');
     isFull = false;
-    await box.append(rowRecord('settle', 'open'));
+    await box.append(rowRecord('open'));
     await work(box, 0, 500);
     await vi.waitFor(async () => {
       await work(box, 500, 550);
@@ -213,7 +213,7 @@ describe('a finished record', () => {
     await box.close();
     const { records, errors } = await recoverFrom(corpse);
     expect(errors).toBe(0);
-    const open = [rowRecord('settle', 'without its end'), reservationRecord('open'), rowRecord('settle', 'open')];
+    const open = [rowRecord('without its end'), reservationRecord('open'), rowRecord('open')];
     for (const record of open) expect(records).toContainEqual(record);
   });
 
