@@ -41,8 +41,8 @@ function walk(field: Field): Field[] {
 const TEXT = toStructural(FreeText.describe('text'), 'text').pattern;
 
 /** `docs/reference/fields.md`. */
-export function toReference(): string {
-  return `${HEAD}\n${kinds.map(chapter).join('\n')}`;
+export function toReference(exampleOf: (kind: string) => string): string {
+  return `${HEAD}\n${kinds.map((kind) => chapter(kind, exampleOf(kind.kind))).join('\n')}`;
 }
 
 const HEAD = `# Fields
@@ -55,7 +55,13 @@ value of a map.
 - *Text* has at most 256 characters, no blanks at its ends and no control characters.
 `;
 
-function chapter(kind: Kind): string {
+/** Fields of a model entry have a section of their own. */
+const MODELS = 'spec.models[].';
+
+function chapter(kind: Kind, example: string): string {
+  const [ofModels, ofSpec] = [true, false].map((isOfModels) =>
+    fieldsOf(kind, 'spec').filter(({ path }) => path.startsWith(MODELS) === isOfModels),
+  );
   const names = [kind.plural, kind.singular, ...kind.shortNames].map((name) => `\`${name}\``).join(', ');
   return [
     `## ${kind.kind}`,
@@ -65,9 +71,14 @@ function chapter(kind: Kind): string {
     `\`apiVersion: ${kind.apiVersion}\`, \`kind: ${kind.kind}\`. \`kubectl get\` takes ${names}.`,
     ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${kind.nameRule.message}.`]),
     '',
+    '```yaml',
+    example.trim(),
+    '```',
+    '',
     '### spec',
     '',
-    ...table(fieldsOf(kind, 'spec')),
+    ...table(ofSpec ?? []),
+    ...(ofModels?.length ? ['### spec.models', '', ...table(ofModels)] : []),
     ...rules(kind),
     ...annotations(kind),
     '### status',

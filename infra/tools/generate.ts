@@ -1,4 +1,4 @@
-// Generated files: CRD manifests, the references of fields and of conditions, the price table, the script of accounts,
+// Generated files: CRD manifests, pages of docs/reference, the price table, the script of accounts,
 // the chart's values, rendered manifests, the samples in pages, and the table of source size.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -8,8 +8,10 @@ import { isEstimated, RATE_KINDS, WINDOWED_RATES } from '#core/ports/rates.ts';
 import { toManifest } from '#crds/generators/crd.ts';
 import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
-import { CHART, renderManifest, staleManifests, toChartFiles } from './chart.ts';
+import { CHART, renderManifest, staleManifests, toChartFiles, toValuesPage } from './chart.ts';
+import { toCommandsPage } from './commands-page.ts';
 import { toConditionsPage } from './conditions-page.ts';
+import { toLogPage } from './log-page.ts';
 import { toMetricsPage } from './metrics-page.ts';
 import { toPriceTable } from './price-table.ts';
 import { pagesWithSamples, SAMPLES } from './samples.ts';
@@ -24,7 +26,7 @@ const ALERTS = 'infra/platforms/kubernetes/alerts.yaml';
 const RUNBOOKS = 'operate/alerts';
 const MEASUREMENTS = 'docs/internals/bench.md';
 
-const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, docs/reference/fields.md, docs/reference/conditions.md, ${PRICES},
+const HELP = `Writes the generated files: ${MANIFESTS}/*.yaml, pages of docs/reference, ${PRICES},
 ${SCRIPT}, ${KINDS}, values, CRDs and alerts of the chart in ${CHART},
 manifests that Helm renders from it (infra/platforms/kubernetes, infra/packaging/quickstart), the samples of ${SAMPLES}
 in the pages that show them, and the table of source size in ${MEASUREMENTS}. Only a changed chart needs Helm.
@@ -38,9 +40,12 @@ npm run generate -- --help     this text
 export function generated(): ReadonlyMap<string, string> {
   const manifests = kinds.map((kind) => [`${MANIFESTS}/${kind.plural}.yaml`, toYaml(toManifest(kind))] as const);
   const others = [
-    ['docs/reference/fields.md', toReference()],
+    ['docs/reference/fields.md', toReference(exampleOf)],
     ['docs/reference/conditions.md', toConditionsPage()],
     ['docs/reference/metrics.md', toMetricsPage()],
+    ['docs/reference/log.md', toLogPage()],
+    ['docs/reference/commands.md', toCommandsPage()],
+    ['docs/reference/chart-values.md', toValuesPage()],
     [PRICES, toPriceTable()],
     [LUA, toLua()],
     [SCRIPT, toScript()],
@@ -116,6 +121,17 @@ function toLua(): string {
     `local KINDS, WINDOWS, IS_ESTIMATED = { ${kinds} }, { ${windows} }, { ${estimated.join(', ')} }`,
   );
 }
+
+/** The first sample of a kind. */
+function exampleOf(kind: string): string {
+  const documents = EXAMPLES.flatMap((name) =>
+    readFileSync(join(import.meta.dirname, '../../', SAMPLES, name), 'utf8').split(/^---\n/m),
+  );
+  const example = documents.find((document) => new RegExp(`^kind: ${kind}\\b`, 'm').test(document));
+  if (example === undefined) throw new Error(`${SAMPLES} has no ${kind}`);
+  return example.replaceAll(/^# (part: .*|end of part|Needs .*)\n/gm, '');
+}
+const EXAMPLES = ['gateway.yaml', 'team.yaml', 'keys.yaml', 'developer.yaml'];
 
 /** The rules, each with the address of its runbook. The chart has a copy: Helm prints a line for each link. */
 function toAlerts(): string {

@@ -1,0 +1,68 @@
+// The reference of log lines: docs/reference/log.md, from the calls in the source that write them.
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ROOT } from './imports.ts';
+
+interface Line {
+  readonly level: string;
+  readonly message: string;
+}
+
+/** Folders of the source, and the function that writes their lines. The first that matches a file decides. */
+const WRITERS: ReadonlyArray<readonly [RegExp, string]> = [
+  [/^functions\/gateway\//, 'Gateway'],
+  [/^functions\/core\/ledger\/|^infra\/adapters\/(journal|redis)\//, 'Ledger and Redis'],
+  [/^functions\/reconcile\//, 'Reconciler'],
+  [/^infra\/adapters\/postgres\//, 'PostgreSQL'],
+  [/^infra\/runtime\/|^infra\/platforms\/kubernetes\//, 'Start, stop and the surroundings of each function'],
+];
+
+/** `log.warn('…'`, `deps.log?.error(NAME`; a level that is computed (`log[level]('request'`) is info, warn or error. */
+const CALL = /\b(?:log|out)\??(?:\.(info|warn|error)|\[\w+\])\(\s*(?:(['`])((?:(?!\2).)+)\2|(message|[A-Z_]+),)/g;
+/** Rows of a table of messages: `{ level: 'warn', message: '…', recovery: '…' }`. */
+const ROW = /level: '(\w+)',\s*message:\s*'([^']+)'(?:,\s*metric: \w+)?(?:,\s*recovery: '([^']+)')?/g;
+
+export function toLogPage(): string {
+  const files = globSync('{functions,infra/{adapters,runtime,platforms/kubernetes}}/**/*.ts', { cwd: ROOT }).sort();
+  const sources = files.filter((path) => !path.includes('/test/'));
+  const sections = WRITERS.map(([, writer]) => {
+    const own = sources.filter((path) => WRITERS.find(([folder]) => folder.test(path))?.[1] === writer);
+    const lines = own.flatMap((path) => linesIn(readFileSync(join(ROOT, path), 'utf8')));
+    const rows = new Set(lines.map(({ level, message }) => `| ${message.replaceAll('|', '\\|')} | ${level} |`));
+    return `\n## ${writer}\n\n| message | level |\n|---|---|\n${[...rows].sort().join('\n')}\n`;
+  });
+  return `# Log lines
+
+Generated from the source by \`npm run generate\`. Each line is one JSON object on standard output:
+
+\`\`\`json
+{"time":"2026-11-21T12:00:00.000Z","level":"warn","message":"the store is away","function":"gateway","why":"connect ECONNREFUSED"}
+\`\`\`
+
+\`why\` has the cause. \`LOG_LEVEL\` ([environment](environment.md)) chooses the lowest level that is written. \`…\` stands for a name or a number. No line has
+a prompt, a reply or a key value. [Alerts](../operate/alerts.md) explain the lines that need a person.
+
+- **info**: normal work, and the end of a failure.
+- **warn**: a failure that is repeated or repaired without you, unless it continues.
+- **error**: a failure that a person should look at.
+${sections.join('')}`;
+}
+
+function linesIn(text: string): ReadonlyArray<Line> {
+  const rows = [...text.matchAll(ROW)].flatMap(([, level = '', message = '', recovery]) => [
+    { level, message },
+    ...(recovery === undefined ? [] : [{ level: 'info', message: recovery }]),
+  ]);
+  const calls = [...text.matchAll(CALL)].flatMap(([, level = 'info, warn or error', , literal, name = '']) => {
+    const message = literal ?? constantIn(text, name);
+    // A line must not be left out: a name without a text has a table.
+    if (message === undefined && rows.length === 0) throw new Error(`no text of ${name}`);
+    return message === undefined ? [] : [{ level, message }];
+  });
+  return [...calls, ...rows].map(({ level, message }) => ({ level, message: message.replaceAll(/\$\{[^}]*\}/g, '…') }));
+}
+
+/** The text of a constant, or of the first one of that name. */
+function constantIn(text: string, name: string): string | undefined {
+  return new RegExp(`const ${name} =[^;]*?(['\`])((?:(?!\\1).)+)\\1`).exec(text)?.[2];
+}
