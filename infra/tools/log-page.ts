@@ -18,7 +18,8 @@ const WRITERS: ReadonlyArray<readonly [RegExp, string]> = [
 ];
 
 /** `log.warn('…'`, `deps.log?.error(NAME`; a level that is computed (`log[level]('request'`) is info, warn or error. */
-const CALL = /\b(?:log|out)\??(?:\.(info|warn|error)|\[\w+\])\(\s*(?:(['`])((?:(?!\2).)+)\2|(message|[A-Z_]+),)/g;
+const CALL =
+  /\b(?:\w*[lL]og(?:\(\w+\))?|out)\??(?:\.(info|warn|error)|\[\w+\])\(\s*(?:(['`])((?:(?!\2).)+)\2|(message|[A-Z_]+),)/g;
 /** Rows of a table of messages: `{ level: 'warn', message: '…', recovery: '…' }`. */
 const ROW = /level: '(\w+)',\s*message:\s*'([^']+)'(?:,\s*metric: \w+)?(?:,\s*recovery: '([^']+)')?/g;
 
