@@ -56,7 +56,7 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
     return missing.length === 0 ? context.text('ok') : context.text(`${missing.join('\n')}\n`, 503);
   });
   app.onError((error, context) => {
-    deps.log.error('a run ended early: the API server did not say what there is', { why: error.message });
+    deps.log.error('a run ended early: cannot read the cluster', { why: error.message });
     return context.json({ error: `the cluster could not be read: ${error.message}` }, 503);
   });
   return app;

@@ -53,7 +53,7 @@ export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps
   try {
     memory.cluster ??= (await deps.cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;
   } catch (error) {
-    deps.log.warn('the cluster could not be told from others', { why: reasonOf(error) });
+    deps.log.warn('cannot read the identity of the cluster', { why: reasonOf(error) });
   }
   return memory.cluster;
 }

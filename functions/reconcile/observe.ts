@@ -146,7 +146,7 @@ async function observeInstances(
       if (link === undefined) links.delete(path);
       else links.set(path, link);
     } catch (error) {
-      deps.log.error('an instance could not be looked at', { instance: path, why: reasonOf(error) });
+      deps.log.error('cannot read an instance', { instance: path, why: reasonOf(error) });
       world.unobserved.set(path, reasonOf(error));
       world.instances.delete(path);
     }

@@ -44,7 +44,7 @@ export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown
   const why = reasonOf(error);
   const { world } = part;
   const instances = [...world.listed.keys()];
-  deps.log.error('a part of a run could not continue', { instances, why });
+  deps.log.error('a part of a run failed', { instances, why });
   for (const path of instances) world.unobserved.set(path, why);
   return {
     world: { ...world, instances: new Map() },

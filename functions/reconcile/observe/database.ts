@@ -58,7 +58,7 @@ export async function reachDatabase(
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };
     // The database answers, but not in our schema: a new database, or one of another version.
-    deps.log.info('a database is to be opened', { instance: pathOf(metadata), why: reasonOf(error) });
+    deps.log.info('a database lacks the schema of this version', { instance: pathOf(metadata), why: reasonOf(error) });
     return { database: { ok: true, message: where, isKnown: false, isOpen: false }, ...nothing, link };
   }
 }
@@ -97,7 +97,7 @@ async function flush(
     const flushed = deps.backends.flush({ uid, namespace, name }, { store, database, cursor });
     await withTimeout(deps.timer, MAX_FLUSH, 'the store', flushed);
   } catch (error) {
-    deps.log.warn('not everything settled could be booked', { instanceUid: uid, why: reasonAndCausesOf(error) });
+    deps.log.warn('cannot book all settled charges', { instanceUid: uid, why: reasonAndCausesOf(error) });
   }
 }
 

@@ -157,7 +157,7 @@ export async function findOrphanedInstances(
     return orphans.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);
-    deps.log.info('no instances could be looked for', { instance, why: reasonOf(error) });
+    deps.log.info('cannot list instances of a database', { instance, why: reasonOf(error) });
     return [];
   }
 }

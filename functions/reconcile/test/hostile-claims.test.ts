@@ -91,5 +91,5 @@ test('objects that take too long to be found end the look at their instance, not
   await begin({ through, timer });
   tell([claimOf(0)]);
   await harness.resync();
-  expect(JSON.stringify(harness.log.lines)).toContain('an instance could not be looked at');
+  expect(JSON.stringify(harness.log.lines)).toContain('cannot read an instance');
 });

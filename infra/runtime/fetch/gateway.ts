@@ -71,7 +71,7 @@ async function answer(
       await ledger.close().finally(database.close);
     }
   };
-  const ended = over().catch((error) => log.error('not closed', { why: reasonOf(error) }));
+  const ended = over().catch((error) => log.error('gateway: cannot close its connections', { why: reasonOf(error) }));
   // A process continues behind its answer by itself.
   execution?.waitUntil(ended);
   return response;

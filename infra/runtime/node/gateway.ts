@@ -36,7 +36,11 @@ export function openGateway(parts: GatewayParts) {
   try {
     return open(parts, opened);
   } catch (error) {
-    opened.disposeAsync().catch((cause) => parts.log.warn('not all was closed', { why: reasonAndCausesOf(cause) }));
+    opened
+      .disposeAsync()
+      .catch((cause) =>
+        parts.log.warn('gateway: cannot close everything after a failed start', { why: reasonAndCausesOf(cause) }),
+      );
     throw error;
   }
 }

@@ -43,7 +43,7 @@ export function createTraces(environment: TracesEnvironment, name: keyof typeof 
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: whole } = environment;
   // The specification of OTLP over HTTP adds this path to the general endpoint.
   const url = whole ?? `${endpoint?.replace(/(?<!\/)\/+$/, '')}/v1/traces`;
-  const report = (error: unknown) => log.warn('spans were not taken', { why: reasonOf(error) });
+  const report = (error: unknown) => log.warn('traces: the collector refused spans', { why: reasonOf(error) });
   setGlobalErrorHandler(report);
   const exporter = new OTLPTraceExporter({ url, timeoutMillis: TIMEOUT });
   const provider = new TracerProvider({

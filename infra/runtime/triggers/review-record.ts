@@ -22,6 +22,8 @@ export function createReviewRecord({ log, metrics, trigger: tell }: RecordDepend
     if (result === 'failed') log.error('admission failed', { ...line, millis, error });
     else if (request !== undefined) log.info('admission', { ...line, millis, allowed: result === 'allowed', rules });
     if (trigger !== undefined)
-      await tell?.(trigger).catch((cause: unknown) => log.warn('trigger lost', { error: String(cause) }));
+      await tell?.(trigger).catch((cause: unknown) =>
+        log.warn('cannot send a trigger; the next resync finds the change', { error: String(cause) }),
+      );
   };
 }

@@ -214,6 +214,6 @@ test('a collector that refuses or is away is told in the log, and nothing waits 
     const server = await traced(url, () => new Response('done'));
     expect(await post(server.url)).toBe('done');
     await server.traces.close();
-    expect(server.warnings).toContainEqual(expect.objectContaining({ message: 'spans were not taken' }));
+    expect(server.warnings).toContainEqual(expect.objectContaining({ message: 'traces: the collector refused spans' }));
   }
 });

@@ -60,6 +60,6 @@ test('reconcile is told where to look, and a trigger that is lost is a line', as
   const { lines } = await recordOf(objectOf('VirtualKey'), {}, () => Promise.reject(new Error('no sink')));
   expect(lines).toEqual([
     expect.objectContaining({ level: 'info', message: 'admission' }),
-    { level: 'warn', message: 'trigger lost', error: 'Error: no sink' },
+    { level: 'warn', message: 'cannot send a trigger; the next resync finds the change', error: 'Error: no sink' },
   ]);
 });
