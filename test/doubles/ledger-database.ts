@@ -77,10 +77,10 @@ export function createMemoryLedgerDatabase({
       if (!isClosed && number > (closing.number ?? number)) return { outcome: 'behind' };
       return { outcome: 'closed', ...close(closing) };
     },
-    async rows(accounts) {
+    async accountRows(accounts) {
       return new Map(accounts.flatMap((account) => (rows.has(account) ? [[account, rows.get(account) ?? NEW]] : [])));
     },
-    async charges(accounts) {
+    async uncorrectedCharges(accounts) {
       const ids = new Set(accounts.flatMap((account) => charged.get(account) ?? []));
       const of = ledgerRows.all().filter(({ id }) => ids.has(id));
       const corrected = new Set(of.filter(({ kind }) => kind === 'correction').map(({ id }) => id));

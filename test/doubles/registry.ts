@@ -130,8 +130,8 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
 
   /** The live claim of the alias: created, taken over or moved here where the writer may. */
   function claim({ instanceUid, kind, alias, holder, policy, proof }: ScopeWrite): Row | undefined {
-    const isWanted = (row: Row) => row.kind === kind && row.alias === alias;
-    const found = live(instanceUid).find(isWanted);
+    const isWantedByOthers = (row: Row) => row.kind === kind && row.alias === alias;
+    const found = live(instanceUid).find(isWantedByOthers);
     if (found !== undefined) {
       const isInPlace = found.holder.namespace === holder.namespace && found.holder.name === holder.name;
       const isProven = kind === 'key' ? isLive(found, proof) : proof === SAME_PLACE && isInPlace;

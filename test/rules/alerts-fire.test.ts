@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
-import { beginCounters } from '#core/ledger/alert-metrics.ts';
+import { beginAlertMetrics } from '#core/ledger/alert-metrics.ts';
 import type { Metrics } from '#core/ports/clock.ts';
 import { beginCertificateCounters } from '../../functions/reconcile/certificates/renewal.ts';
 import { metricsOf } from '../../infra/runtime/node/metrics.ts';
@@ -25,7 +25,7 @@ const DAY = 86_400;
 function createFresh() {
   const metrics = createMetrics();
   const ledger = metricsOf(metrics, { namespace: 'team-a', name: 'llm' });
-  beginCounters(ledger);
+  beginAlertMetrics(ledger);
   beginCertificateCounters(metrics);
   ledger.set(AGE, 0);
   metrics.set(EXPIRY, 365 * DAY);

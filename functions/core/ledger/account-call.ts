@@ -10,7 +10,7 @@ import {
   type ReservationRequest,
 } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, addRateChange, markChanged, sendCharges } from './account.ts';
+import { type Account, addRateChange, markChanged, takeCharges } from './account.ts';
 import {
   type CounterState,
   confirmReport,
@@ -74,7 +74,7 @@ export function compose(
   const counters: CounterState[] = [];
   const waiters = takeRequests(counters, requests);
   // Charges are reported if all their counters fit. A free reply has no figures to report.
-  sendCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
+  takeCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
   for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
   const rateChanges = takeRateChanges(account);
   if (
@@ -128,7 +128,7 @@ const toReservationRequest = ({ charges, amount, minAmount, rates, isGrowth }: W
 });
 
 export function toCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
-  const { scopeId, window } = counter.counter;
+  const { scopeId, window } = counter.scopeWindow;
   const { limit, spend, risk } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
@@ -150,14 +150,24 @@ function escrowChangeOf(
 ): Pick<CounterChange, 'returned' | 'ahead'> {
   const idle = idleEscrow(counter);
   const free = idle > 0n ? idle : 0n;
-  const { limit, spend, reserved, demand, lastDemand, lastAmount, lastReservedAt, waitQueue, isWanted } = counter;
+  const {
+    limit,
+    spend,
+    escrowOfAll,
+    demand,
+    lastDemand,
+    lastAmount,
+    lastReservedAt,
+    waitingRequests,
+    isWantedByOthers,
+  } = counter;
   const now = account.now();
-  const isOver = counter.counter.window.end <= now;
-  const isUnused = lastReservedAt + UNUSED_AFTER <= now || isWanted || waitQueue.size > 0;
+  const isOver = counter.scopeWindow.window.end <= now;
+  const isUnused = lastReservedAt + UNUSED_AFTER <= now || isWantedByOthers || waitingRequests.size > 0;
   const spent = spend.reported;
   if (limit === undefined || spent === undefined || isOver || isUnused || !isUsable(counter))
     return { returned: free, ahead: 0n };
-  const share = (limit - spent - reserved) / (IDLE_SHARE * BigInt(account.liveAccounts));
+  const share = (limit - spent - escrowOfAll) / (IDLE_SHARE * BigInt(account.liveAccounts));
   const maxDemand = demand > lastDemand ? demand : lastDemand;
   const max = maxDemand < share ? maxDemand : share;
   const target = max < lastAmount ? 0n : max;
@@ -173,13 +183,13 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
   counters.forEach((counter, index) => {
     const [change, result] = [call.changes[index], reply.counters[index]];
     if (change === undefined || result === undefined) return;
-    const { spent, reserved, escrow, isWanted } = result;
-    counter.grantedUnder = grantedUnder(counter, change, escrow);
+    const { spent, reserved: escrowOfAll, escrow, isWantedByOthers } = result;
+    counter.limitAtGrant = limitAtGrantOf(counter, change, escrow);
     confirmReport(counter);
     counter.spend.reported = spent;
     counter.risk.reported = change.risk;
-    Object.assign(counter, { reserved, escrow, isWanted } satisfies Partial<CounterState>);
-    if (isWanted && idleEscrow(counter) > 0n) markChanged(account, counter);
+    Object.assign(counter, { escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);
+    if (isWantedByOthers && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
   account.requests.move('inFlight', 'openBatch');
   // The store counts grants as risk.
@@ -193,8 +203,8 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
  * The limit under which escrow is granted: a grant is within the limit of its call, together with all escrow that the
  * account had before.
  */
-function grantedUnder(
-  { escrow: before, grantedUnder: previousLimit }: CounterState,
+function limitAtGrantOf(
+  { escrow: before, limitAtGrant: previousLimit }: CounterState,
   { registered, spend, returned, limit }: CounterChange,
   escrow: Nano,
 ): Nano | undefined {

@@ -8,7 +8,7 @@ import { applyDone, applyRefused, compose, type PendingCall } from './account-ca
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
 import { report } from './failures.ts';
-import { FIRST_PAUSE, longer } from './timeout.ts';
+import { doubled, FIRST_PAUSE } from './timeout.ts';
 
 /**
  * While more requests than this are in flight, calls that a request waits for are sent at this interval, so that many
@@ -54,7 +54,7 @@ export function createSync(context: LedgerContext): AccountSync {
     cancel();
     due = Number.POSITIVE_INFINITY;
   };
-  const isReady = (): boolean => account.isOpen && !account.isOver && !isSending;
+  const isReady = (): boolean => account.isOpen && !account.isStopped && !isSending;
   const sendWithin = (millis: Millis): void => {
     if (!isReady()) return;
     const now = clock.now();
@@ -99,7 +99,7 @@ export function createSync(context: LedgerContext): AccountSync {
     account.storeFailure = why;
     for (const { reject } of flushing.splice(0)) reject(cause);
     notBefore = clock.now() + pause;
-    pause = longer(pause);
+    pause = doubled(pause);
     sendWithin(0);
   };
   /**
@@ -136,7 +136,7 @@ export function createSync(context: LedgerContext): AccountSync {
       applyDone(account, sent, reply);
       context.reservations.onReply(sent, reply);
       context.settlement.onReported();
-      context.booking.gather();
+      context.booking.scheduleBooking();
       context.closing.close(reply);
       return;
     }
@@ -165,7 +165,7 @@ export function createSync(context: LedgerContext): AccountSync {
     callNow: () => sendWithin(0),
     callSoon(): void {
       // A ledger of one request reports when its request has ended.
-      if (context.isolate === undefined) sendWithin(REPORT_DELAY);
+      if (context.sharedStore === undefined) sendWithin(REPORT_DELAY);
     },
     /**
      * Called every quarter of a second: idle escrow is reported, and the lease renewed if no other call has renewed it.
@@ -176,7 +176,7 @@ export function createSync(context: LedgerContext): AccountSync {
         if (counter.escrow > 0n) isUsed = true;
         if (idleEscrow(counter) > 0n) markChanged(account, counter);
       }
-      const isPerRequest = context.isolate !== undefined;
+      const isPerRequest = context.sharedStore !== undefined;
       const every = isPerRequest ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
       if ((isPerRequest || account.changed.size === 0) && clock.now() - account.sentAt < every) return;
       isRenewal = true;
@@ -185,7 +185,7 @@ export function createSync(context: LedgerContext): AccountSync {
     /** Reports everything that is unreported; throws if the store refuses it, or the ledger has stopped. */
     async flush(): Promise<void> {
       if (isReported()) return;
-      if (account.isOver) throw new Error(STOPPED);
+      if (account.isStopped) throw new Error(STOPPED);
       const flushed = Promise.withResolvers<void>();
       flushing.push(flushed);
       sendWithin(0);

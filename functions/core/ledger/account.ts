@@ -43,7 +43,7 @@ export interface Account {
   /** Resolves when the account is open; rejects if the ledger has stopped before. */
   whenOpen: PromiseWithResolvers<void>;
   /** The reason why the account is not open. Empty: it is open. */
-  closedReason: string;
+  notOpenReason: string;
   /** Whether the store is being rebuilt: requests wait longer. */
   isRebuilding: boolean;
   /** Whether the disk has refused a record, so that the journal was discarded. */
@@ -53,7 +53,7 @@ export interface Account {
    * (`isOver`).
    */
   isStopping: boolean;
-  isOver: boolean;
+  isStopped: boolean;
   /** The time at which the last call with a reply was sent: on the clock of intervals, and on the wall clock. */
   sentAt: Millis;
   sentAtWall: Millis;
@@ -119,11 +119,11 @@ export const createAccount = (clock: Clock, store: StoreState): Account => ({
   lastReplyAt: Number.NEGATIVE_INFINITY,
   storeFailure: '',
   whenOpen: Promise.withResolvers(),
-  closedReason: 'the ledger starts',
+  notOpenReason: 'the ledger starts',
   isRebuilding: false,
   hasNoJournal: false,
   isStopping: false,
-  isOver: false,
+  isStopped: false,
   joinedEpoch: 0,
   staleEpoch: undefined,
   storeEpoch: 0,
@@ -197,26 +197,26 @@ export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>)
   account.requests.report({ ...charge, state: 'unreported' });
   for (const counter of charge.counters) {
     counter.spend.unreported += charge.row.cost;
-    counter.unguaranteed.unreported += charge.guaranteed;
+    counter.guarantee.unreported += charge.guarantee;
     markChanged(account, counter);
   }
 }
 
 /** Adds a charge without a reservation. Its counters may have been dropped, while nothing was in them. */
-export const requeue = (
+export const addUnreservedCharge = (
   account: Account,
-  { row, guaranteed = 0n, endedAt }: Pick<EndedRequest, 'row' | 'endedAt'> & { readonly guaranteed?: Nano },
-): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guaranteed, endedAt });
+  { row, guarantee = 0n, endedAt }: Pick<EndedRequest, 'row' | 'endedAt'> & Partial<Pick<EndedRequest, 'guarantee'>>,
+): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guarantee, endedAt });
 
 /** Moves charges to the next call. `fits`: whether a charge fits into the call. */
-export function sendCharges(account: Account, fits?: (request: EndedRequest) => boolean): void {
+export function takeCharges(account: Account, fits?: (request: EndedRequest) => boolean): void {
   account.requests.move('unreported', 'inFlight', (request) => {
     if (fits?.(request) === false) return false;
-    for (const { spend, unguaranteed } of request.counters) {
+    for (const { spend, guarantee } of request.counters) {
       spend.unreported -= request.row.cost;
       spend.inFlight += request.row.cost;
-      unguaranteed.unreported -= request.guaranteed;
-      unguaranteed.inFlight += request.guaranteed;
+      guarantee.unreported -= request.guarantee;
+      guarantee.inFlight += request.guarantee;
     }
     return true;
   });
@@ -235,7 +235,7 @@ export function resetAccount(account: Account): void {
   const unbooked = account.requests.takeUnbooked();
   Object.assign(account, newAccount());
   for (const counter of account.counters.all()) forgetReports(counter);
-  for (const ended of unbooked) requeue(account, ended);
+  for (const ended of unbooked) addUnreservedCharge(account, ended);
   account.rateChanges.clear();
   // The store counts requests in flight by account.
   for (const { rateUse } of account.requests.reserved)

@@ -12,6 +12,6 @@ const COUNTERS: ReadonlyArray<string> = [
  * Begins the counters with 0. A series that appears with its first count has never increased for Prometheus, so its
  * alert would miss that count.
  */
-export function beginCounters(metrics: Pick<Metrics, 'add'>): void {
+export function beginAlertMetrics(metrics: Pick<Metrics, 'add'>): void {
   for (const name of COUNTERS) metrics.add(name, {}, 0);
 }

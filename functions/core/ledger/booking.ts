@@ -7,7 +7,7 @@ import { type Account, STOPPED } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
 import { forgetPreviousAccounts } from './previous-accounts.ts';
-import { longer, pause } from './timeout.ts';
+import { doubled, pause } from './timeout.ts';
 
 /** The time for which rows collect, so that rows of many ticks share a transaction. */
 const GATHER: Millis = 100;
@@ -31,12 +31,12 @@ export function createBooking(context: LedgerContext): Booking {
       wait = GATHER;
     } catch (cause) {
       bookings.failed(cause);
-      wait = longer(wait);
+      wait = doubled(wait);
       throw new Error('booking ledger rows in PostgreSQL', { cause });
     } finally {
       running = undefined;
       report();
-      gather();
+      scheduleBooking();
     }
   };
   const run = async (): Promise<void> => {
@@ -56,10 +56,10 @@ export function createBooking(context: LedgerContext): Booking {
    * Starts the timer after which the open batch is sealed and booked: about 100 ms. A ledger for one request books and
    * closes its account together, when its request has ended.
    */
-  const gather = (): void => {
-    if (context.isolate !== undefined || cancelGather !== undefined || running !== undefined) return;
+  const scheduleBooking = (): void => {
+    if (context.sharedStore !== undefined || cancelGather !== undefined || running !== undefined) return;
     if (
-      account.isOver ||
+      account.isStopped ||
       !account.isOpen ||
       account.requests.in('openBatch').length + account.requests.in('sealedBatch').length === 0
     )
@@ -69,13 +69,13 @@ export function createBooking(context: LedgerContext): Booking {
     else cancelGather = timer(wait, onDue);
   };
   const report = (): void => {
-    if (account.isOver) return;
+    if (account.isStopped) return;
     metrics.set('gateway_operator_ledger_unbooked', unbookedCount(account));
     metrics.set('gateway_operator_ledger_unbooked_age_seconds', unbookedAge(account, clock.now()) / 1000);
   };
 
   return {
-    gather,
+    scheduleBooking,
     report,
     /**
      * Reports and books everything that has ended so far; throws if the store or PostgreSQL refuses it, or the ledger
@@ -85,7 +85,7 @@ export function createBooking(context: LedgerContext): Booking {
       const rows = new Set(account.requests.unbooked().map(({ row }) => row));
       const isUnbooked = (): boolean => account.requests.unbooked().some(({ row }) => rows.has(row));
       while (isUnbooked()) {
-        if (account.isOver) throw new Error(STOPPED);
+        if (account.isStopped) throw new Error(STOPPED);
         await account.whenOpen.promise;
         await context.sync.flush();
         if (isUnbooked()) await run();
@@ -129,7 +129,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   context.sync.callSoon();
 }
 
-/** Books these rows; the journal forgets them. */
+/** Books these rows; the journal drops their records. */
 export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
   const { outcome, rejected } = await database.bookBatch({ ...batch, calls: account.store.calls });
@@ -138,12 +138,12 @@ export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>):
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
     log.error('ledger: PostgreSQL rejected ledger rows, which are in the table entry_rejected', { ids: rejected });
   }
-  journal.done(batch.rows.map(({ id }) => id));
+  journal.drop(batch.rows.map(({ id }) => id));
   return outcome;
 }
 
 /** Whether so many requests are unbooked that new requests are refused. */
-export const isOverLimit = ({ account, clock }: LedgerContext): boolean =>
+export const hasBacklog = ({ account, clock }: LedgerContext): boolean =>
   unbookedCount(account) > MAX_UNBOOKED || unbookedAge(account, clock.now()) > MAX_UNBOOKED_AGE;
 
 export const unbookedCount = ({ requests }: Account): number => requests.unbookedCount();

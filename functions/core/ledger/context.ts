@@ -41,7 +41,7 @@ export interface LedgerDependencies {
    * The state of the store that requests of one isolate share. Set if each ledger serves one request only (Workers):
    * the next requests reuse it.
    */
-  readonly isolate?: StoreState | undefined;
+  readonly sharedStore?: StoreState | undefined;
 }
 
 /** The dependencies that maintenance needs, also without a ledger. */
@@ -75,7 +75,7 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
 /** Requests between their arrival and their reservation. */
 export interface WaitQueue {
   /** Adds a request, which waits for a reply of the store. */
-  add(request: Omit<WaitingRequest, 'rateView' | 'queuedIn' | 'isInCall' | 'isOver'>): void;
+  add(request: Omit<WaitingRequest, 'rateView' | 'queuedIn' | 'isInCall' | 'hasEnded'>): void;
   /** The request waits until reservations in this counter end. */
   waitIn(request: WaitingRequest, counter: CounterState): void;
   /** The next call contains the request again. */
@@ -142,7 +142,7 @@ export interface Settlements {
 /** Batches of ledger rows on their way to PostgreSQL. */
 export interface Booking {
   /** Begins a batch: the requests that were reported are booked within about 100 ms. */
-  gather(): void;
+  scheduleBooking(): void;
   /** Sets the gauges of unbooked requests. */
   report(): void;
   /**

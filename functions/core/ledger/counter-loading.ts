@@ -12,7 +12,7 @@ import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { pendingSpend } from './counters.ts';
 import { createRepeated } from './failures.ts';
-import { FIRST_PAUSE, longer, MIN_WAIT, pause, REQUEST_DEADLINE } from './timeout.ts';
+import { doubled, FIRST_PAUSE, MIN_WAIT, pause, REQUEST_DEADLINE } from './timeout.ts';
 
 /**
  * Reads these sums in PostgreSQL and sets the counters that are absent. Throws if the store or the database does not
@@ -36,7 +36,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
   /** Loads until no counter is absent. Requests wait until their deadlines. */
   const run = async (): Promise<void> => {
     isRunning = true;
-    for (let wait = FIRST_PAUSE; !account.isOver && isRunning; ) {
+    for (let wait = FIRST_PAUSE; !account.isStopped && isRunning; ) {
       try {
         isRunning = await loadAll();
         if (isRunning) loads.succeeded();
@@ -44,7 +44,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
       } catch (error) {
         loads.failed(error);
         await pause(timer, wait);
-        wait = longer(wait);
+        wait = doubled(wait);
       }
     }
     isRunning = false;
@@ -57,7 +57,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
     await load(
       context,
       account.epoch,
-      loading.map(({ counter }) => counter),
+      loading.map(({ scopeWindow }) => scopeWindow),
     );
     for (const counter of loading) {
       counter.isLoading = false;

@@ -24,14 +24,14 @@ export interface Quantity<Reported> {
  */
 export interface CounterState {
   readonly key: string;
-  readonly counter: ScopeWindow;
+  readonly scopeWindow: ScopeWindow;
   /** The limit of the last policy that was used; undefined: the scope has no limit. */
   limit: Nano | undefined;
   /**
    * The limit under which the store last granted escrow: all escrow of the account was within this limit. Undefined:
    * the account has registered escrow since then, which no limit has checked.
    */
-  grantedUnder: Nano | undefined;
+  limitAtGrant: Nano | undefined;
   /** Escrow of this account, as of the last reply. */
   escrow: Nano;
   /** Escrow that the pending call returns. */
@@ -44,16 +44,16 @@ export interface CounterState {
    */
   readonly spend: Quantity<Nano | undefined>;
   /** The charge that the store must be able to make for these requests if process and disk are lost. */
-  readonly unguaranteed: Omit<Quantity<Nano>, 'reported'>;
+  readonly guarantee: Omit<Quantity<Nano>, 'reported'>;
   /**
    * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call
    * (if there is one).
    */
   readonly risk: { current: Nano; reported: Nano; inFlight: Nano | undefined };
   /** Escrow of all processes, as of the last reply. */
-  reserved: Nano;
+  escrowOfAll: Nano;
   /** Whether the store has refused a request of another account because of escrow. */
-  isWanted: boolean;
+  isWantedByOthers: boolean;
   /** The sum of the amounts reserved in this second, and in the previous second. */
   demand: Nano;
   lastDemand: Nano;
@@ -61,7 +61,7 @@ export interface CounterState {
   lastAmount: Nano;
   lastReservedAt: Millis;
   /** Requests that wait because reservations in this counter left too little, in order of arrival. */
-  readonly waitQueue: Set<WaitingRequest>;
+  readonly waitingRequests: Set<WaitingRequest>;
   /** Whether the counter is being loaded from PostgreSQL: no call names it meanwhile. */
   isLoading: boolean;
   /** Whether the next call names the counter. */
@@ -103,7 +103,7 @@ export interface WaitingRequest {
   queuedIn: CounterState | undefined;
   /** Whether the pending call contains the request. */
   isInCall: boolean;
-  isOver: boolean;
+  hasEnded: boolean;
 }
 
 /** The granted money of these counters, and rates if they were requested. */
@@ -145,7 +145,7 @@ export function createCounters() {
       return charges;
     },
     /** Begins a second of demand: counters without figures are dropped. */
-    rotate(): void {
+    beginSecond(): void {
       for (const state of counters.values()) {
         Object.assign(state, { lastDemand: state.demand, demand: 0n });
         if (isUsed(state)) continue;
@@ -159,13 +159,13 @@ export function createCounters() {
 /** Records that the store has everything that the pending call reported. */
 export function confirmReport(counter: CounterState): void {
   counter.spend.inFlight = 0n;
-  counter.unguaranteed.inFlight = 0n;
+  counter.guarantee.inFlight = 0n;
   endReport(counter);
 }
 
 /** Records that the store has nothing of the pending call: all of it is reported again. */
 export function revokeReport(counter: CounterState): void {
-  for (const quantity of [counter.spend, counter.unguaranteed]) {
+  for (const quantity of [counter.spend, counter.guarantee]) {
     quantity.unreported += quantity.inFlight;
     quantity.inFlight = 0n;
   }
@@ -180,31 +180,31 @@ function endReport(counter: CounterState): void {
 /** Resets the figures of the account, which has made no call. */
 export function forgetReports(counter: CounterState): void {
   Object.assign(counter.spend, { reported: undefined, inFlight: 0n, unreported: 0n });
-  Object.assign(counter.unguaranteed, { inFlight: 0n, unreported: 0n });
+  Object.assign(counter.guarantee, { inFlight: 0n, unreported: 0n });
   counter.risk.reported = 0n;
   endReport(counter);
-  Object.assign(counter, { escrow: 0n, reserved: 0n, isWanted: false, isLoading: false });
+  Object.assign(counter, { escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false, isLoading: false });
 }
 
-const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
+const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   key,
-  counter,
+  scopeWindow,
   limit: undefined,
-  grantedUnder: undefined,
+  limitAtGrant: undefined,
   escrow: 0n,
   returning: 0n,
   reservations: 0,
   liveAmount: 0n,
   spend: { reported: undefined, inFlight: 0n, unreported: 0n },
-  unguaranteed: { inFlight: 0n, unreported: 0n },
+  guarantee: { inFlight: 0n, unreported: 0n },
   risk: { current: 0n, reported: 0n, inFlight: undefined },
-  reserved: 0n,
-  isWanted: false,
+  escrowOfAll: 0n,
+  isWantedByOthers: false,
   demand: 0n,
   lastDemand: 0n,
   lastAmount: 0n,
   lastReservedAt: 0,
-  waitQueue: new Set(),
+  waitingRequests: new Set(),
   isLoading: false,
   isChanged: false,
   isDropped: false,
@@ -212,8 +212,8 @@ const emptyCounter = (key: string, counter: ScopeWindow): CounterState => ({
 });
 
 function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
-  for (const { isDropped, counter } of counters)
-    if (isDropped || now < counter.window.start || counter.window.end <= now) return false;
+  for (const { isDropped, scopeWindow } of counters)
+    if (isDropped || now < scopeWindow.window.start || scopeWindow.window.end <= now) return false;
   return true;
 }
 
@@ -225,8 +225,8 @@ export const idleEscrow = (counter: CounterState): Nano =>
   counter.escrow - counter.returning - counter.liveAmount - pendingSpend(counter);
 
 /** Whether escrow that becomes idle may be used again: the limit has not fallen since the grant. */
-export const isUsable = ({ limit = 0n, grantedUnder }: CounterState): boolean =>
-  grantedUnder !== undefined && grantedUnder <= limit;
+export const isUsable = ({ limit = 0n, limitAtGrant }: CounterState): boolean =>
+  limitAtGrant !== undefined && limitAtGrant <= limit;
 
 /**
  * Whether the whole amount fits into the idle escrow. Without any escrow nothing fits, not even a free
@@ -244,11 +244,12 @@ export function fits(state: CounterState, amount: Nano): boolean {
  * Whether the store could charge the unreported costs of this process if process and disk were lost now, whether the
  * pending call is done or not.
  */
-export const isGuaranteed = ({ unguaranteed: { inFlight, unreported }, risk }: CounterState): boolean =>
+export const isGuaranteed = ({ guarantee: { inFlight, unreported }, risk }: CounterState): boolean =>
   inFlight + unreported <= risk.reported && (risk.inFlight === undefined || unreported <= risk.inFlight);
 
-function isUsed({ reservations, isLoading, isChanged, waitQueue, ...amounts }: CounterState): boolean {
+function isUsed({ reservations, isLoading, isChanged, waitingRequests, ...amounts }: CounterState): boolean {
   const { escrow, returning, spend, risk } = amounts;
-  if (reservations > 0 || isLoading || isChanged || waitQueue.size > 0 || risk.inFlight !== undefined) return true;
+  if (reservations > 0 || isLoading || isChanged || waitingRequests.size > 0 || risk.inFlight !== undefined)
+    return true;
   return [escrow, returning, spend.inFlight, spend.unreported, risk.reported].some((amount) => amount !== 0n);
 }

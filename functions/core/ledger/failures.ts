@@ -60,7 +60,7 @@ const FAILURES = {
   records: { level: 'error', message: 'ledger: finished records stay in the journal (our error)' },
   audit: {
     level: 'warn',
-    message: 'ledger: counters changed during every audit; the next audit compares them, so nothing needs to be done',
+    message: 'ledger: counters changed during every audit; the next audit compares them',
   },
   maintenance: { level: 'warn', message: 'ledger: the counters of the store cannot be audited' },
   close: { level: 'warn', message: 'ledger: an account cannot be closed' },

@@ -20,18 +20,18 @@ export async function append(context: LedgerContext, record: JournalRecord): Pro
  */
 function discard(context: LedgerContext, cause: unknown): void {
   const { account, journal } = context;
-  if (account.hasNoJournal || account.isOver) return;
+  if (account.hasNoJournal || account.isStopped) return;
   account.hasNoJournal = true;
   journal.discard();
   report(context, 'disk', cause);
 }
 
 /**
- * The journal with `done` and `discard` whose errors are only reported, since no reply waits for them. A record that
+ * The journal with `drop` and `discard` whose errors are only reported, since no reply waits for them. A record that
  * stays in the journal is booked by its id, so it is never charged twice.
  */
 export const withReportedErrors = (reporter: Reporter, journal: Journal): Journal => ({
   ...journal,
-  done: (ids) => guard(reporter, 'records', () => journal.done(ids)),
+  drop: (ids) => guard(reporter, 'records', () => journal.drop(ids)),
   discard: () => guard(reporter, 'records', journal.discard),
 });

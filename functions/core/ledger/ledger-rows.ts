@@ -11,7 +11,7 @@ import type { Millis, Nano } from '../ports/money.ts';
  * The row of a request that was not settled, of kind `settled` like all rows of requests: it is charged its progress
  * cost if that is known, else its amount.
  */
-export function toUnsettledRow(
+export function toEstimatedRow(
   reservation: ReservationRecord & { readonly id: string },
   cost: Nano,
   settledAt: Millis,
@@ -23,7 +23,7 @@ export function toUnsettledRow(
 /** The row that takes back a charge in an account's name, since the process books its requests itself. */
 export function toCorrectionRow({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): LedgerRow {
   const reservation = { id, scopeWindows: [{ scopeId, window }], model: '', identifier: '' };
-  return { ...toUnsettledRow(reservation, -spent, settledAt), kind: 'correction' };
+  return { ...toEstimatedRow(reservation, -spent, settledAt), kind: 'correction' };
 }
 
 type RecordOf<Type> = Extract<JournalRecord, { type: Type }>;
@@ -48,7 +48,7 @@ export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   }
   const open = [...reservations.values()].filter(({ id }) => !settled.has(id) && !released.has(id));
   const unsettled = open.map((reservation) =>
-    toUnsettledRow(reservation, progress.get(reservation.id) ?? reservation.amount, now),
+    toEstimatedRow(reservation, progress.get(reservation.id) ?? reservation.amount, now),
   );
   const rows = [...settled.values(), ...unsettled];
   const unfinished = new Set(rows.map(({ id }) => id));

@@ -8,7 +8,7 @@ import type { Millis } from '../ports/money.ts';
 import { createAccount, createStoreState, STOPPED } from './account.ts';
 import { takeRateChanges, toCall } from './account-call.ts';
 import { createSync } from './account-sync.ts';
-import { beginCounters } from './alert-metrics.ts';
+import { beginAlertMetrics } from './alert-metrics.ts';
 import { book, createBooking, unbookedCount } from './booking.ts';
 import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
@@ -75,7 +75,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (!account.isOpen) throw new Error('the store is being rebuilt');
       await maintain(context, account.epoch);
     },
-    async close(within = deps.isolate === undefined ? GRACE : PER_REQUEST_GRACE) {
+    async close(within = deps.sharedStore === undefined ? GRACE : PER_REQUEST_GRACE) {
       if (account.isStopping) return;
       account.isStopping = true;
       // No request may be admitted after the account has ended.
@@ -97,9 +97,9 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 
 function createParts(deps: LedgerDependencies): LedgerContext {
   const { clock: wall, monotonic: clock = wall, process = deps.ids.next() } = deps;
-  beginCounters(deps.metrics);
+  beginAlertMetrics(deps.metrics);
   // Until the first reply, the wall clock is taken for the store's clock.
-  const account = createAccount(clock, deps.isolate ?? createStoreState(wall.now() - clock.now()));
+  const account = createAccount(clock, deps.sharedStore ?? createStoreState(wall.now() - clock.now()));
   const context: LedgerContext = {
     ...deps,
     clock,
@@ -159,7 +159,7 @@ function startBeats({ timer, account, sync, settlement, membership, booking }: L
     sync.beat();
     if (beats % BEATS_PER_SECOND === 0) {
       settlement.beat();
-      account.counters.rotate();
+      account.counters.beginSecond();
     }
     if (beats % (2 * BEATS_PER_SECOND) === 0) membership.beat();
     booking.report();
@@ -170,7 +170,7 @@ function startBeats({ timer, account, sync, settlement, membership, booking }: L
 
 async function closeParts(context: LedgerContext): Promise<void> {
   const { account, timer, sync, booking, waitQueue, membership, closing } = context;
-  account.isOver = true;
+  account.isStopped = true;
   for (const part of [sync, booking, waitQueue]) part.close();
   account.whenOpen.promise.catch(() => undefined);
   account.whenOpen.reject(new Error(STOPPED));
@@ -195,7 +195,7 @@ async function stop(context: LedgerContext): Promise<void> {
   const { id, epoch, batch, answeredNumber: number } = account;
   const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows });
   if (outcome !== 'booked') throw new Error('another process has closed the account');
-  journal.done([id]);
+  journal.drop([id]);
   if (!isReported || !account.isOpen) return;
   account.isOpen = false;
   // The store frees the escrow of the account. If the store is unreachable, it keeps the account until its lease ends;

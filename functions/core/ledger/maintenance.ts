@@ -76,7 +76,7 @@ async function whenBooked({ counterStore, database, timer, now }: StoreContext):
   const accounts = await counterStore.accounts(false, MAX_ACCOUNTS);
   const unbookedAccounts = accounts.filter(({ unbooked }) => unbooked > 0);
   while (unbookedAccounts.length > 0 && now() < until) {
-    const rows = await database.rows(unbookedAccounts.map(({ account }) => account));
+    const rows = await database.accountRows(unbookedAccounts.map(({ account }) => account));
     const isBooked = unbookedAccounts.every(({ account, unbooked }) => {
       const row = rows.get(account);
       return row !== undefined && (row.isClosed || row.bookedBatch >= unbooked);
@@ -147,13 +147,13 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
 
 /** Closes the ended accounts that replies name, one after the other. */
 export function createClosing(context: LedgerContext): Closing {
-  const { account: own, isolate } = context;
+  const { account: own, sharedStore } = context;
   const ended = new Set<string>();
   let running: Promise<void> | undefined;
 
   const run = async (): Promise<void> => {
     for (const account of ended) {
-      if (own.isOver) break;
+      if (own.isStopped) break;
       // An account that could not be closed is named again by a later reply.
       ended.delete(account);
       try {
@@ -167,11 +167,11 @@ export function createClosing(context: LedgerContext): Closing {
 
   return {
     close({ endedAccounts: accounts, calls }): void {
-      if (accounts.length === 0 || own.isOver) return;
+      if (accounts.length === 0 || own.isStopped) return;
       // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
       // number in the store.
       const first = calls % accounts.length;
-      for (const account of isolate === undefined ? accounts : accounts.slice(first, first + 1)) ended.add(account);
+      for (const account of sharedStore === undefined ? accounts : accounts.slice(first, first + 1)) ended.add(account);
       running ??= run();
     },
     /** Resolves when the account that is being closed is closed, or its closing has failed. */
@@ -195,9 +195,9 @@ async function auditCounters(
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
     for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) accounts.add(account);
     const ids = [...accounts];
-    const before = await database.rows(ids);
+    const before = await database.accountRows(ids);
     const sums = await database.sums(counters);
-    const rows = await database.rows(ids);
+    const rows = await database.accountRows(ids);
     if (!ids.every((id) => isSame(before.get(id), rows.get(id)))) continue;
     const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
     const reply = await counterStore.audit(epoch, sums, all, now() + DEADLINE);

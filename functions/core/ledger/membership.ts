@@ -8,7 +8,7 @@ import type { EpochState } from '../ports/epochs.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import { type LeaveReason, recordCalls, requeue, resetAccount, STOPPED, sendCharges } from './account.ts';
+import { addUnreservedCharge, type LeaveReason, recordCalls, resetAccount, STOPPED, takeCharges } from './account.ts';
 import { applyDone, toCall, toCounterChange } from './account-call.ts';
 import { book, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
@@ -30,7 +30,7 @@ const POLL_INTERVAL: Millis = 25;
 const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
-  const { account, journal, epochs, ids, process, timer, isolate, log, instanceUid: instance } = context;
+  const { account, journal, epochs, ids, process, timer, sharedStore, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isJournalRead = false;
   let hasSentHeartbeat = false;
@@ -42,16 +42,16 @@ export function createMembership(context: LedgerContext): Membership {
     try {
       hasSentHeartbeat = true;
       await join(context);
-      account.closedReason = '';
+      account.notOpenReason = '';
       account.whenOpen.resolve();
       forgetPreviousAccounts(context);
       context.settlement.onReported();
-      context.booking.gather();
+      context.booking.scheduleBooking();
       context.sync.callNow();
       joins.succeeded();
     } catch (cause) {
-      if (!account.isOver) joins.failed(cause);
-      account.closedReason = reasonOf(cause);
+      if (!account.isStopped) joins.failed(cause);
+      account.notOpenReason = reasonOf(cause);
       retryLater();
       throw new Error('the ledger cannot join the epoch', { cause });
     } finally {
@@ -59,7 +59,7 @@ export function createMembership(context: LedgerContext): Membership {
     }
   };
   const retryLater = (): void => {
-    if (!account.isOver) cancel = timer(RETRY_DELAY, () => void rejoin());
+    if (!account.isStopped) cancel = timer(RETRY_DELAY, () => void rejoin());
   };
   const rejoin = (): Promise<void> => {
     cancel();
@@ -107,8 +107,8 @@ export function createMembership(context: LedgerContext): Membership {
      */
     async start(): Promise<void> {
       if (account.isOpen) return;
-      if (isolate !== undefined && isolate.epoch > 0) {
-        Object.assign(account, { id: ids.next(), epoch: isolate.epoch, isOpen: true });
+      if (sharedStore !== undefined && sharedStore.epoch > 0) {
+        Object.assign(account, { id: ids.next(), epoch: sharedStore.epoch, isOpen: true });
         return account.whenOpen.resolve();
       }
       const records = isJournalRead ? [] : await journal.replay();
@@ -118,7 +118,7 @@ export function createMembership(context: LedgerContext): Membership {
     },
     /** Called every two seconds. */
     beat(): void {
-      if (account.isOpen && isolate === undefined) beating = beatPostgres().catch(heartbeats.failed);
+      if (account.isOpen && sharedStore === undefined) beating = beatPostgres().catch(heartbeats.failed);
     },
     /** Never rejects. */
     async close(): Promise<void> {
@@ -141,8 +141,8 @@ function notifyAccountClosed(context: LedgerContext): void {
 function recover({ account, journal, clock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
   const { accounts, rows, done } = replay(records, account.now());
   for (const id of accounts) account.previousAccounts.set(id, undefined);
-  for (const row of rows) requeue(account, { row, endedAt: clock.now() });
-  journal.done(done);
+  for (const row of rows) addUnreservedCharge(account, { row, endedAt: clock.now() });
+  journal.drop(done);
   if (records.length > 0) log.info('ledger: recovered the journal', { rows: rows.length });
 }
 
@@ -152,7 +152,7 @@ function recover({ account, journal, clock, log }: LedgerContext, records: Reado
 async function join(context: LedgerContext): Promise<void> {
   const { account, epochs, timer, process, metrics } = context;
   for (;;) {
-    if (account.isOver) throw new Error(STOPPED);
+    if (account.isStopped) throw new Error(STOPPED);
     if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
     const state = await epochs.beat(process, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;
@@ -191,7 +191,7 @@ async function raise({ account, epochs, log, instanceUid: instance }: LedgerCont
  * not be opened.
  */
 async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
-  const { account, counterStore, ids, isolate } = context;
+  const { account, counterStore, ids, sharedStore } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
@@ -207,7 +207,7 @@ async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: Epo
   const id = ids.next();
   // The journal names every account of its process, so that a successor closes and corrects it. Without a disk no
   // process can correct the account: its charge stays.
-  if (isolate === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
+  if (sharedStore === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   if (await reportAll(context, isOpen, ends)) return true;
   leaveAccount(context);
@@ -228,15 +228,15 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   const isBooked = ({ id, kind }: LedgerRow) =>
     bookedById === undefined || bookedById.get(id)?.some((row) => row.kind === kind);
   const bookedRows = new Set(rows.filter(isBooked));
-  requests.move('unreported', 'booked', ({ row, counters, guaranteed }) => {
+  requests.move('unreported', 'booked', ({ row, counters, guarantee }) => {
     if (!bookedRows.has(row)) return false;
-    for (const { spend, unguaranteed } of counters) {
-      spend.unreported -= row.cost;
-      unguaranteed.unreported -= guaranteed;
+    for (const counter of counters) {
+      counter.spend.unreported -= row.cost;
+      counter.guarantee.unreported -= guarantee;
     }
     return true;
   });
-  journal.done([...bookedRows].map(({ id }) => id));
+  journal.drop([...bookedRows].map(({ id }) => id));
   return true;
 }
 
@@ -252,7 +252,7 @@ const MAX_LOADS = 5;
  */
 async function reportAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
   const { account } = context;
-  if (isOpen) sendCharges(account);
+  if (isOpen) takeCharges(account);
   const remaining = [...account.counters.all()].filter(
     ({ reservations, spend }) => reservations > 0 || spend.inFlight !== 0n || spend.unreported > 0n,
   );
@@ -271,7 +271,7 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
       applyDone(account, { call, counters, waiters: [], calls: 0 }, reply);
     } else if (reply.outcome === 'absent' && loads < MAX_LOADS) {
       loads += 1;
-      const absent = reply.absent.flatMap((index) => counters[index]?.counter ?? []);
+      const absent = reply.absent.flatMap((index) => counters[index]?.scopeWindow ?? []);
       await load(context, account.epoch, absent);
       remaining.unshift(...counters);
     } else {

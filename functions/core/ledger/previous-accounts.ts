@@ -1,6 +1,6 @@
 // Previous accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
 
-import { type Account, requeue } from './account.ts';
+import { type Account, addUnreservedCharge } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrectionRow } from './ledger-rows.ts';
 import { closeAccount } from './maintenance.ts';
@@ -49,13 +49,13 @@ export async function addCorrections({
 }: LedgerContext): Promise<void> {
   const { previousAccounts } = account;
   if (previousAccounts.size === 0) return;
-  const charges = await database.charges([...previousAccounts.keys()]);
+  const charges = await database.uncorrectedCharges([...previousAccounts.keys()]);
   const pendingCorrections = (): EndedRequest[] =>
     account.requests.unbooked().filter(({ row }) => row.kind === 'correction');
   const pendingIds = new Set(pendingCorrections().map(({ row }) => row.id));
   const uncorrected = charges.filter(({ id }) => !pendingIds.has(id));
   for (const charge of uncorrected)
-    requeue(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });
+    addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });
   if (uncorrected.length > 0) {
     const sum = uncorrected.reduce((all, { spent }) => all + spent, 0n);
     const fields = {
@@ -77,6 +77,6 @@ export function forgetPreviousAccounts({ account, journal }: LedgerContext): voi
   for (const [id, corrections] of account.previousAccounts) {
     if (corrections === undefined || corrections.some(({ row }) => unbooked.has(row))) continue;
     account.previousAccounts.delete(id);
-    journal.done([id]);
+    journal.drop([id]);
   }
 }

@@ -36,8 +36,8 @@ export interface RequestRecord {
 /** A request that has ended: its ledger row is on its way to the counter store and to PostgreSQL. */
 export interface EndedRequest extends RequestRecord {
   readonly row: LedgerRow;
-  /** The charge that the store must be able to make for the request before its cost is reported. */
-  readonly guaranteed: Nano;
+  /** The charge that the store must be able to make for the request, if process and disk are lost before the report. */
+  readonly guarantee: Nano;
   readonly endedAt: Millis;
 }
 

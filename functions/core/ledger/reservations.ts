@@ -8,7 +8,7 @@ import type { Reservation, ReservationParams, ReservationRefusal } from '../port
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 import { type Account, addReservation, markChanged, STOPPED } from './account.ts';
-import { isOverLimit } from './booking.ts';
+import { hasBacklog } from './booking.ts';
 import type { LedgerContext, Reservations } from './context.ts';
 import {
   type ChargedCounters,
@@ -74,10 +74,10 @@ export function createReservations(context: LedgerContext): Reservations {
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { amount, minAmount, waited = 0 } = request;
     // The account of a ledger for one request has the id of that request, by which a booking finds it.
-    if (context.isolate !== undefined && account.number === 0) account.id = request.id ?? account.id;
+    if (context.sharedStore !== undefined && account.number === 0) account.id = request.id ?? account.id;
     const charges = account.counters.charges(request.scopes, account.now());
     // A ledger for one request has no next request that could use escrow.
-    recordDemand(charges, context.isolate === undefined ? amount : 0n, account.now());
+    recordDemand(charges, context.sharedStore === undefined ? amount : 0n, account.now());
     const rates = ratesOf(request);
     if (rates === undefined && isFresh(context) && fitsIdleEscrow(charges, amount))
       return ok(startReservation(context, request, { charges, amount }));
@@ -119,14 +119,14 @@ export function createReservations(context: LedgerContext): Reservations {
           ({ limit = 0n, changeIndex }) => limit < (call.changes[changeIndex]?.limit ?? 0n),
         );
         // Money that came too late, or above a limit that has fallen meanwhile, is returned with the next call.
-        if (requestReply.outcome === 'reserved' && (waiter.isOver || isLower)) {
+        if (requestReply.outcome === 'reserved' && (waiter.hasEnded || isLower)) {
           for (const counter of requested) markChanged(account, counter);
           returnRates(account, waiter, requestReply.rates);
           context.waitQueue.addToNextCall(waiter);
-        } else if (!waiter.isOver) applyReply(waiter, requestReply);
+        } else if (!waiter.hasEnded) applyReply(waiter, requestReply);
       });
       for (const counter of counters) {
-        if (counter.waitQueue.size === 0) continue;
+        if (counter.waitingRequests.size === 0) continue;
         refuseSpent(counter, applyReply);
         context.waitQueue.wakeAffordable(counter);
       }
@@ -136,14 +136,14 @@ export function createReservations(context: LedgerContext): Reservations {
      * Admits requests that fit into the escrow that became idle in this counter, in order of arrival. The first request
      * that does not fit is in the next call.
      */
-    onEscrowFreed({ waitQueue }): void {
-      for (const waiter of isFresh(context) ? [...waitQueue] : []) {
+    onEscrowFreed({ waitingRequests }): void {
+      for (const waiter of isFresh(context) ? [...waitingRequests] : []) {
         if (waiter.isInCall || waiter.rates !== undefined) break;
         renew(account, waiter);
         if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
         applyReply(waiter, { outcome: 'reserved', amount: waiter.amount });
       }
-      context.waitQueue.wakeFront(waitQueue);
+      context.waitQueue.wakeFront(waitingRequests);
       context.sync.callNow();
     },
   };
@@ -156,7 +156,7 @@ export const isFresh = ({ account, clock, wall }: LedgerContext): boolean =>
 /** The reason why nothing may be reserved, whatever the budget leaves; undefined: there is none. */
 export function stopReason(context: LedgerContext): string | undefined {
   if (context.account.isStopping) return STOPPED;
-  return isOverLimit(context) ? BACKLOG : undefined;
+  return hasBacklog(context) ? BACKLOG : undefined;
 }
 
 /** Records the limits of this request, whose policies are the latest, and its demand. */
@@ -173,7 +173,7 @@ function recordDemand({ counters, limits }: ChargedCounters, amount: Nano, now: 
 }
 
 function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
-  for (const counter of counters) if (counter.waitQueue.size > 0 || !fits(counter, amount)) return false;
+  for (const counter of counters) if (counter.waitingRequests.size > 0 || !fits(counter, amount)) return false;
   return true;
 }
 
@@ -212,7 +212,7 @@ function startReservation(
   void record(context, live);
   // The risk is reported while the provider answers, so that no reply waits for the report. A reported risk of
   // half of the amount, beyond the costs that it covers already, can wait for the call in 25 ms: most replies cost less.
-  const isRiskReported = ({ risk, unguaranteed: { inFlight, unreported } }: CounterState): boolean =>
+  const isRiskReported = ({ risk, guarantee: { inFlight, unreported } }: CounterState): boolean =>
     risk.reported - inFlight - unreported >= amount / 2n;
   if (!counters.every(isRiskReported)) context.sync.callNow();
   else context.sync.callSoon();
@@ -253,7 +253,7 @@ function toRefusal(
     throw new Error('the store refused a request for a counter that it does not name (our error)');
   const view = toView(waiter.rates, reply.rates);
   if (reply.outcome === 'busy') return { reason: 'busy', scope, ...view };
-  return { reason: 'exceeded', scope, spent: reply.spent, limit, resetAt: counter.counter.window.end, ...view };
+  return { reason: 'exceeded', scope, spent: reply.spent, limit, resetAt: counter.scopeWindow.window.end, ...view };
 }
 
 /** Refuses requests in this queue for which spend leaves too little, so that waiting is of no use. */
@@ -261,10 +261,10 @@ function refuseSpent(
   counter: CounterState,
   applyReply: (waiter: WaitingRequest, reply: ReservationReply) => void,
 ): void {
-  const { limit, spend, waitQueue } = counter;
+  const { limit, spend, waitingRequests } = counter;
   if (limit === undefined || spend.reported === undefined) return;
   const spent = spend.reported + pendingSpend(counter);
-  for (const waiter of [...waitQueue]) {
+  for (const waiter of [...waitingRequests]) {
     const index = waiter.charges.counters.indexOf(counter);
     if (waiter.isInCall || index < 0 || spent + waiter.minAmount <= limit) continue;
     applyReply(waiter, { outcome: 'exceeded', counter: index, spent });

@@ -10,7 +10,7 @@ import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isGuaranteed } from './counters.ts';
 import { report } from './failures.ts';
 import { append } from './journal-records.ts';
-import { toUnsettledRow } from './ledger-rows.ts';
+import { toEstimatedRow } from './ledger-rows.ts';
 import { returnRate } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
@@ -26,20 +26,20 @@ const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createSettlements(context: LedgerContext): Settlements {
   const { account, journal, clock, timer, metrics, log } = context;
-  const waitingReplies = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly end: () => void }>();
+  const waitingSettlements = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly end: () => void }>();
 
   /** Resolves when the store can charge these costs if process and disk are lost. Undefined: it can already. */
   const whenGuaranteed = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
     if (counters.every(isGuaranteed)) return undefined;
     return new Promise((resolve) => {
       const end = (): void => {
-        waitingReplies.delete(reply);
+        waitingSettlements.delete(reply);
         cancel();
         resolve();
       };
       const reply = { counters, end };
       const cancel = timer(GUARANTEE_TIMEOUT, end);
-      waitingReplies.add(reply);
+      waitingSettlements.add(reply);
       context.sync.callNow();
     });
   };
@@ -48,7 +48,8 @@ export function createSettlements(context: LedgerContext): Settlements {
   const endLive = (live: LiveReservation, kind: keyof typeof KINDS, usage: RateUsage): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
     for (const use of limitsOf(live.rateUse)) returnRate(account, use, usage);
-    for (const counter of live.counters) if (counter.waitQueue.size > 0) context.reservations.onEscrowFreed(counter);
+    for (const counter of live.counters)
+      if (counter.waitingRequests.size > 0) context.reservations.onEscrowFreed(counter);
     context.sync.callSoon();
     metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
   };
@@ -76,21 +77,21 @@ export function createSettlements(context: LedgerContext): Settlements {
     // charges the whole amount.
     const isWritten = await append(context, { type: 'settle', row });
     // The store can charge a stream its reported cost.
-    const guaranteed = live.isStream && live.atRisk < cost ? live.atRisk : cost;
-    addCharge(account, { row, counters, guaranteed, endedAt: clock.now() });
+    const guarantee = live.isStream && live.atRisk < cost ? live.atRisk : cost;
+    addCharge(account, { row, counters, guarantee, endedAt: clock.now() });
     endLive(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
     await (isWritten ? whenGuaranteed(counters) : context.booking.flush());
   };
 
   const release = async (live: LiveReservation, called: boolean): Promise<void> => {
-    if (await append(context, { type: 'release', id: live.id })) journal.done([live.id]);
+    if (await append(context, { type: 'release', id: live.id })) journal.drop([live.id]);
     endLive(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
   };
 
   const settlements: Settlements = {
     /** Ends the waits of settlements whose counters are guaranteed now. */
     onReported(): void {
-      for (const { counters, end } of waitingReplies) if (counters.every(isGuaranteed)) end();
+      for (const { counters, end } of waitingSettlements) if (counters.every(isGuaranteed)) end();
     },
     trackStream(reservation, costSoFar, onAccountClosed): void {
       const live = liveOf(reservation);
@@ -135,7 +136,7 @@ export function createSettlements(context: LedgerContext): Settlements {
           continue;
         }
         if (live.ending !== undefined) continue;
-        const row = toUnsettledRow(live, costSoFar ?? live.amount, account.now());
+        const row = toEstimatedRow(live, costSoFar ?? live.amount, account.now());
         log.warn('ledger: a reservation did not end within an hour, and is charged', {
           id: live.id,
           cost: `${row.cost}`,
@@ -149,7 +150,7 @@ export function createSettlements(context: LedgerContext): Settlements {
       const pendingSettlements = account.requests.reserved.map((live) => {
         if (live.ending === undefined)
           log.warn('ledger: a request had not ended at the stop, and is charged', { id: live.id });
-        return settlements.settle(live, toUnsettledRow(live, costSoFarOf(context, live) ?? live.amount, now));
+        return settlements.settle(live, toEstimatedRow(live, costSoFarOf(context, live) ?? live.amount, now));
       });
       await Promise.allSettled(pendingSettlements);
     },

@@ -30,13 +30,13 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   let cancel = (): void => undefined;
 
   const remove = (waiter: WaitingRequest): void => {
-    waiter.isOver = true;
+    waiter.hasEnded = true;
     waiters.delete(waiter);
     nextCall.delete(waiter);
     leaveWaitQueue(waiter);
   };
   const leaveWaitQueue = (waiter: WaitingRequest): void => {
-    waiter.queuedIn?.waitQueue.delete(waiter);
+    waiter.queuedIn?.waitingRequests.delete(waiter);
     waiter.queuedIn = undefined;
   };
   const refuse = (waiter: WaitingRequest, refusal: ReservationRefusal): void => {
@@ -64,15 +64,15 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
         if (deadline > now) next = Math.min(next, deadline);
         else refuse(waiter, timeoutRefusal(account, waiter, now));
       }
-    for (const { waitQueue, counter } of new Set([...waiters].flatMap(({ queuedIn = [] }) => queuedIn)))
-      if (counter.window.end <= account.now()) for (const waiter of waitQueue) addToNextCall(waiter);
-      else wakeFront(waitQueue);
+    for (const { waitingRequests, scopeWindow } of new Set([...waiters].flatMap(({ queuedIn = [] }) => queuedIn)))
+      if (scopeWindow.window.end <= account.now()) for (const waiter of waitingRequests) addToNextCall(waiter);
+      else wakeFront(waitingRequests);
     if (nextCall.size > 0) context.sync.callNow();
     if (waiters.size > 0) checkBy(Math.max(next, now + MIN_INTERVAL));
   };
   /** The next call contains the request. */
   const addToNextCall = (waiter: WaitingRequest): void => {
-    if (!waiter.isOver && !waiter.isInCall) nextCall.add(waiter);
+    if (!waiter.hasEnded && !waiter.isInCall) nextCall.add(waiter);
   };
   /**
    * Wakes each request whose amount is below the amounts of all requests before it: if the money is too little for a
@@ -88,9 +88,9 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   };
   /** Wakes the requests for which the money that spend and escrow leave, with the idle escrow here, is enough. */
   const wakeAffordable = (counter: CounterState): void => {
-    const { limit = 0n, spend, reserved, waitQueue } = counter;
-    let left = limit - (spend.reported ?? 0n) - reserved + idleEscrow(counter);
-    for (const waiter of waitQueue) {
+    const { limit = 0n, spend, escrowOfAll, waitingRequests } = counter;
+    let left = limit - (spend.reported ?? 0n) - escrowOfAll + idleEscrow(counter);
+    for (const waiter of waitingRequests) {
       left -= waiter.amount;
       if (left < 0n) break;
       addToNextCall(waiter);
@@ -101,7 +101,8 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     const { counters } = waiter.charges;
     if (waiter.queuedIn !== undefined && !counters.includes(waiter.queuedIn)) leaveWaitQueue(waiter);
     const fullCounter =
-      waiter.queuedIn === undefined && counters.find(({ waitQueue }) => hasSmallerRequest(waitQueue, waiter.amount));
+      waiter.queuedIn === undefined &&
+      counters.find(({ waitingRequests }) => hasSmallerRequest(waitingRequests, waiter.amount));
     if (fullCounter) waitIn(waiter, fullCounter);
     return Boolean(fullCounter);
   };
@@ -113,7 +114,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     if (waiter.queuedIn === counter) return;
     leaveWaitQueue(waiter);
     waiter.queuedIn = counter;
-    counter.waitQueue.add(waiter);
+    counter.waitingRequests.add(waiter);
   };
 
   return {
@@ -124,11 +125,11 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     wakeFront,
     wakeAffordable,
     add(request): void {
-      if (account.isOver) {
+      if (account.isStopped) {
         request.onRefused({ reason: 'unavailable', why: STOPPED });
         return;
       }
-      const waiter = { ...request, rateView: {}, queuedIn: undefined, isInCall: false, isOver: false };
+      const waiter = { ...request, rateView: {}, queuedIn: undefined, isInCall: false, hasEnded: false };
       waiters.add(waiter);
       checkBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
       nextCall.add(waiter);
@@ -167,8 +168,8 @@ export function renew(account: Account, waiter: WaitingRequest): void {
   const before = waiter.charges.counters;
   waiter.charges = account.counters.charges(waiter.charges.scopes, account.now());
   for (const [at, state] of waiter.charges.counters.entries()) {
-    const { limit, counter } = before[at] ?? state;
-    const isBack = counter.window.start > state.counter.window.start;
+    const { limit, scopeWindow } = before[at] ?? state;
+    const isBack = scopeWindow.window.start > state.scopeWindow.window.start;
     if (state.limit === undefined || (isBack && limit !== undefined && limit < state.limit)) state.limit = limit;
   }
 }
@@ -190,8 +191,8 @@ function timeoutRefusal(
 ): ReservationRefusal {
   const scope = queuedIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(queuedIn)];
   if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
-  const { isOpen, closedReason, storeFailure } = account;
+  const { isOpen, notOpenReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };
   const late = 'store or database did not answer in time';
-  return { reason: 'unavailable', why: isOpen ? late : `${late}: ${closedReason}` };
+  return { reason: 'unavailable', why: isOpen ? late : `${late}: ${notOpenReason}` };
 }

@@ -27,7 +27,7 @@ export interface CounterChange extends ScopeWindow {
   readonly registered: Nano;
   /**
    * Escrow that is requested ahead of requests. Granted whole or not at all: if no request of the call was refused in
-   * this counter, no other account is waiting for escrow in it (`isWanted`), and 16 × live accounts × `ahead` fits into
+   * this counter, no other account is waiting for escrow in it (`isWantedByOthers`), and 16 × live accounts × `ahead` fits into
    * what spend and escrow leave of the limit.
    */
   readonly ahead: Nano;
@@ -109,7 +109,7 @@ export interface CounterReply {
    * Whether another account's request was refused here within the last second because of escrow: idle escrow is
    * returned immediately.
    */
-  readonly isWanted: boolean;
+  readonly isWantedByOthers: boolean;
 }
 
 /** The reply to a request. `rates` are present if rates were requested. */

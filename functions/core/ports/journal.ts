@@ -7,8 +7,8 @@ export type ReservationRecord = Pick<LedgerRow, 'scopeWindows' | 'model' | 'iden
 
 export type JournalRecord =
   /**
-   * An account of the process, written before its first call; done when PostgreSQL has it closed and its charges
-   * corrected.
+   * An account of the process, written before its first call; dropped when PostgreSQL has it closed and its
+   * charges corrected.
    */
   | { readonly type: 'account'; readonly id: string }
   /**
@@ -31,8 +31,8 @@ export interface Journal {
    * come twice.
    */
   replay(): Promise<ReadonlyArray<JournalRecord>>;
-  /** Drops the records of ids that are in PostgreSQL or released. */
-  done(ids: ReadonlyArray<string>): void;
+  /** Drops the records of ids that are in PostgreSQL, or were released. */
+  drop(ids: ReadonlyArray<string>): void;
   /**
    * Deletes all records and takes no more. A journal that lacks records is worse than no journal: a restart would
    * correct the charges of the account, and not book the requests whose records are missing.

@@ -79,10 +79,10 @@ export interface LedgerDatabase extends LedgerQueries {
     | { readonly outcome: 'behind' }
   >;
   /** Reads the rows of these accounts; unknown accounts are left out. */
-  rows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
+  accountRows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
   /**
    * Reads charges that were made in the name of these accounts and are not corrected yet. Negative if unbooked
    * corrections were larger than the rest.
    */
-  charges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
+  uncorrectedCharges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
 }

@@ -72,12 +72,17 @@ export async function loadObjects(
       found.unobserved.set(pathOf(own.metadata), 'the trigger has no memory for it: the next resync looks at it');
     },
   });
-  const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
-    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? []))
+  const take = (objects: ReadonlyArray<KubeObject | undefined>, isWantedByOthers?: IsWanted) => {
+    for (const own of objects.flatMap((object) => (object && collect(found, object, isWantedByOthers)) ?? []))
       (own.kind === 'GatewayInstance' ? instances : members).keep(own);
   };
-  const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
-    whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
+  const list: Load['list'] = (kind, selection = {}, isWantedByOthers = undefined) =>
+    whereServed(
+      cluster,
+      kind,
+      () => cluster.listPages(kind, selection, (page) => take(page, isWantedByOthers)),
+      undefined,
+    );
   const get = async (kind: Kind, { namespace, name }: At) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };
@@ -99,7 +104,7 @@ type IsWanted = (object: OwnObject) => boolean;
 
 interface Load {
   readonly found: WorldBuilder;
-  readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
+  readonly list: (kind: Kind, selection?: Selection, isWantedByOthers?: IsWanted) => Promise<void>;
   readonly get: (kind: Kind, at: At) => Promise<void>;
 }
 
@@ -195,9 +200,13 @@ export async function whereServed<T, const A>(
 }
 
 /** Adds an object, and answers it. Objects of other kinds are passed over, and those that are not wanted. */
-function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = () => true): OwnObjectView | undefined {
+function collect(
+  into: WorldBuilder,
+  object: KubeObject,
+  isWantedByOthers: IsWanted = () => true,
+): OwnObjectView | undefined {
   const own = toOwn(object);
-  if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
+  if (own === undefined || (own.object !== undefined && !isWantedByOthers(own.object))) return undefined;
   put(into, own);
   return own;
 }

@@ -212,7 +212,7 @@ export function createJournal({
       return records;
     },
 
-    done(ids) {
+    drop(ids) {
       for (const id of ids) lines.done(id);
     },
 

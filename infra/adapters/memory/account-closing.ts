@@ -2,7 +2,7 @@
 import type { AccountRow, CounterStore, FreezeReply } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
-import { type Account, type Counter, close, counterOf, figuresIn, type StoreState, usedBy } from './account-state.ts';
+import { type Account, type Counter, counterOf, figuresIn, forget, type StoreState, usedBy } from './account-state.ts';
 
 /** Freezes an account: calls of its process are refused from now on. */
 export function freeze(
@@ -12,7 +12,7 @@ export function freeze(
   now: Millis,
 ): FreezeReply {
   const account = store.accounts.get(id);
-  if (account === undefined) close(store, id, false, now);
+  if (account === undefined) forget(store, id, false, now);
   if (account === undefined || account.isFinished) {
     store.calls += 1;
     return { outcome: 'none', now, calls: store.calls };

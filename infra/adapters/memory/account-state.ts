@@ -135,10 +135,9 @@ export function load(store: StoreState, sum: ScopeSpend, now: Millis): void {
 export const isLive = ({ isFinished, until }: Account, now: Millis): boolean => !isFinished && until > now;
 
 /**
- * Forgets an account: its escrow is returned, and its risk becomes spend if `isCharged`. Its id is remembered for a
- * while.
+ * Ends an account: its escrow is returned, and its risk becomes spend if `isCharged`. Its id is remembered for a while.
  */
-export function forget(store: StoreState, account: Account, isCharged: boolean, now: Millis): void {
+export function endAccount(store: StoreState, account: Account, isCharged: boolean, now: Millis): void {
   for (const { counter, figures } of usedBy(store, account)) {
     figures.escrow = 0n;
     if (isCharged) spend(counter, figures.risk);
@@ -148,12 +147,12 @@ export function forget(store: StoreState, account: Account, isCharged: boolean, 
 }
 
 /**
- * Forgets an account that another process has closed, or that is unknown. An account that ended itself still gets the
+ * Forgets an account that PostgreSQL has closed, or that is unknown (`forget` of the port, and `previousAccounts`). An account that ended itself still gets the
  * outcome of its last call.
  */
-export function close(store: StoreState, id: string, isCharged: boolean, now: Millis): void {
+export function forget(store: StoreState, id: string, isCharged: boolean, now: Millis): void {
   const account = accountOf(store, id);
-  if (!account.isFinished) forget(store, Object.assign(account, { isFrozen: true }), isCharged, now);
+  if (!account.isFinished) endAccount(store, Object.assign(account, { isFrozen: true }), isCharged, now);
 }
 
 /** Drops finished accounts, and counters whose window is over if no account has figures in them. */

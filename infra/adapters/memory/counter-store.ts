@@ -11,7 +11,7 @@ import type {
 import type { Millis } from '#core/ports/money.ts';
 import { audit, freeze } from './account-closing.ts';
 import * as state from './account-state.ts';
-import { answerRequest, grantAhead, isWanted, liveAccounts } from './reservation-requests.ts';
+import { answerRequest, grantAhead, isWantedByOthers, liveAccounts } from './reservation-requests.ts';
 
 /** The only epoch of a memory store, which loses nothing while its process runs. */
 export const MEMORY_EPOCH = 1;
@@ -59,7 +59,7 @@ export function createMemoryCounterStore({
     async forget(inEpoch, id, isCharged) {
       const now = tick();
       const account = store.accounts.get(id);
-      if (inEpoch === store.epoch && account?.isFrozen !== false) state.close(store, id, isCharged, now);
+      if (inEpoch === store.epoch && account?.isFrozen !== false) state.forget(store, id, isCharged, now);
     },
     async accounts(isEnded, max) {
       const now = tick();
@@ -114,7 +114,7 @@ function answerCall(store: state.StoreState, call: AccountCall, now: Millis): Ac
       spent: counter.spent ?? 0n,
       reserved: state.escrowIn(counter),
       escrow,
-      isWanted: isWanted(counter, now, account.id),
+      isWantedByOthers: isWantedByOthers(counter, now, account.id),
     }),
   );
   const ended = unfinished(store, now).flatMap(({ id }) => (id === account.id ? [] : [id]));
@@ -141,8 +141,8 @@ function perform(store: state.StoreState, account: state.Account, call: AccountC
   if (account.outcome.outcome !== 'done') return;
   account.booked = Math.max(account.booked, call.bookedBatch);
   const changed = state.changedCounters(store, account, call);
-  for (const place of changed) settle(place, call.batch);
-  for (const id of call.previousAccounts) state.close(store, id, true, now);
+  for (const place of changed) applyChange(place, call.batch);
+  for (const id of call.previousAccounts) state.forget(store, id, true, now);
   for (const change of call.rateChanges) store.rates.applyChange(change, account.id, now);
   const step = { store, account, changed, now };
   const isLate = now > call.deadline;
@@ -151,7 +151,7 @@ function perform(store: state.StoreState, account: state.Account, call: AccountC
   );
   account.outcome = { outcome: 'done', replies };
   if (!isLate) grantAhead(step, call, replies);
-  if (call.isLast) state.forget(store, account, false, now);
+  if (call.isLast) state.endAccount(store, account, false, now);
 }
 
 /** The reason why nothing of a call is done; undefined: it is done. */
@@ -176,7 +176,7 @@ function obstacleOf(
   return isOver ? { outcome: 'window' } : undefined;
 }
 
-function settle({ change, counter, figures }: state.ChangedCounter, batch: number): void {
+function applyChange({ change, counter, figures }: state.ChangedCounter, batch: number): void {
   const { spend, returned, registered, risk } = change;
   const freed = (spend > 0n ? spend : 0n) + returned;
   figures.escrow = (freed < figures.escrow ? figures.escrow - freed : 0n) + registered;

@@ -19,7 +19,7 @@ export function createMemoryJournal(folder: MemoryFolder = { records: [] }): Jou
     async replay() {
       return [...folder.records];
     },
-    done(ids) {
+    drop(ids) {
       const cut = new Set(ids);
       folder.records = folder.records.filter((record) => !cut.has('row' in record ? record.row.id : record.id));
     },

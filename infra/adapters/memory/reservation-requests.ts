@@ -58,13 +58,13 @@ export function grantAhead(
   const share = IDLE_SHARE * BigInt(liveAccounts(store, now));
   for (const [index, changedCounter] of changed.entries()) {
     const { change, counter, figures } = changedCounter;
-    if (change.ahead === 0n || refused.has(index) || isWanted(counter, now)) continue;
+    if (change.ahead === 0n || refused.has(index) || isWantedByOthers(counter, now)) continue;
     if (share * change.ahead <= (escrowLeaves(changedCounter) ?? 0n)) figures.escrow += change.ahead;
   }
 }
 
 /** Whether an account was refused in this counter because of escrow; `except`: an account that does not count. */
-export function isWanted({ wanted }: Counter, now: Millis, except?: string): boolean {
+export function isWantedByOthers({ wanted }: Counter, now: Millis, except?: string): boolean {
   for (const [id, until] of wanted) if (until <= now) wanted.delete(id);
   return wanted.size > (except !== undefined && wanted.has(except) ? 1 : 0);
 }

@@ -16,7 +16,7 @@ import type { Query } from './session.ts';
  */
 const PORTION = 2500;
 
-interface InsertResult {
+interface RowsToInsert {
   readonly epoch: number;
   readonly calls: number;
   readonly rows: ReadonlyArray<LedgerRow>;
@@ -30,7 +30,7 @@ interface InsertResult {
 export async function insertBatch(
   booking: Booking,
   instanceUid: string,
-  { rows, epoch, calls }: InsertResult,
+  { rows, epoch, calls }: RowsToInsert,
 ): Promise<ReadonlyArray<string>> {
   const { query, months } = booking;
   const sorted = rows.toSorted(byIdAndKind);

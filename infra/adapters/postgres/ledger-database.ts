@@ -28,8 +28,9 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
     ...createQueries(deps.session, SUMS),
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
     close: (closing) => inBooking(deps, (booking) => close(booking, instanceUid, { ...closing, random: deps.random })),
-    rows: async (accounts) => new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
-    charges: (accounts) => inPortions(accounts, (portion) => chargesOf(query, instanceUid, portion)),
+    accountRows: async (accounts) =>
+      new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
+    uncorrectedCharges: (accounts) => inPortions(accounts, (portion) => chargesOf(query, instanceUid, portion)),
   };
 }
 

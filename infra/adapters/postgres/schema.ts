@@ -227,8 +227,8 @@ create table gateway_operator.account (
   booked bigint not null,
   number bigint not null,
   closed_at timestamptz(3),
-  -- The ids of the expired ledger rows of the account. Empty: closed in an open epoch with nothing to charge. Null: not
-  -- closed by another process or a restart, or closed before the epoch was open.
+  -- The ids of the expired ledger rows of the account. Empty: nothing to charge. Null: not
+  -- closed, or closed by a clean stop.
   charged uuid[],
   primary key (instance_uid, account)
 ) with (fillfactor = 70);

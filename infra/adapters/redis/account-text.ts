@@ -50,11 +50,16 @@ function revive(key: string, json: unknown): unknown {
   return { ...toCounter(counter), ...rest };
 }
 
-function toState([counter, figures, isWanted]: readonly [
+function toState([counter, figures, isWantedByOthers]: readonly [
   counter: string,
   figures: string,
-  isWanted: boolean,
+  isWantedByOthers: boolean,
 ]): CounterReply {
   const [spent = '', reserved = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
-  return { spent: spent === '-' ? 0n : BigInt(spent), reserved: BigInt(reserved), escrow: BigInt(escrow), isWanted };
+  return {
+    spent: spent === '-' ? 0n : BigInt(spent),
+    reserved: BigInt(reserved),
+    escrow: BigInt(escrow),
+    isWantedByOthers,
+  };
 }

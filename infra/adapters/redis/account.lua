@@ -12,13 +12,13 @@
 --   l               sorted set: account > the end of its lease
 --   f               sorted set: finished account > the time until which it is remembered
 --   a:<account>     hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the last batch
---                   that was booked
+--                   with spend in this counter that was booked
 --   r:<length>:<n>  hash: rate > use of each kind in the n-th window of this length, in JSON; the only keys that expire
 --   p               hash: rate > requests in flight by account, in JSON
 -- The name of a counter is `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON. The reply
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD, MAX_AHEAD = 'accounts 3', 60000, 1000, 60000, 100, 60000
+local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 3', 60000, 1000, 60000, 100, 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
@@ -256,9 +256,9 @@ local function cleanUp()
   accounts, meta[6] = {}, nil
 end
 
--- Ends an account: its escrow is free, and its risk becomes spend if PostgreSQL has charged it. An unknown account is known
--- from now on.
-local function close(id, isCharged, state)
+-- Ends an account, for `forget`, `previousAccounts` and `isLast`: its escrow is free, and its risk becomes spend if
+-- PostgreSQL has charged it. An unknown account is known from now on.
+local function endAccount(id, isCharged, state)
   local account = accountOf(id)
   if account.lease == 0 and account.state ~= 'unknown' then return end
   for name, figure in pairs(figuresOf(account)) do
@@ -419,7 +419,7 @@ end
 local function addEscrow(change, by) change.figure.escrow, change.counter.reserved = change.figure.escrow + by, change.counter.reserved + by end
 -- Applies a change: spend is taken from escrow, as far as there is any; idle escrow is returned; live reservations are
 -- registered again.
-local function settle(change, account)
+local function applyChange(change, account)
   local fields, counter, figure = change.fields, change.counter, change.figure
   addEscrow(change, size(fields[6]) - min(figure.escrow, max(ZERO, change.spend) + size(fields[5])))
   figure.risk = size(fields[4])
@@ -429,7 +429,7 @@ local function settle(change, account)
   else figure.unbooked[#figure.unbooked + 1] = { batch = input.batch, spend = change.spend } end
   counter.spent, account.reported = counter.spent + change.spend, math.max(account.reported, input.batch)
 end
--- The part of the amount that spend leaves, or the refusal.
+-- The part of the amount that spend leaves (less than requested is also granted), or the refusal.
 local function clamp(request)
   local granted = size(request.amount)
   local minGranted = min(granted, size(request.minAmount))
@@ -462,6 +462,7 @@ local function decide(request, account)
   if request.rates then takeRates(request.rates, entryIndex) end
   return { outcome = 'reserved', amount = textOf(granted) }, entryIndex and entryIndex - 1
 end
+-- The reply to one request of a call (`ReservationReply` of the port).
 local function answer(request, account)
   if input.deadline < now then return { outcome = 'late' } end
   local reply, entry = decide(request, account)
@@ -490,16 +491,17 @@ local function grantAhead(changes)
     end
   end
 end
+-- The work of a call that was not done before.
 local function perform(account, changes, names)
   account.booked = math.max(account.booked, input.bookedBatch)
   readFigures(account, changes, names)
-  for _, change in ipairs(changes) do settle(change, account) end
-  for _, id in ipairs(input.previousAccounts) do close(id, true, 'closed') end
+  for _, change in ipairs(changes) do applyChange(change, account) end
+  for _, id in ipairs(input.previousAccounts) do endAccount(id, true, 'closed') end
   for _, rateChange in ipairs(input.rateChanges) do applyRateChange(rateChange) end
   local replies = {}
   for i, request in ipairs(input.requests) do replies[i] = answer(request, account) end
   if now <= input.deadline then grantAhead(changes) end
-  if input.isLast then close(account.id, false, 'finished') end
+  if input.isLast then endAccount(account.id, false, 'finished') end
   return { outcome = 'done', replies = replies }
 end
 
@@ -541,7 +543,7 @@ end
 function operations.freeze()
   local account = accountOf(input.account)
   if account.lease == 0 then
-    close(input.account, false, 'closed')
+    endAccount(input.account, false, 'closed')
     calls = calls + 1
     write()
     return { outcome = 'none', now = now, calls = calls }
@@ -564,7 +566,7 @@ end
 
 function operations.forget()
   local state = accountOf(input.account).state
-  if state == 'frozen' or state == 'unknown' then close(input.account, input.isCharged, 'closed') end
+  if state == 'frozen' or state == 'unknown' then endAccount(input.account, input.isCharged, 'closed') end
   write()
   return {}
 end
@@ -618,7 +620,7 @@ local function auditAccount(account, row, expected)
         if part.batch > row.bookedBatch then expected[name] = expected[name] + part.spend end
       end
       -- No running audit has read a row that is so old.
-      if figure.booked + OLD < row.bookedBatch then figure.booked = 0 end
+      if figure.booked + OLD_BATCHES < row.bookedBatch then figure.booked = 0 end
     end
   end
   return hasChanged

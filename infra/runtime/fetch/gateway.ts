@@ -93,7 +93,7 @@ function createVisit(environment: GatewayBindings, database: Parts, instanceUid:
     instanceUid,
     log,
     metrics: NO_METRICS,
-    isolate: storeMemory,
+    sharedStore: storeMemory,
     epochs: database.epochs(instanceUid),
     database: {
       ...database.ledgerDatabase(instanceUid, node.random),

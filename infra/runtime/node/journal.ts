@@ -36,7 +36,7 @@ function withoutDisk(folder: string, cause: unknown): Journal {
   return {
     append: () => Promise.reject(new Error(`opening the journal in ${folder}`, { cause })),
     replay: async () => [],
-    done: () => undefined,
+    drop: () => undefined,
     discard: () => undefined,
     close: async () => undefined,
   };

@@ -4,7 +4,7 @@
 import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
 import type { MemoryShare } from '#adapters/backends/reply-memory.ts';
 import type { DatabaseWithin } from '#adapters/postgres/database.ts';
-import { beginCounters } from '#core/ledger/alert-metrics.ts';
+import { beginAlertMetrics } from '#core/ledger/alert-metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
 import type { Flush, InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
@@ -28,7 +28,7 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
       if (connection.type === 'memory') return;
       const instanceUid = instance.uid;
       const metrics = metricsOf(parts.metrics, instance);
-      beginCounters(metrics);
+      beginAlertMetrics(metrics);
       const { accounts, close } = open(connection, { instanceUid, clock, log, share });
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };

@@ -29,7 +29,7 @@ export const SINK = { ...createMemoryLedgerRows(), ...createMemoryLedgerDatabase
 export const NO_JOURNAL: Journal = {
   append: async () => undefined,
   replay: async () => [],
-  done: () => undefined,
+  drop: () => undefined,
   discard: () => undefined,
   close: async () => undefined,
 };

@@ -118,7 +118,7 @@ async function compareCounters(harness: Harness) {
   const known = (await accounts.accounts(false, 100)).map(({ account }) => account);
   const { epoch } = await database.epochs(instanceUid).state();
   const audit = async (ids: ReadonlyArray<string>) =>
-    accounts.audit(epoch, sums, await ledgerDatabase.rows(ids), Number.MAX_SAFE_INTEGER);
+    accounts.audit(epoch, sums, await ledgerDatabase.accountRows(ids), Number.MAX_SAFE_INTEGER);
   let audited = await audit(known);
   // Accounts that have just ended are not in the list.
   if (audited.outcome === 'done') audited = await audit([...known, ...audited.changedAccounts]);

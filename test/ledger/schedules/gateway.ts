@@ -167,7 +167,7 @@ function diskOf(stage: Stage, by: Process & Pick<Gateway, 'isFull'>, folder: Mem
   return {
     ...through(stage, by, { target: 'disk', part: refusing }),
     replay: () => journal.replay(),
-    done: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : journal.done(ids)),
+    drop: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : journal.drop(ids)),
     discard: journal.discard,
     close: journal.close,
   };

@@ -132,8 +132,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counters.ts`,
-        line: 'grantedUnder !== undefined && grantedUnder <= limit;',
-        becomes: 'grantedUnder !== undefined || limit < 0n;',
+        line: 'limitAtGrant !== undefined && limitAtGrant <= limit;',
+        becomes: 'limitAtGrant !== undefined || limit < 0n;',
       },
     ],
   },
@@ -217,7 +217,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
-        line: 'requeue(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });',
+        line: 'addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });',
         becomes: ';',
       },
     ],

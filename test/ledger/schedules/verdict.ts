@@ -90,7 +90,7 @@ function verifyRequest(course: Course, request: Request): string[] {
 async function chargesOf({ shared }: Course) {
   const { owners, database } = shared;
   const all = [...owners].map(async ([account, process]) => {
-    const charges = await database.database.charges([account]);
+    const charges = await database.database.uncorrectedCharges([account]);
     return charges.map((charge) => ({ ...charge, process }));
   });
   return (await Promise.all(all)).flat();

@@ -50,11 +50,11 @@ describe('an audit', () => {
     await scenario.time.advance(500);
     const { part } = scenario.database;
     let booked = 0;
-    const rows: typeof part.rows = async (accounts) => {
+    const accountRows: typeof part.accountRows = async (accounts) => {
       booked += 1;
       return new Map(accounts.map((id) => [id, { bookedBatch: booked, number: 1, isClosed: false, isCharged: false }]));
     };
-    scenario.database.part = { ...part, rows };
+    scenario.database.part = { ...part, accountRows };
     await scenario.ended(one.maintain());
     expect(scenario.counted.get('gateway_operator_ledger_failures_total')).toBe(1);
     expect(scenario.log.lines.map(({ message }) => message)).toContainEqual(
@@ -109,7 +109,7 @@ test.each([1, 2, 3])(
       },
     };
     const database: Partial<StoreContext['database']> = {
-      rows: async () => new Map(),
+      accountRows: async () => new Map(),
       sums: async (of) => {
         if (left === 0) throw new Error('the time of the flush is over');
         left -= 1;

@@ -269,7 +269,7 @@ test.each([
 });
 
 /** Rows that show another batch at each reading. */
-function movingRows(): LedgerDatabase['rows'] {
+function movingRows(): LedgerDatabase['accountRows'] {
   let booked = 0;
   return async (accounts) => {
     booked += 1;

@@ -121,7 +121,7 @@ export function createScenario() {
       const timer: Timer = (millis, callback) => time.timer(millis, whileItLives(process, time, callback));
       return createLedger({
         instanceUid: 'instance-1',
-        isolate: process.isolate,
+        sharedStore: process.isolate,
         ids: scenario.ids,
         log: scenario.log,
         clock: { now: () => time.clock.now() + scenario.wallAhead },
@@ -254,7 +254,7 @@ export function withBehaviour<T extends object>(of: Readonly<Part<T>>, process: 
     get(_, name) {
       const method: unknown = Reflect.get(of.part, name);
       // These have no answer; a dead process does not call them either.
-      if (name === 'done' || name === 'discard')
+      if (name === 'drop' || name === 'discard')
         return (...args: unknown[]) => {
           if (!process.before()) return;
           if (process.failureOf?.(name) !== undefined) throw new Error(INJECTED);

@@ -227,7 +227,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
           spent: 1n + BigInt(at),
           reserved: escrowAt(at),
           escrow: escrowAt(at),
-          isWanted: false,
+          isWantedByOthers: false,
         })),
       );
       expect(await one.repeat()).toEqual(expect.objectContaining({ counters: reply.counters, replies: reply.replies }));

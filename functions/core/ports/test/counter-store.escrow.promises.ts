@@ -79,14 +79,14 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const [one, two, three] = [start(), start(), start()];
         await one.report(key, { ahead: 60n });
         expect(await two.reservation(990n, key)).toMatchObject({ outcome: 'busy' });
-        expect(await one.report(key, {})).toMatchObject({ isWanted: true });
-        expect(await one.repeat()).toMatchObject({ counters: [{ isWanted: true }] });
-        expect(await two.report(key, {})).toMatchObject({ isWanted: false });
-        expect(await three.report(key, { ahead: 1n })).toMatchObject({ isWanted: true, escrow: 0n });
+        expect(await one.report(key, {})).toMatchObject({ isWantedByOthers: true });
+        expect(await one.repeat()).toMatchObject({ counters: [{ isWantedByOthers: true }] });
+        expect(await two.report(key, {})).toMatchObject({ isWantedByOthers: false });
+        expect(await three.report(key, { ahead: 1n })).toMatchObject({ isWantedByOthers: true, escrow: 0n });
         expect(await three.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
         await under.advance(1001);
-        expect(await one.report(key, {})).toMatchObject({ isWanted: false });
-        expect(await three.report(key, { ahead: 1n })).toMatchObject({ isWanted: false, escrow: 2n });
+        expect(await one.report(key, {})).toMatchObject({ isWantedByOthers: false });
+        expect(await three.report(key, { ahead: 1n })).toMatchObject({ isWantedByOthers: false, escrow: 2n });
       });
 
       test('is wanted by each who was refused, also by two at the same time', async () => {
@@ -95,14 +95,14 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.reservation(10n, key);
         await two.reservation(1n, key);
         await three.reservation(1n, key);
-        expect(await two.report(key, {})).toMatchObject({ isWanted: true });
-        expect(await three.report(key, {})).toMatchObject({ isWanted: true });
+        expect(await two.report(key, {})).toMatchObject({ isWantedByOthers: true });
+        expect(await three.report(key, {})).toMatchObject({ isWantedByOthers: true });
       });
 
       test('is not wanted by a request that spend refuses', async () => {
         const key = await loadCounter('key', 10n, 10n);
         await start().reservation(1n, key);
-        expect(await start().report(key, {})).toMatchObject({ isWanted: false });
+        expect(await start().report(key, {})).toMatchObject({ isWantedByOthers: false });
       });
     });
 

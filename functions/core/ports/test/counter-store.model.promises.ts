@@ -69,7 +69,7 @@ export function modelAccounts(limit: Nano) {
 
   const escrowIn = (counter: number): Nano => accounts.reduce((sum, { escrow }) => sum + at(escrow, counter), 0n);
   const leftIn = (counter: number): Nano => limit - at(spent, counter) - escrowIn(counter);
-  const isWanted = (counter: number, now: Millis, except = ''): boolean =>
+  const isWantedByOthers = (counter: number, now: Millis, except = ''): boolean =>
     wanted.some((one) => one.counter === counter && one.until > now && one.id !== except);
   const find = (id: string): ModelAccount => {
     const existing = accounts.find((one) => one.id === id);
@@ -108,7 +108,7 @@ export function modelAccounts(limit: Nano) {
       const refused = requests.some(
         (one, index) => one.counters.includes(of) && account.replies[index]?.outcome !== 'reserved',
       );
-      if (refused || isWanted(of, now) || 16n * BigInt(accounts.length) * ahead > leftIn(of)) continue;
+      if (refused || isWantedByOthers(of, now) || 16n * BigInt(accounts.length) * ahead > leftIn(of)) continue;
       account.escrow[of] = at(account.escrow, of) + ahead;
     }
   };
@@ -176,7 +176,7 @@ export function modelAccounts(limit: Nano) {
         spent: at(spent, of),
         reserved: escrowIn(of),
         escrow: at(find(id).escrow, of),
-        isWanted: isWanted(of, now, id),
+        isWantedByOthers: isWantedByOthers(of, now, id),
       })),
     /** Figures of a frozen account by scope: escrow, risk and the batches of its unbooked spend. */
     figuresOf(id: string) {

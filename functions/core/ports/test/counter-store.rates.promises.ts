@@ -116,7 +116,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         { outcome: 'limited', rate: 'requests' },
       ]);
       // A request that a rate refuses waits for nobody's escrow.
-      expect(await start().report(full, {})).toMatchObject({ isWanted: false });
+      expect(await start().report(full, {})).toMatchObject({ isWantedByOthers: false });
     });
 
     test('are used once by a call that is repeated, and not at all by one that is late', async () => {

@@ -25,9 +25,9 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const reply = await one.call({ changes: [changeOf(key)], requests: [requestOf(60n)] });
       expect(reply).toMatchObject({
         replies: [{ outcome: 'reserved', amount: 60n }],
-        counters: [{ spent: 30n, reserved: 60n, escrow: 60n, isWanted: false }],
+        counters: [{ spent: 30n, reserved: 60n, escrow: 60n, isWantedByOthers: false }],
       });
-      expect(await two.report(key, {})).toEqual({ spent: 30n, reserved: 60n, escrow: 0n, isWanted: false });
+      expect(await two.report(key, {})).toEqual({ spent: 30n, reserved: 60n, escrow: 0n, isWantedByOthers: false });
       expect(await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false })).toMatchObject({
         figures: [{ scopeId: 'key', window: key.window, escrow: 60n, risk: 60n, unbooked: [] }],
       });

@@ -91,7 +91,7 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
       await journal.replay();
       await journal.append(reservationRecord('a'));
       await journal.append(rowRecord('a'));
-      journal.done(['a', 'unknown']);
+      journal.drop(['a', 'unknown']);
       await journal.close();
       journal = await under.open();
       expect(await journal.replay()).toEqual([]);
@@ -104,11 +104,11 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
       ] as const;
       await journal.append(earlier);
       await journal.append(reservationRecord('a'));
-      journal.done(['a']);
+      journal.drop(['a']);
       await restart();
       await journal.append(later);
       expect((await restart()).filter(({ type }) => type === 'account')).toEqual([earlier, later]);
-      journal.done(['one', 'two', 'a']);
+      journal.drop(['one', 'two', 'a']);
       await journal.close();
       journal = await under.open();
       expect(await journal.replay()).toEqual([]);
@@ -128,7 +128,7 @@ export function describeJournal(name: string, make: () => Promise<JournalUnderTe
       await restart();
       await journal.append(reservationRecord('new'));
       await journal.append(reservationRecord('done'));
-      journal.done(['done']);
+      journal.drop(['done']);
       const remaining = (await restart()).map((record) => ('row' in record ? record.row.id : record.id));
       expect(remaining).toEqual(expect.arrayContaining(['old', 'new']));
     });

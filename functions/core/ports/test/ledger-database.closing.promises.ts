@@ -58,7 +58,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await close(account, [figuresOf(scopeWindow(1), 100n)]);
       await close(account, undefined);
       expect(await spentOfOne()).toBe(charged);
-      expect(await under.database.charges([account])).toHaveLength(1);
+      expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
     });
 
     test('ends the bookings of the account; a batch that was booked before stays booked', async () => {
@@ -99,7 +99,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await under.epochs.open(2);
       expect(await closeEarly()).toEqual({ outcome: 'epoch' });
       expect(await rowOf(account)).toMatchObject(row);
-      expect(await under.database.charges([account])).toHaveLength(1);
+      expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
     });
 
     test.each<[string, Nano, Nano, Nano]>([
@@ -110,7 +110,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await book(account, 1, 100n);
       expect(await close(account, [figuresOf(scopeWindow(1), risk, 0n, unbooked)])).toMatchObject({ row: CLOSED });
       expect(await spentOfOne()).toBe(100n + total);
-      const charges = (await under.database.charges([account])).map((charge) => charge.spent);
+      const charges = (await under.database.uncorrectedCharges([account])).map((charge) => charge.spent);
       expect(charges).toEqual(total === 0n ? [] : [total]);
     });
 
@@ -126,7 +126,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     ])('makes ledger rows of the charged window: %s', async (_, at, time) => {
       const counters = Array.from({ length: 30 }, (__, number) => figuresOf(scopeWindow(number), 5n));
       await close(account, counters, { at });
-      const charges = await under.database.charges([account]);
+      const charges = await under.database.uncorrectedCharges([account]);
       expect(new Set(charges.map(({ id }) => id)).size).toBe(30);
       expect(charges.map(({ id }) => timeIn(id))).toEqual(charges.map(() => time));
     });
@@ -144,7 +144,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('is taken back by corrections under the ids of its charges, once', async () => {
       const [one, other] = [scopeWindow(1), scopeWindow(2)];
       await close(account, [figuresOf(one, 5n, 40n), figuresOf(other, 0n, -7n)]);
-      const charges = await under.database.charges([account, crypto.randomUUID()]);
+      const charges = await under.database.uncorrectedCharges([account, crypto.randomUUID()]);
       expect(charges.map(({ id: _, ...charge }) => charge)).toEqual(
         expect.arrayContaining([
           { ...one, spent: 45n },
@@ -156,11 +156,11 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       );
       const next = crypto.randomUUID();
       await batch(next, 1, corrections.slice(0, 1));
-      expect(await under.database.charges([account])).toEqual(charges.slice(1));
+      expect(await under.database.uncorrectedCharges([account])).toEqual(charges.slice(1));
       await batch(next, 2, corrections);
-      expect(await under.database.charges([account])).toEqual([]);
+      expect(await under.database.uncorrectedCharges([account])).toEqual([]);
       expect(await spent(one, other)).toEqual([0n, 0n]);
-      expect(await under.database.charges([])).toEqual([]);
+      expect(await under.database.uncorrectedCharges([])).toEqual([]);
     });
 
     test('that races with a batch charges the batch, or finds it booked', async () => {
@@ -183,7 +183,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
           () => batch(id, 1, rows, { isLast: true }),
         ];
         const [closed] = await Promise.all(steps.map((_, place) => steps[(place + round) % 3]?.()));
-        const isCharged = (await under.database.charges([id])).length > 0;
+        const isCharged = (await under.database.uncorrectedCharges([id])).length > 0;
         expect(await spent(of)).toEqual([isCharged ? 90n : 40n]);
         expect(await rowOf(id)).toMatchObject({ isClosed: true, isCharged });
         expect(await close(id, [figuresOf(of, 90n)])).toMatchObject({ row: { isClosed: true, isCharged } });

@@ -188,14 +188,14 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
     test('rows answer for the accounts that are known', async () => {
       const accounts = Array.from({ length: 5 }, () => crypto.randomUUID());
       for (const [place, id] of accounts.slice(0, 3).entries()) await book(id, place + 1);
-      expect(await under.database.rows(accounts)).toEqual(
+      expect(await under.database.accountRows(accounts)).toEqual(
         new Map(
           accounts
             .slice(0, 3)
             .map((id, at) => [id, { bookedBatch: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false }]),
         ),
       );
-      expect(await under.database.rows([])).toEqual(new Map());
+      expect(await under.database.accountRows([])).toEqual(new Map());
     });
 
     describeClosings(make);

@@ -58,6 +58,6 @@ export function accountScenario(under: () => LedgerDatabaseUnderTest) {
     under().database.close({ epoch: 1, account, figures, calls: 0, at: NOON, ...more });
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().database.sums(of)).map((sum) => sum.spent);
   const spentOfOne = async () => (await spent(scopeWindow(1)))[0];
-  const rowOf = async (account: string) => (await under().database.rows([account])).get(account);
+  const rowOf = async (account: string) => (await under().database.accountRows([account])).get(account);
   return { batch, book, close, spent, spentOfOne, rowOf };
 }

@@ -98,7 +98,7 @@ async function work(journal: Journal, fire: () => Promise<void>): Promise<{ kept
     await Promise.all(
       ids.flatMap((id) => [journal.append(reservationRecord(id)), journal.append(rowRecord(id))]),
     ).catch((error) => reports.push(reasonAndCausesOf(error)));
-    journal.done(ids);
+    journal.drop(ids);
     await append(`open-${round}`);
     await fire();
   }
@@ -218,7 +218,7 @@ test('a segment whose compaction failed is synced, like the one that is written'
   await journal.append(reservationRecord('open'));
   await journal.append(rowRecord('done'));
   for (const id of ['b', 'c', 'd']) await journal.append(rowRecord(id));
-  journal.done(['done', 'b', 'c', 'd']);
+  journal.drop(['done', 'b', 'c', 'd']);
   await journal.append(reservationRecord('other'));
   await vi.waitFor(() => expect(log.lines).toMatchObject([{ message: 'the journal could not be compacted' }]));
   await advance(SECOND);

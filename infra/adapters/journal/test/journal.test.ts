@@ -131,7 +131,7 @@ describe('a finished record', () => {
     for (let at = from; at < to; at += 50) {
       const ids = Array.from({ length: 50 }, (_, index) => `id-${at + index}`);
       await Promise.all(ids.flatMap((id) => [box.append(reservationRecord(id)), box.append(rowRecord(id))]));
-      box.done(ids);
+      box.drop(ids);
     }
   };
 
@@ -181,7 +181,7 @@ describe('a finished record', () => {
       const next = createJournal({ folder: corpse });
       await next.replay();
       await next.append(reservationRecord(`life-${life}`));
-      next.done([`life-${life}`]);
+      next.drop([`life-${life}`]);
       await next.close();
     }
     expect(logsIn(corpse).length).toBeLessThanOrEqual(9);

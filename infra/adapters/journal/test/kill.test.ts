@@ -25,7 +25,7 @@ const WRITER = `
     const done = ids.filter((_, index) => index % 10 !== 0);
     const open = ids.filter((_, index) => index % 10 === 0);
     writeSync(1, open.join('\\n') + '\\n');
-    journal.done(done);
+    journal.drop(done);
   }
 `;
 

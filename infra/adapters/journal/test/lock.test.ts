@@ -86,7 +86,7 @@ describe('a folder', () => {
     await advance(3000);
     await expect(paused.append(reservationRecord('after'))).rejects.toThrow('process 4194305 on thief has taken over');
     paused.discard();
-    paused.done(['before']);
+    paused.drop(['before']);
     await paused.close();
     expect(files()).toEqual(found);
     expect(log.lines).toMatchObject([{ level: 'error', message: expect.stringContaining('has taken over') }]);

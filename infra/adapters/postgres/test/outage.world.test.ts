@@ -40,8 +40,8 @@ const gatewayReads = {
   find: (database: Database) => database.policies('instance-1').find(['a'.repeat(64)]),
   sums: (database: Database) => database.sums([WINDOW]),
   sumsOfAccounts: (database: Database) => ledgerDatabaseOf(database).sums([WINDOW]),
-  rows: (database: Database) => ledgerDatabaseOf(database).rows([WINDOW.scopeId]),
-  charges: (database: Database) => ledgerDatabaseOf(database).charges([WINDOW.scopeId]),
+  rows: (database: Database) => ledgerDatabaseOf(database).accountRows([WINDOW.scopeId]),
+  charges: (database: Database) => ledgerDatabaseOf(database).uncorrectedCharges([WINDOW.scopeId]),
 };
 const otherCalls = {
   migrate: (database: Database) => database.migrate(),

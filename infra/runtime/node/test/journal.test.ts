@@ -23,7 +23,7 @@ describe('the journal of a gateway', () => {
     const journal = openJournal({ folder: unusable('shared'), log, metrics, isShared: true });
     expect(await journal.replay()).toEqual([]);
     await expect(journal.append({ type: 'account', id: 'a' })).rejects.toThrow('opening the journal');
-    journal.done(['a']);
+    journal.drop(['a']);
     journal.discard();
     await journal.close();
     expect(readdirSync(root)).toEqual(['shared']);

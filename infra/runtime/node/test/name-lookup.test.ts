@@ -18,11 +18,11 @@ const ZONE: Readonly<Record<string, string | ReadonlyArray<string>>> = {
 /** Looks up a name; returns its addresses or the error's code, and the names that the name server was asked for. */
 async function lookUp(name: string, options: object = { all: true }, resolvConf = POD) {
   const names: string[] = [];
-  const answer = (isWanted: (address: string) => boolean) => async (asked: string) => {
+  const answer = (isWantedByOthers: (address: string) => boolean) => async (asked: string) => {
     if (names.at(-1) !== asked) names.push(asked);
     const found = ZONE[asked] ?? 'ENOTFOUND';
     if (typeof found === 'string') throw Object.assign(new Error(found), { code: found });
-    const addresses = found.filter(isWanted);
+    const addresses = found.filter(isWantedByOthers);
     if (addresses.length === 0) throw Object.assign(new Error('no such record'), { code: 'ENODATA' });
     return addresses;
   };
