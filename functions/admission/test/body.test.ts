@@ -4,7 +4,10 @@ import { describe, expect, test } from 'vitest';
 import { type Body, createBodyReader, MAX_BODY } from '../body.ts';
 
 const HEAD = '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"';
-const reviewOf = (length: number) => `${HEAD}${'x'.repeat(length - HEAD.length - 3)}"}}`;
+const reviewOf = (length: number, namespace = '') => {
+  const head = HEAD.replace('"uid":"', `"namespace":"${namespace}","uid":"`);
+  return `${head}${'x'.repeat(length - head.length - 3)}"}}`;
+};
 const MIB = 1024 * 1024;
 const never = new AbortController().signal;
 
@@ -16,8 +19,10 @@ const requestOf = (body: RequestInit['body'], promised?: number) =>
     headers: promised === undefined ? {} : { 'content-length': String(promised) },
   } as RequestInit);
 
+const PIECE = 64 * 1024;
+
 /** Pieces of this text, one after the other; how many were taken. */
-function streamOf(text: string, piece = 64 * 1024) {
+function streamOf(text: string, piece = PIECE) {
   const bytes = new TextEncoder().encode(text);
   const taken = { bytes: 0 };
   const body = new ReadableStream<Uint8Array>(
@@ -72,15 +77,23 @@ describe('a body', () => {
   });
 });
 
+interface SendOptions {
+  readonly signal?: AbortSignal;
+  readonly namespace?: string;
+  /** Whether the review waits for the cluster from its beginning. */
+  readonly waits?: boolean;
+}
+
 /** Reads bodies that are used until somebody says that they are done; which of them are in. */
 function scenario() {
   const readBody = createBodyReader();
   const inside: number[] = [];
   const done: Array<() => void> = [];
-  const send = (id: number, length: number, signal: AbortSignal = never) => {
-    const { body, taken } = streamOf(reviewOf(length));
-    const answer = readBody(requestOf(body, length), signal, async () => {
+  const send = (id: number, length: number, { signal = never, namespace = '', waits = false }: SendOptions = {}) => {
+    const { body, taken } = streamOf(reviewOf(length, namespace));
+    const answer = readBody(requestOf(body, length), signal, async (_, beginWait) => {
       inside.push(id);
+      if (waits) beginWait(namespace);
       await new Promise<void>((resolve) => {
         done[id] = resolve;
       });
@@ -94,14 +107,14 @@ function scenario() {
 }
 
 describe('of many bodies', () => {
-  test('one large one is read and judged at a time, the others are not read; small ones pass beside it', async () => {
+  test('one large one is read and judged at a time, of the others one piece; small ones pass beside it', async () => {
     const { inside, done, send, settled } = scenario();
     const large = [0, 1, 2].map((id) => send(id, 2 * MIB));
     const small = send(3, 1000);
     await expect.poll(() => inside.toSorted()).toEqual([0, 3]);
     await settled();
     expect(inside.toSorted()).toEqual([0, 3]);
-    expect(large.slice(1).map(({ taken }) => taken.bytes)).toEqual([0, 0]);
+    expect(large.slice(1).map(({ taken }) => taken.bytes)).toEqual([PIECE, PIECE]);
     for (const id of [0, 1, 2]) {
       await expect.poll(() => inside).toContain(id);
       done[id]?.();
@@ -125,13 +138,57 @@ describe('of many bodies', () => {
     }
   });
 
+  test('large ones of one namespace keep no other namespace waiting, while they are judged and while they wait', async () => {
+    const { inside, done, send, settled } = scenario();
+    const evil = Array.from({ length: 8 }, (_, id) => send(id, 2 * MIB, { namespace: 'evil', waits: id % 2 === 0 }));
+    const end = async (id: number) => {
+      done[id]?.();
+      await evil[id]?.answer;
+    };
+    await expect.poll(() => inside).toEqual([0]);
+    const other = send(8, 2 * MIB, { namespace: 'other', waits: true });
+    await expect.poll(() => inside).toEqual([0, 8]);
+    await end(0);
+    // The next one of the same namespace is judged: a third namespace comes directly after it.
+    await expect.poll(() => inside).toEqual([8, 1]);
+    const third = send(9, 2 * MIB, { namespace: 'third' });
+    await settled();
+    await end(1);
+    await expect.poll(() => inside).toContain(9);
+    done[8]?.();
+    done[9]?.();
+    expect(await Promise.all([other.answer, third.answer])).toEqual([8, 9]);
+    for (const id of [2, 3, 4, 5, 6, 7]) {
+      await expect.poll(() => inside).toEqual([id]);
+      await end(id);
+    }
+  });
+
+  test('of the large ones that wait for the cluster, so many as have 8 MiB together keep no other waiting', async () => {
+    const { inside, done, send, settled } = scenario();
+    const sent = [0, 1, 2, 3].map((id) => send(id, 3 * MIB, { namespace: `n${id}`, waits: true }));
+    await expect.poll(() => inside).toEqual([0, 1, 2]);
+    await settled();
+    expect(inside).toEqual([0, 1, 2]);
+    // The third one has kept its place.
+    done[0]?.();
+    await sent[0]?.answer;
+    await settled();
+    expect(inside).toEqual([1, 2]);
+    done[2]?.();
+    await expect.poll(() => inside).toEqual([1, 3]);
+    for (const id of [1, 3]) done[id]?.();
+    expect(await Promise.all(sent.map(({ answer }) => answer))).toEqual([0, 1, 2, 3]);
+  });
+
   test('one whose time is over while it waits leaves its place to the next', async () => {
     const { inside, done, send } = scenario();
     const first = send(0, 2 * MIB);
     await expect.poll(() => inside).toEqual([0]);
     const late = new AbortController();
-    const second = send(1, 2 * MIB, late.signal);
+    const second = send(1, 2 * MIB, { signal: late.signal });
     const third = send(2, 2 * MIB);
+    await expect.poll(() => second.taken.bytes).toBe(PIECE);
     late.abort();
     await expect(second.answer).rejects.toThrow('other reviews took all the time of this one');
     done[0]?.();
