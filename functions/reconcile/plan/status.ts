@@ -257,7 +257,7 @@ function toObserved(
 
 const toReady = (problem: Problem | undefined): ConditionState =>
   problem === undefined
-    ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'works' }
+    ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'the object works' }
     : { type: 'Ready', status: 'False', ...problem };
 
 /** The shown value of a key, and the event of a new one. */

@@ -32,18 +32,20 @@ const admission = z.strictObject({
     .int()
     .min(1)
     .default(2)
-    .describe('Pods of admission. While there is none, no gateway resource can be written.'),
+    .describe('Pods of the admission webhook. While there is none, no gateway resource can be written.'),
   failurePolicy: z
     .enum(['Fail', 'Ignore'])
     .default('Fail')
-    .describe('`Ignore` lets objects in unvalidated while admission is down; reconcile validates them again.'),
+    .describe(
+      '`Ignore` admits objects without validation while the webhook is down; the reconciler validates them later.',
+    ),
   nodeOptions: z
     .string()
     .default('--max-old-space-size=96 --max-semi-space-size=4')
     .describe('Options of Node. The memory limit must leave 100 MiB beside the old space.'),
   resources: resources
     .default({ requests: { cpu: '50m', memory: '96Mi' }, limits: { memory: '256Mi' } })
-    .describe('Enough for any body, many at the same time.'),
+    .describe('Sized for the largest review under load.'),
   topologySpreadConstraints: z
     .array(passed)
     .default([
@@ -54,14 +56,17 @@ const admission = z.strictObject({
         labelSelector: { matchLabels: { 'app.kubernetes.io/name': 'admission' } },
       },
     ])
-    .describe('Two nodes where there are two.'),
+    .describe('The Pods are spread over two nodes if there are two.'),
   podDisruptionBudget: z
     .strictObject({
-      enabled: z.boolean().default(true).describe('Whether a drain takes one Pod of admission after the other.'),
+      enabled: z
+        .boolean()
+        .default(true)
+        .describe('Whether a drain evicts the Pods of the webhook one after the other.'),
       maxUnavailable: z
         .union([z.int().min(0), z.string()])
         .default(1)
-        .describe('Pods that a drain may take together.'),
+        .describe('Pods that a drain may evict together.'),
     })
     .prefault({}),
 });
@@ -78,7 +83,7 @@ const reconcile = z.strictObject({
     .int()
     .min(2)
     .optional()
-    .describe('Months of ledger entries to keep in addition to the current one. Absent: all. Sums are always kept.'),
+    .describe('Months of ledger rows to keep in addition to the current one. Absent: all. Sums are always kept.'),
 });
 
 const pods = {
@@ -93,7 +98,7 @@ const pods = {
     .array(passed)
     .default([])
     .describe(
-      'Further variables of admission and reconcile: `LOG_LEVEL`, or those of traces (docs/operate/metrics.md).',
+      'Further environment variables of the webhook and the reconciler: `LOG_LEVEL`, or those of traces (docs/operate/metrics.md).',
     ),
 };
 
@@ -110,7 +115,7 @@ const certificates = z.strictObject({
       enabled: z
         .boolean()
         .default(false)
-        .describe('Whether cert-manager issues the certificate of admission, in place of reconcile.'),
+        .describe('Whether cert-manager issues the certificate of the webhook, in place of the reconciler.'),
       issuerRef: passed
         .default({})
         .describe(
@@ -127,7 +132,7 @@ const monitoring = {
         .boolean()
         .default(false)
         .describe(
-          'Whether Prometheus scrapes admission, reconcile and every gateway. No Service has their port of metrics.',
+          'Whether Prometheus scrapes the webhook, the reconciler and every gateway. The metrics port is on no Service.',
         ),
       interval: z.string().default('30s').describe('Time between two scrapes.'),
       labels: labels.default({}).describe('Labels by which your Prometheus selects PodMonitors.'),
@@ -160,11 +165,13 @@ export const Values = z.strictObject({
   image: image.prefault({}),
   crds: z
     .strictObject({
-      enabled: z.boolean().default(true).describe('Whether the chart installs and upgrades the four kinds.'),
+      enabled: z.boolean().default(true).describe('Whether the chart installs and upgrades the four CRDs.'),
       keep: z
         .boolean()
         .default(true)
-        .describe('Whether the kinds, and with them all instances and keys, outlive the release.'),
+        .describe(
+          'Whether the CRDs, and with them all instances and VirtualKeys, stay when the release is uninstalled.',
+        ),
     })
     .prefault({}),
   admission: admission.prefault({}),
@@ -193,11 +200,11 @@ export const Values = z.strictObject({
       enabled: z
         .boolean()
         .default(false)
-        .describe('Whether only API servers reach admission, and only this namespace reaches reconcile.'),
+        .describe('Whether only API servers reach the webhook, and only this namespace reaches the reconciler.'),
       podCidrs: z
         .array(z.string())
         .default([])
-        .describe('Networks of your Pods, which are kept from admission. Required with `enabled`.'),
+        .describe('Networks of your Pods, which then cannot reach the webhook. Required with `enabled`.'),
       gateways: z
         .strictObject({
           namespaces: z
@@ -231,7 +238,7 @@ export const Values = z.strictObject({
         .boolean()
         .default(false)
         .describe(
-          'Whether the operator works in its own namespace only, by Roles and without any right on the cluster. The kinds must be there, and there is no admission: conditions say what is wrong.',
+          'Whether the operator works in its own namespace only, by Roles and without any right on the cluster. The CRDs must be installed, and there is no webhook: conditions show what is wrong.',
         ),
     })
     .prefault({}),
