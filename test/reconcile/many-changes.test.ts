@@ -1,6 +1,6 @@
 // Are very many changed keys in force soon, whatever a statement of their database takes?
 import { expect, test } from 'vitest';
-import { createBatches } from '#adapters/postgres/batches.ts';
+import { createCallMerger } from '#adapters/postgres/call-merger.ts';
 import type { ScopeWrite } from '#core/ports/registry.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createDatabases } from './databases.ts';
@@ -12,7 +12,7 @@ test('ten thousand changed keys are in force after one run, also if each stateme
   const [count, time, transaction] = [10_000 / 8, 50_000 / 8, 10 * 200];
   const databases = createDatabases({ openDatabase: undefined, clock: { now: () => 0 }, before: () => undefined });
   const memory = databases.open('gateway');
-  const putScope = createBatches(500, async (writes: ReadonlyArray<ScopeWrite>) => {
+  const putScope = createCallMerger(500, async (writes: ReadonlyArray<ScopeWrite>) => {
     await new Promise((resolve) => setImmediate(resolve));
     harness.clock.pass(transaction);
     return writes.map(memory.putScope);

@@ -17,8 +17,8 @@ import { pause } from './timeout.ts';
 const BOOKED_WITHIN: Millis = 1000;
 const POLL_INTERVAL: Millis = 25;
 /**
- * The maximum number of accounts that are read with each page of counters; if there are more at the same time
- * (Workers), the page is repeated.
+ * The maximum number of accounts whose rows are read with each page of counters. More accounts at the same time
+ * (Workers) are found as changed, and the page is audited again.
  */
 const MAX_ACCOUNTS = 2000;
 const PAGE = 500;

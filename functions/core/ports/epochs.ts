@@ -29,8 +29,8 @@ export interface Epochs {
   /** The current state, without a heartbeat. */
   state(): Promise<EpochState>;
   /**
-   * Raises the epoch above both numbers, if it still is `from`; of many concurrent raises one succeeds. No request is
-   * admitted until `open`.
+   * Raises the number of the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds. No
+   * request is admitted until `open`.
    * `above`: the store's own epoch, which is higher if PostgreSQL was restored.
    */
   raise(from: number, above: number): Promise<void>;

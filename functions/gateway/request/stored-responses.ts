@@ -1,5 +1,5 @@
 // Stored responses: a VirtualKey may refer only to what it has stored itself, and only if its instance lets providers
-// store (decision 34).
+// store (decision 0034).
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';

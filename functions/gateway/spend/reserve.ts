@@ -49,7 +49,7 @@ export interface BoundedCandidate extends Candidate {
 
 /** Tokens of an answer if neither the client nor the entry has a limit. The gateway then sends this limit. */
 const DEFAULT_OUTPUT = 16_384;
-/** Tokens of an answer without a limit, as limits per minute count it (decision: rate limits). */
+/** Tokens of an answer without a limit, as limits per minute count it (decision 0012). */
 const USUAL_OUTPUT = 1024;
 /** The rate of an entry is used when a target is chosen, after the reservation. */
 const NO_ENTRY_YET = [undefined];

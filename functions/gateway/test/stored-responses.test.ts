@@ -1,4 +1,4 @@
-// Stored responses: only the VirtualKey that stored a response can continue it (decision 34).
+// Stored responses: only the VirtualKey that stored a response can continue it (decision 0034).
 import { describe, expect, test } from 'vitest';
 import { message } from '../../../test/gateway/anthropic.ts';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../../test/gateway/instance.ts';

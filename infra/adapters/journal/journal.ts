@@ -244,9 +244,9 @@ export function createJournal({
 }
 
 const UNDELETED =
-  'the discarded journal cannot be deleted: while it is there, a kill of the process charges its requests less than they cost; look at the disk';
+  'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; look at the disk';
 const DAMAGED =
-  'the journal has damaged lines, which were skipped: a reservation without its settlement is charged at its size, a request without any line is not charged';
+  'the journal has damaged lines, which were skipped: a reservation without its settlement is charged its whole amount, a request without any line is not charged';
 
 const unrefTimer: Timer = (millis, callback) => {
   const timeout = setTimeout(callback, millis);

@@ -1,4 +1,5 @@
-// Recounts: the spend of a scope between two times, whatever windows its ledger rows name (LEDGER 5).
+// Recounts, when a policy with another window is written: the spend of a scope between two times, whatever windows its
+// ledger rows name (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Recount } from '#core/ports/registry.ts';
 import { lowestId, monthOf, readDropped } from './partitions.ts';

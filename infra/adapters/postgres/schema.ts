@@ -109,7 +109,7 @@ create table gateway_operator.claim (
   charges uuid[] not null default '{}',
   -- metadata.generation of the custom resource from which the policy was made.
   generation bigint,
-  -- The key of the MACs that bind stored responses to this VirtualKey (decision 34). Only gateways read it.
+  -- The key of the MACs that bind stored responses to this VirtualKey (decision 0034). Only gateways read it.
   secret uuid not null default gen_random_uuid()
 );
 create unique index claim_alias on gateway_operator.claim (instance_uid, kind, alias) where retired_at is null;

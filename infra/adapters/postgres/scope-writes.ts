@@ -5,7 +5,7 @@ import type { Hash } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
 import { type Registry, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
-import { createBatches } from './batches.ts';
+import { createCallMerger } from './call-merger.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
@@ -29,7 +29,7 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
       return (await Promise.all([putAll(writes.slice(0, half)), putAll(writes.slice(half))])).flat();
     }
   };
-  return { putScope: createBatches(PORTION, putAll) };
+  return { putScope: createCallMerger(PORTION, putAll) };
 }
 
 /** A rejection that waits for the other writes of its batch. */

@@ -1,4 +1,4 @@
-// Metrics as Prometheus text, by four files of prom-client: the whole package also loads OpenTelemetry's API (decision 35).
+// Metrics as Prometheus text, by four files of prom-client: the whole package also loads OpenTelemetry's API (decision 0035).
 import type { MetricConfiguration } from 'prom-client';
 import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';

@@ -1,4 +1,4 @@
-// Stored state: responses, items and files at a provider that a request refers to (decision 34).
+// Stored state: responses, items and files at a provider that a request refers to (decision 0034).
 import { member, textOf } from '#core/json/json.ts';
 
 /** The stored state that a request refers to. */

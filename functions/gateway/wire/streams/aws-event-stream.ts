@@ -1,5 +1,5 @@
 // Streams in AWS's frames (application/vnd.amazon.eventstream), converted to the server-sent events that Anthropic
-// sends. `@smithy/eventstream-codec` is slower (decision 35).
+// sends. `@smithy/eventstream-codec` is slower (decision 0035).
 import { bytesOf } from '#core/json/base64.ts';
 import { concat, fromUtf8, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';

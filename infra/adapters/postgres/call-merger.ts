@@ -1,10 +1,10 @@
-// Concurrent calls that share batches: the calls that come while a batch is in progress are the next batch.
+// A call merger: calls that come while a batch of calls is in progress are the next batch. (Not the batches of a ledger.)
 
 /**
  * `work` returns a result, or the promise of a result, for each item in order. If `work` rejects, all calls of the
  * batch reject.
  */
-export function createBatches<T, R>(
+export function createCallMerger<T, R>(
   size: number,
   work: (items: ReadonlyArray<T>) => Promise<ReadonlyArray<R | Promise<R>>>,
 ): (item: T) => Promise<R> {
