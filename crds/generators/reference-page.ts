@@ -112,7 +112,7 @@ function rules(kind: Kind): string[] {
       .filter(({ message }) => !message.includes('36525'))
       .map(({ fieldPath = '', message }) => `- \`${path}${fieldPath}\`: ${message}`),
   );
-  return found.length === 0 ? [] : ['Also refused:', '', ...found, ''];
+  return found.length === 0 ? [] : ['Validation rules:', '', ...found, ''];
 }
 
 function typeOf(schema: StructuralSchema): string {

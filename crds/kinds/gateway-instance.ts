@@ -21,7 +21,7 @@ const RedisSecretRef = z.object({
       portSecret: secretKey('port'),
       passwordSecret: secretKey('password (for Upstash the token); an empty value means none'),
     })
-    .describe('Where in the Secret each value stands.'),
+    .describe('Which key of the Secret has each value.'),
 });
 
 const DatabaseSecretRef = z.object({
@@ -41,11 +41,11 @@ const DatabaseSecretRef = z.object({
       message: 'must be another key than usernameSecret; write the name of the key that holds the password',
       at: 'passwordSecret',
     },
-  ).describe('Where in the Secret each value stands.'),
+  ).describe('Which key of the Secret has each value.'),
 });
 
 const Timeouts = z.object({
-  connect: Duration.default('5s').describe('Until a connection to the upstream stands.'),
+  connect: Duration.default('5s').describe('Maximum time to connect to the provider.'),
   firstByte: Duration.default('60s').describe('Until the first byte of a stream; a plain reply has `total`.'),
   idle: Duration.default('60s').describe('Between two pieces of a stream.'),
   total: Duration.default('600s').describe('For the whole request, all attempts together; an hour at most.'),
@@ -84,7 +84,7 @@ export const instanceName: Rule<string> = {
 };
 
 export const GatewayInstanceSpec = z.object({
-  redisSecretRef: RedisSecretRef.describe('The Secret with the connection to the key-value store.'),
+  redisSecretRef: RedisSecretRef.describe('The Secret with the connection to Redis.'),
   databaseSecretRef: DatabaseSecretRef.describe(
     'The Secret with the connection to the relational database. Its optional keys `sslmode` and `sslrootcert`, whose names are fixed, choose TLS as in libpq. Without them the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
   ),

@@ -42,17 +42,19 @@ const GatewayParams = z.object({
     )
     .optional()
     .describe(
-      "Base address of the model endpoint: what stands before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
+      "Base address of the model endpoint: the part before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
     ),
   weight: integer(1, 1_000_000).optional().describe('Share among entries with the same `modelName`. Default: 1.'),
   priority: integer(0, 1000).optional().describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
   rpm: Limit.optional().describe(
-    'Requests in a minute of the clock, at most, and twice that in any 60 seconds; then others of the same `modelName` get them.',
+    'Maximum requests per clock minute, and twice that in any 60 seconds. Further requests go to others with the same `modelName`.',
   ),
-  tpm: Limit.optional().describe('Tokens a minute, at most, as with `rpm`.'),
-  timeout: Duration.optional().describe('For one attempt at this entry. Default: what `routing.timeouts` says.'),
-  maxInputTokens: Limit.optional().describe('Size of the context window, in tokens. Default: as listed, where it is.'),
-  maxOutputTokens: Limit.optional().describe('Tokens of an answer, at most; bounds what a request may cost.'),
+  tpm: Limit.optional().describe('Maximum tokens per minute, counted as with `rpm`.'),
+  timeout: Duration.optional().describe('For one attempt at this entry. Default: `routing.timeouts`.'),
+  maxInputTokens: Limit.optional().describe(
+    'Size of the context window, in tokens. Default: the listed size, if there is one.',
+  ),
+  maxOutputTokens: Limit.optional().describe('Maximum tokens of an answer. It bounds the cost of a request.'),
   inputCostPerMillionTokens: price(
     'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; no key can use a model that has neither.',
   ),
@@ -70,7 +72,7 @@ const GatewayParams = z.object({
 export const ModelEntry = withRule(
   z.object({
     modelName: FreeText.describe('The name that clients use. Several entries may share it.'),
-    identifier: FreeText.describe('Names the entry; stands once in the list.'),
+    identifier: FreeText.describe('Name of the model entry, unique in the list.'),
     requiresAuth: z.boolean().describe('True when the model needs an API key or other credentials.'),
     modelCredentials: ModelCredentials.optional().describe(
       'Where the credentials are: with `requiresAuth: true` required, else left out. Each model that requires them has a Secret of its own.',

@@ -50,8 +50,8 @@ const Quantities = mapOf(
 
 const Scale = withRule(
   z.object({
-    min: integer(0, 1000).optional().describe('Replicas, at least. Default: 0 on Knative, else 1, the least there.'),
-    max: integer(1, 1000).optional().describe('Replicas, at most. Default: on Knative what it decides, else `min`.'),
+    min: integer(0, 1000).optional().describe('Minimum replicas. Default: 0 on Knative, else 1, the least there.'),
+    max: integer(1, 1000).optional().describe('Maximum replicas. Default: on Knative what it decides, else `min`.'),
   }),
   {
     id: 'ScaleMinAboveMax',
