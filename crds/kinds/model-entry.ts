@@ -47,7 +47,7 @@ const GatewayParams = z.object({
   weight: integer(1, 1_000_000).optional().describe('Share among entries with the same `modelName`. Default: 1.'),
   priority: integer(0, 1000).optional().describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
   rpm: Limit.optional().describe(
-    'Maximum requests per clock minute, and twice that in any 60 seconds. Further requests go to others with the same `modelName`.',
+    'Maximum requests per clock minute, and twice that in any 60 seconds; others go to entries with the same `modelName`.',
   ),
   tpm: Limit.optional().describe('Maximum tokens per minute, counted as with `rpm`.'),
   timeout: Duration.optional().describe('For one attempt at this entry. Default: `routing.timeouts`.'),

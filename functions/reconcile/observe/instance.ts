@@ -266,7 +266,7 @@ async function observeParts(
     return new Map(objects.flat());
   } catch (error) {
     if (!(error instanceof ClusterError && error.status === 403)) throw error;
-    const message = `the workload of the gateway cannot be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`;
+    const message = `the workload cannot be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`;
     return { reason: 'WorkloadUnreadable', message };
   }
 }

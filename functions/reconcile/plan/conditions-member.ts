@@ -112,7 +112,7 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   if (!isOurs(secret, object, hashes))
     return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName);
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
-  return { reason: 'Pending', message: 'the key value in the Secret does not work yet' };
+  return { reason: 'Pending', message: 'the key value does not work yet' };
 }
 
 const whyBlocked = ({ spec }: Member, message: string): Cause =>
@@ -215,7 +215,7 @@ export function toRotationCondition(
   const until = worksUntil(claim, time);
   if (value === undefined || (key.spec.rotation === undefined && until === undefined)) return undefined;
   if (isExpired(key, claim, time)) {
-    const message = 'an expired key keeps its value; it is rotated when spec.duration is lengthened';
+    const message = 'an expired key is rotated when spec.duration is lengthened';
     return { type, status: 'False', reason: 'Expired', message };
   }
   const due = dueAt(key, value);

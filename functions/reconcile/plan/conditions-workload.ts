@@ -162,7 +162,7 @@ type WorkloadState = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolli
 const NOT_MADE = {
   ok: false,
   reason: 'WorkloadNotReady',
-  message: 'the workload of the gateway has not been created yet',
+  message: 'the workload does not exist yet',
 } as const;
 const ABSENT: WorkloadState = { reached: NOT_MADE, isCurrent: false, isRolling: false };
 

@@ -52,7 +52,7 @@ export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string
   if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata }))
     return 'deletion is in progress';
   const until = toTimestamp(Date.parse(deletionTimestamp) + FINALIZE_TIMEOUT);
-  return `deletion waits for the database: ${why}. After ${until} the finalizer is removed anyway, and the rows stay`;
+  return `deletion waits for the database: ${why}. After ${until} the finalizer is removed anyway`;
 }
 
 /** Keys stop working with their instance: closing it retires all their claims. */
