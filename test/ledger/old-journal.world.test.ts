@@ -75,7 +75,7 @@ test('an old journal loses nothing: a person decides, and until then it counts a
       journal: createMemoryJournal(folder),
       log,
     };
-    const ledger = createLedger({ ...surroundings, ...parts, process: 'memory' });
+    const ledger = createLedger({ ...surroundings, ...parts, processName: 'memory' });
     await ledger.start();
     await ledger.maintain();
     return ledger;

@@ -36,7 +36,7 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
     timer,
     log,
     epochs: database.epochs(instanceUid),
-    process: 'memory',
+    processName: 'memory',
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
   });
   const close = async (): Promise<void> => {

@@ -82,7 +82,7 @@ export function compose(
     counters.length + waiters.length + account.requests.in('inFlight').length + rateChanges.length === 0
   )
     return undefined;
-  const requested = new Set(waiters.flatMap(({ charges }) => charges.counters));
+  const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
   const changes = counters.map((counter) => toCounterChange(account, counter, requested.has(counter)));
   const call = { ...toCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
   return { call, counters, waiters, calls: account.store.calls };
@@ -112,19 +112,19 @@ function takeRequests(counters: CounterState[], requests: Iterable<WaitingReques
   const waiters: WaitingRequest[] = [];
   for (const waiter of requests) {
     if (waiters.length === MAX_REQUESTS) break;
-    if (!addCounters(counters, waiter.charges.counters)) continue;
+    if (!addCounters(counters, waiter.chargedCounters.counters)) continue;
     waiter.isInCall = true;
     waiters.push(waiter);
   }
   return waiters;
 }
 
-const toReservationRequest = ({ charges, amount, minAmount, rates, isGrowth }: WaitingRequest): ReservationRequest => ({
-  counters: charges.counters.map(({ changeIndex }) => changeIndex),
-  amount,
-  minAmount,
-  rates,
-  ...(isGrowth ? { isGrowth } : {}),
+const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({
+  counters: waiter.chargedCounters.counters.map(({ changeIndex }) => changeIndex),
+  amount: waiter.amount,
+  minAmount: waiter.minAmount,
+  rates: waiter.rates,
+  ...(waiter.isGrowth ? { isGrowth: waiter.isGrowth } : {}),
 });
 
 export function toCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
@@ -193,9 +193,10 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
   });
   account.requests.move('inFlight', 'openBatch');
   // The store counts grants as risk.
-  waiters.forEach(({ charges }, index) => {
+  waiters.forEach(({ chargedCounters }, index) => {
     const result = reply.replies[index];
-    if (result?.outcome === 'reserved') for (const counter of charges.counters) counter.risk.reported += result.amount;
+    if (result?.outcome === 'reserved')
+      for (const counter of chargedCounters.counters) counter.risk.reported += result.amount;
   });
 }
 

@@ -36,7 +36,7 @@ export interface LedgerDependencies {
    * The name of the process in its heartbeat. Default: drawn at random. The only process of an instance has a fixed
    * name, so that no process waits for its predecessor.
    */
-  readonly process?: string | undefined;
+  readonly processName?: string | undefined;
   /**
    * The state of the store that requests of one isolate share. Set if each ledger serves one request only (Workers):
    * the next requests reuse it.
@@ -61,7 +61,7 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
   readonly clock: Clock;
   readonly wall: Clock;
   readonly account: Account;
-  readonly process: string;
+  readonly processName: string;
   readonly waitQueue: WaitQueue;
   readonly sync: AccountSync;
   readonly loading: CounterLoading;

@@ -97,7 +97,7 @@ export const createSpend =
 export const createKnownSpend =
   ({ account }: LedgerContext) =>
   (scopes: ReadonlyArray<ScopePolicy>): Spends => {
-    const { scopeWindows, counters } = account.counters.charges(scopes, account.now());
+    const { scopeWindows, counters } = account.counters.ofScopes(scopes, account.now());
     return scopes.map(({ budget }, index) => {
       const [scopeWindow, counter] = [scopeWindows[index], counters[index]];
       if (budget === undefined || scopeWindow === undefined || counter?.spend.reported === undefined) return undefined;

@@ -88,7 +88,7 @@ export interface ChargedCounters {
 /** A request between its arrival and its reservation. */
 export interface WaitingRequest {
   /** Windows and limits as of the last call with this request; without scopes if only a rate is requested. */
-  charges: ChargedCounters;
+  chargedCounters: ChargedCounters;
   readonly amount: Nano;
   readonly minAmount: Nano;
   readonly rates: RateRequest | undefined;
@@ -108,7 +108,7 @@ export interface WaitingRequest {
 
 /** The granted money of these counters, and rates if they were requested. */
 export interface GrantedReservation {
-  readonly charges: ChargedCounters;
+  readonly chargedCounters: ChargedCounters;
   readonly amount: Nano;
   readonly rates?: RateRequest | undefined;
   readonly reply?: RateReply | undefined;
@@ -135,7 +135,7 @@ export function createCounters() {
      * Counters and limits of these scopes now. They are made once for each list of scopes and its windows; changed
      * policies come as a new list.
      */
-    charges(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
+    ofScopes(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
       const cached = chargesOf.get(scopes);
       if (cached !== undefined && isCurrent(cached, now)) return cached;
       const scopeWindows = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));

@@ -96,7 +96,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 }
 
 function createParts(deps: LedgerDependencies): LedgerContext {
-  const { clock: wall, monotonic: clock = wall, process = deps.ids.next() } = deps;
+  const { clock: wall, monotonic: clock = wall, processName = deps.ids.next() } = deps;
   beginAlertMetrics(deps.metrics);
   // Until the first reply, the wall clock is taken for the store's clock.
   const account = createAccount(clock, deps.sharedStore ?? createStoreState(wall.now() - clock.now()));
@@ -105,7 +105,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     clock,
     wall,
     timer: guardTimer(deps, deps.timer),
-    process,
+    processName,
     journal: withReportedErrors(deps, deps.journal),
     account,
     store: account.store,

@@ -30,7 +30,7 @@ const POLL_INTERVAL: Millis = 25;
 const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
-  const { account, journal, epochs, ids, process, timer, sharedStore, log, instanceUid: instance } = context;
+  const { account, journal, epochs, ids, processName, timer, sharedStore, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isJournalRead = false;
   let hasSentHeartbeat = false;
@@ -92,7 +92,7 @@ export function createMembership(context: LedgerContext): Membership {
 
   const beatPostgres = async (): Promise<void> => {
     const { epoch, id } = account;
-    const state = await epochs.beat(process, account.joinedEpoch);
+    const state = await epochs.beat(processName, account.joinedEpoch);
     heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) leave('epoch');
@@ -125,7 +125,7 @@ export function createMembership(context: LedgerContext): Membership {
       cancel();
       if (!hasSentHeartbeat) return;
       // A pending heartbeat must not arrive after the end of this process.
-      const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(process));
+      const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(processName));
       await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => report(context, 'stop', error));
     },
   };
@@ -150,11 +150,11 @@ function recover({ account, journal, clock, log }: LedgerContext, records: Reado
  * Resolves when the epoch is open and joined. Throws when PostgreSQL or the store do not reply; may be called again.
  */
 async function join(context: LedgerContext): Promise<void> {
-  const { account, epochs, timer, process, metrics } = context;
+  const { account, epochs, timer, processName, metrics } = context;
   for (;;) {
     if (account.isStopped) throw new Error(STOPPED);
     if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
-    const state = await epochs.beat(process, account.joinedEpoch);
+    const state = await epochs.beat(processName, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;
     else if (account.joinedEpoch !== state.epoch) {
       // The account may belong to an epoch that was raised again before it was open.

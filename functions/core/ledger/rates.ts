@@ -42,13 +42,13 @@ function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
 
 /** The refusal that the gateway gets when a rate refuses. */
 export function toLimited(
-  { charges, rates }: WaitingRequest,
+  { chargedCounters, rates }: WaitingRequest,
   result: Extract<ReservationReply, { outcome: 'limited' }>,
 ): ReservationRefusal {
   const { limit: at, rate, retryIn, rates: reply } = result;
   const limit = (rates?.limits[at] ?? rates?.entries[at - rates.limits.length])?.[rate];
   if (limit === undefined) throw new Error('the store refused a request for a rate that it does not name (our error)');
-  const scope = charges.scopes.filter(hasLimits)[at];
+  const scope = chargedCounters.scopes.filter(hasLimits)[at];
   const view = toView(rates, reply).rates ?? {};
   return { reason: 'limited', rate, limit, retryIn, rates: view, ...(scope === undefined ? {} : { scope }) };
 }
@@ -138,7 +138,7 @@ export const createMove =
     const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], entries: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
-        charges: NO_CHARGES,
+        chargedCounters: NO_CHARGES,
         amount: 0n,
         minAmount: 0n,
         rates,

@@ -26,10 +26,10 @@ export const createGrow =
     const { scopes, scopeWindows, counters } = live;
     const fitsIdle = isFresh(context) && counters.every((counter) => fits(counter, by));
     if (by === 0n || fitsIdle) return add(context, live, by);
-    const charges = { scopes, scopeWindows, counters, limits: counters.map(({ limit }) => limit) };
+    const chargedCounters = { scopes, scopeWindows, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
       context.waitQueue.add({
-        charges,
+        chargedCounters,
         amount: by,
         minAmount: by,
         rates: undefined,

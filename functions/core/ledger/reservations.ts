@@ -56,14 +56,14 @@ export function createReservations(context: LedgerContext): Reservations {
     }
   };
   const apply = (waiter: WaitingRequest, reply: ReservationReply): void => {
-    const { charges, rates } = waiter;
+    const { chargedCounters, rates } = waiter;
     if (reply.outcome === 'reserved') {
       context.waitQueue.remove(waiter);
-      waiter.onReserved({ charges, amount: reply.amount, rates, reply: reply.rates });
+      waiter.onReserved({ chargedCounters, amount: reply.amount, rates, reply: reply.rates });
     } else if (reply.outcome === 'late') context.waitQueue.addToNextCall(waiter);
     else if (reply.outcome !== 'busy' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
     else {
-      const counter = charges.counters[reply.counter];
+      const counter = chargedCounters.counters[reply.counter];
       waiter.rateView = toView(rates, reply.rates);
       if (counter !== undefined) context.waitQueue.waitIn(waiter, counter);
     }
@@ -75,15 +75,15 @@ export function createReservations(context: LedgerContext): Reservations {
     const { amount, minAmount, waited = 0 } = request;
     // The account of a ledger for one request has the id of that request, by which a booking finds it.
     if (context.sharedStore !== undefined && account.number === 0) account.id = request.id ?? account.id;
-    const charges = account.counters.charges(request.scopes, account.now());
+    const chargedCounters = account.counters.ofScopes(request.scopes, account.now());
     // A ledger for one request has no next request that could use escrow.
-    recordDemand(charges, context.sharedStore === undefined ? amount : 0n, account.now());
+    recordDemand(chargedCounters, context.sharedStore === undefined ? amount : 0n, account.now());
     const rates = ratesOf(request);
-    if (rates === undefined && isFresh(context) && fitsIdleEscrow(charges, amount))
-      return ok(startReservation(context, request, { charges, amount }));
+    if (rates === undefined && isFresh(context) && fitsIdleEscrow(chargedCounters, amount))
+      return ok(startReservation(context, request, { chargedCounters, amount }));
     return new Promise((resolve) => {
       context.waitQueue.add({
-        charges,
+        chargedCounters,
         amount,
         minAmount: minAmount < amount ? minAmount : amount,
         rates,
@@ -112,7 +112,7 @@ export function createReservations(context: LedgerContext): Reservations {
     onReply({ counters, waiters, call }, reply): void {
       waiters.forEach((waiter, index) => {
         const requestReply = reply.replies[index];
-        const { counters: requested } = waiter.charges;
+        const { counters: requested } = waiter.chargedCounters;
         waiter.isInCall = false;
         if (requestReply === undefined) return;
         const isLower = requested.some(
@@ -140,7 +140,7 @@ export function createReservations(context: LedgerContext): Reservations {
       for (const waiter of isFresh(context) ? [...waitingRequests] : []) {
         if (waiter.isInCall || waiter.rates !== undefined) break;
         renew(account, waiter);
-        if (!waiter.charges.counters.every((counter) => fits(counter, waiter.amount))) break;
+        if (!waiter.chargedCounters.counters.every((counter) => fits(counter, waiter.amount))) break;
         applyReply(waiter, { outcome: 'reserved', amount: waiter.amount });
       }
       context.waitQueue.wakeFront(waitingRequests);
@@ -185,10 +185,10 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 function startReservation(
   context: LedgerContext,
   { id = context.ids.next(), model, identifier }: ReservationParams,
-  { charges, amount, rates, reply }: GrantedReservation,
+  { chargedCounters, amount, rates, reply }: GrantedReservation,
 ): LiveReservation {
   const { account, clock } = context;
-  const { scopes, scopeWindows, counters } = charges;
+  const { scopes, scopeWindows, counters } = chargedCounters;
   const live: LiveReservation = {
     id,
     amount,
@@ -247,7 +247,7 @@ function toRefusal(
   reply: Exclude<ReservationReply, { outcome: 'reserved' | 'late' }>,
 ): ReservationRefusal {
   if (reply.outcome === 'limited') return toLimited(waiter, reply);
-  const { scopes, counters, limits } = waiter.charges;
+  const { scopes, counters, limits } = waiter.chargedCounters;
   const [scope, counter, limit] = [scopes[reply.counter], counters[reply.counter], limits[reply.counter]];
   if (scope === undefined || counter === undefined || limit === undefined)
     throw new Error('the store refused a request for a counter that it does not name (our error)');
@@ -265,7 +265,7 @@ function refuseSpent(
   if (limit === undefined || spend.reported === undefined) return;
   const spent = spend.reported + pendingSpend(counter);
   for (const waiter of [...waitingRequests]) {
-    const index = waiter.charges.counters.indexOf(counter);
+    const index = waiter.chargedCounters.counters.indexOf(counter);
     if (waiter.isInCall || index < 0 || spent + waiter.minAmount <= limit) continue;
     applyReply(waiter, { outcome: 'exceeded', counter: index, spent });
   }

@@ -98,7 +98,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   };
   /** Whether the request waits in a queue behind requests with the same or a smaller amount. */
   const joinsWaitQueue = (waiter: WaitingRequest): boolean => {
-    const { counters } = waiter.charges;
+    const { counters } = waiter.chargedCounters;
     if (waiter.queuedIn !== undefined && !counters.includes(waiter.queuedIn)) leaveWaitQueue(waiter);
     const fullCounter =
       waiter.queuedIn === undefined &&
@@ -165,9 +165,9 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
  * was set back, the lower limits.
  */
 export function renew(account: Account, waiter: WaitingRequest): void {
-  const before = waiter.charges.counters;
-  waiter.charges = account.counters.charges(waiter.charges.scopes, account.now());
-  for (const [at, state] of waiter.charges.counters.entries()) {
+  const before = waiter.chargedCounters.counters;
+  waiter.chargedCounters = account.counters.ofScopes(waiter.chargedCounters.scopes, account.now());
+  for (const [at, state] of waiter.chargedCounters.counters.entries()) {
     const { limit, scopeWindow } = before[at] ?? state;
     const isBack = scopeWindow.window.start > state.scopeWindow.window.start;
     if (state.limit === undefined || (isBack && limit !== undefined && limit < state.limit)) state.limit = limit;
@@ -186,10 +186,10 @@ function hasSmallerRequest(queue: ReadonlySet<WaitingRequest>, amount: Nano): bo
  */
 function timeoutRefusal(
   account: Account,
-  { queuedIn, charges, rateView }: WaitingRequest,
+  { queuedIn, chargedCounters, rateView }: WaitingRequest,
   now: Millis,
 ): ReservationRefusal {
-  const scope = queuedIn === undefined ? undefined : charges.scopes[charges.counters.indexOf(queuedIn)];
+  const scope = queuedIn === undefined ? undefined : chargedCounters.scopes[chargedCounters.counters.indexOf(queuedIn)];
   if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
   const { isOpen, notOpenReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };

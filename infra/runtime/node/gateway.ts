@@ -69,7 +69,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
     },
     monotonic: { now: () => performance.now() },
     // One process at a time has a store of its own: the previous one is not waited for.
-    ...(isShared ? {} : { process: 'memory' }),
+    ...(isShared ? {} : { processName: 'memory' }),
   });
   opened.defer(() => ledger.close());
   const starting = keepStarting(ledger.start, parts);

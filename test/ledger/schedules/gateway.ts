@@ -63,7 +63,7 @@ export function startGateway(shared: SharedParts, name: string, folder: MemoryFo
     monotonic: { now: stage.now },
     metrics: countIn(shared.metricCounts),
     ids: { next: nextId },
-    process: name,
+    processName: name,
     counterStore: withTimeouts(
       timer,
       'the store',

@@ -3,10 +3,10 @@ import type { ScopePolicy } from '../../ports/policy.ts';
 import { createCounters } from '../counters.ts';
 
 const HOUR = 3_600_000;
-let chargesOf: ReturnType<typeof createCounters>['charges'];
+let chargesOf: ReturnType<typeof createCounters>['ofScopes'];
 
 beforeEach(() => {
-  chargesOf = createCounters().charges;
+  chargesOf = createCounters().ofScopes;
 });
 
 const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({
