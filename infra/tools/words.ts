@@ -40,6 +40,8 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     use: 'ledger, ledger rows',
   },
   { pattern: /\bholds?\b/i, places: NAMES, use: 'reservation, reserve' },
+  // The verb: "a process that reserves", "parts that must all match".
+  { pattern: /\b(that reservations|all reservation)\b/i, places: EVERYWHERE, use: 'reserve, contain, match' },
   { pattern: /\bsecret entr(y|ies)\b/i, places: EVERYWHERE, use: "Secret key, the Secret's key `host`" },
   // Tests and packages.
   { pattern: /\bfloors?\b/i, places: EVERYWHERE, use: 'layer', allowed: /[Mm]ath\.floor|floor\(/ },
