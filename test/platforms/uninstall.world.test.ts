@@ -1,6 +1,6 @@
 // Removing the operator, in the order of docs/install/uninstall.md and in naive ones: nothing sticks, and nothing is left to
 // be found by hand.
-import { symlinkSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -214,10 +214,8 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     const held = { metadata: { finalizers: ['gateway-operator.dev/cleanup'] } };
     await admin.patch(virtualKeys, key?.metadata.namespace ?? '', key?.metadata.name ?? '', held);
     // The same by the plugin, from a person's machine.
-    symlinkSync(
-      join(import.meta.dirname, '../../infra/packaging/kubectl/kubectl-gateway.ts'),
-      join(folder, 'kubectl-gateway'),
-    );
+    const plugin = documented('docs/install/uninstall.md', 'plugin').replace('/usr/local/bin', folder);
+    await type(plugin, ROOT, server.kubeconfig);
     const environment = { KUBECONFIG: server.kubeconfig, PATH: `${folder}:${process.env.PATH}` };
     const { stdout } = await run('kubectl', ['gateway', 'uninstall'], environment);
     expect(stdout).toContain(`released VirtualKey default/${key?.metadata.name}\n`);
