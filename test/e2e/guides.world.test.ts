@@ -218,6 +218,36 @@ describeOnBothClusters('guides', [], (stack, cluster) => {
     await type(block('delete-keys', 'delete').replaceAll('grace', 'linus'));
   });
 
+  test('a team stays within the policy of tenants', async () => {
+    const page = 'tenants';
+    const [tenants, rights, refused] = ['tenants', 'rights', 'refused'].map((name) => block(page, name));
+    const message = block(page, 'message', '');
+    // The embedded cluster has neither policies nor rights.
+    if (cluster === 'embedded') return;
+    await type(`${tenants}`);
+    expect(await type(`${rights}`)).toBe('yes\nno\nno\n');
+    await eventually(
+      () => type(`${refused}`).catch(({ stderr }) => stderr as string),
+      (output) => output.includes(message),
+    );
+    const ofThreeMistakes = { teamRef: null, maxBudget: '101', budgetDuration: '1h' };
+    for (const [field, value] of Object.entries(ofThreeMistakes)) {
+      const patch = JSON.stringify({ spec: { [field]: value } });
+      const { stderr } = await stack().kubectl([
+        'patch',
+        'vk',
+        'notebooks',
+        '-n=team-data',
+        '--type=merge',
+        '-p',
+        patch,
+      ]);
+      expect(stderr).toContain(`spec.${field}: `);
+    }
+    // The operator is exempt: it removes the finalizer.
+    await type('kubectl delete virtualkey notebooks -n team-data --timeout=30s');
+  });
+
   test('eight providers can serve', async () => {
     await type(block('add-a-provider', 'apply'));
     const status = await eventually(
@@ -228,7 +258,7 @@ describeOnBothClusters('guides', [], (stack, cluster) => {
   });
 
   test('every command of these pages ran, or is known to need more', () => {
-    expect(used.size).toBe(9);
+    expect(used.size).toBe(10);
     for (const [page, names] of used) {
       const text = readFileSync(join(ROOT, `docs/guides/${page}.md`), 'utf8');
       const blocks = [...text.matchAll(/(?:<!-- tested: ([\w ]+) -->\n)?^```(?:sh|sql)\n(.*)$/gm)];

@@ -1,0 +1,65 @@
+// The commands of docs/guides/back-up-and-restore.md: a cluster is lost, and its objects return with keys and spend.
+import { execFile } from 'node:child_process';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import { readDocuments } from '../../infra/packaging/manifests/apply.ts';
+import { documented } from '../platforms/documented.ts';
+import { CLUSTERS } from '../support/clusters.ts';
+import { eventually } from '../support/eventually.ts';
+import { describeSideBySide } from '../support/side-by-side.ts';
+import { startTestStack, type TestStack } from '../support/stack.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const PAGE = 'docs/guides/back-up-and-restore.md';
+const block = (name: string) => documented(PAGE, name);
+/** Where a stack has the objects of its cluster. */
+const OBJECTS = { embedded: ['cluster.db', 'cluster.db-wal', 'cluster.db-shm'], real: ['envtest'] } as const;
+
+const isSecret = ({ kind }: KubeObject) => kind === 'Secret';
+
+describeSideBySide(CLUSTERS, 'back up and restore', ({ name }) => {
+  test('a cluster that was lost returns from its backup: the same key values, and the spend of before', async () => {
+    const folder = temporaryFolder();
+    const type = async (stack: TestStack, text: string) => {
+      const env = { ...process.env, KUBECONFIG: stack.endpoints.kubeconfig };
+      return (await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', text], { cwd: folder, env })).stdout;
+    };
+    const spendOf = (stack: TestStack) =>
+      stack.ok('get', 'virtualkey', 'example-service', '-o', 'jsonpath={.status.currentSpend}');
+    const options = name === 'real' ? ['--cluster', 'envtest'] : [];
+
+    const before = await startTestStack(options);
+    const value = await before.ok('get', 'secret', 'example-service-key', '-o', 'jsonpath={.data.key}');
+    await (await before.client()).chat.completions.create({
+      model: 'sample-small',
+      messages: [{ role: 'user', content: 'Hello' }],
+    });
+    const spend = await eventually(
+      async () => {
+        await before.resync();
+        return spendOf(before);
+      },
+      (amount) => Number(amount) > 0,
+    );
+    await type(before, block('back up'));
+    // Secrets that people made, as a secret manager has them.
+    const secrets = readDocuments(readFileSync(join(before.folder, 'sample.yaml'), 'utf8')).filter(isSecret);
+    expect(await before.stop()).toBe(0);
+    for (const path of OBJECTS[name]) rmSync(join(before.folder, path), { recursive: true, force: true });
+
+    const after = await before.again(['--empty', ...options]);
+    expect(await after.ok('get', 'virtualkeys', '-A')).toBe('');
+    const { code } = await after.kubectl(
+      ['apply', '-f', '-'],
+      JSON.stringify({ apiVersion: 'v1', kind: 'List', items: secrets }),
+    );
+    expect(code).toBe(0);
+    for (const step of ['restore Secrets', 'restore instances', 'restore the others']) await type(after, block(step));
+    expect(await after.ok('get', 'secret', 'example-service-key', '-o', 'jsonpath={.data.key}')).toBe(value);
+    expect(await spendOf(after)).toBe(spend);
+    expect(await after.stop()).toBe(0);
+  });
+});
