@@ -7,9 +7,10 @@ import { beginCertificateCounters } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import { createMemory } from './memory.ts';
-import { beginResyncs, toText } from './report.ts';
+import { beginResyncs, type Report, toText } from './report.ts';
 import { dryRun, run } from './run.ts';
-import { toScope } from './scope.ts';
+import { type Scope, toScope } from './scope.ts';
+import { createTriggerQueue } from './triggers.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
@@ -24,11 +25,13 @@ const TOO_MANY = 'too many requests wait, of this namespace or in all: the next 
 export function createReconcile(deps: ReconcileDeps, memory = createMemory()): Hono {
   beginResyncs(deps);
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
-  const { triggers, resyncs } = deps.limits ?? PROCESS_LIMITS;
-  const [triggerQueue, resyncQueue] = [
-    createFairLimiter(triggers, MAX_WAITING),
-    createFairLimiter(resyncs, MAX_WAITING),
-  ];
+  const { resyncs } = deps.limits ?? PROCESS_LIMITS;
+  const resyncQueue = createFairLimiter(resyncs, MAX_WAITING);
+  const follow = createTriggerQueue(deps, memory, MAX_WAITING);
+  const answer = async (scope: Scope): Promise<Report | 'full'> => {
+    if (scope.look !== 'everywhere') return follow(scope.look === 'at' ? scope.namespace : '', scope);
+    return resyncQueue.isFull('') ? 'full' : resyncQueue.run('', () => run({ deps, memory, scope }));
+  };
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
@@ -40,11 +43,9 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
-    const queue = scope.value.look === 'everywhere' ? resyncQueue : triggerQueue;
-    const owner = scope.value.look === 'at' ? scope.value.namespace : '';
     if (dry !== 'true') {
-      if (queue.isFull(owner)) return context.json({ error: TOO_MANY }, 429);
-      return context.json(await queue.run(owner, () => run(deps, memory, scope.value)));
+      const report = await answer(scope.value);
+      return report === 'full' ? context.json({ error: TOO_MANY }, 429) : context.json(report);
     }
     const plan = await dryRun(deps, memory, scope.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));

@@ -16,6 +16,8 @@ export interface Limits {
   readonly objectBytes: number;
   /** Triggers that are followed at the same time. */
   readonly triggers: number;
+  /** The same, of instances that were slow the last time. */
+  readonly slowTriggers: number;
   /** Resyncs that run at the same time. */
   readonly resyncs: number;
 }
@@ -23,7 +25,7 @@ export interface Limits {
 /**
  * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at the same time,
  * the first are ready while the last wait, and memory stays small. A database that hangs keeps a place for the time
- * limit of its calls. One resync runs at a time: the memory of a process is that of one. It waits for no trigger.
+ * limit of its calls: slow instances have places of their own. One resync runs at a time: the memory of a process is that of one. It waits for no trigger.
  */
 export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,
@@ -32,6 +34,7 @@ export const PROCESS_LIMITS: Limits = {
   suspects: 5000,
   objectBytes: 64 * MIB,
   triggers: 32,
+  slowTriggers: 16,
   resyncs: 1,
 };
 
@@ -46,5 +49,6 @@ export const limitsFor = (requests: number): Limits => ({
   suspects: Math.max(1, Math.floor(requests / 20)),
   objectBytes: 16 * MIB,
   triggers: Number.POSITIVE_INFINITY,
+  slowTriggers: Number.POSITIVE_INFINITY,
   resyncs: Number.POSITIVE_INFINITY,
 });

@@ -34,6 +34,11 @@ export interface Memory {
   readonly instances: Lru<{ readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }>;
   /** By the path of a part: when the resync began that looked at it last, and how long the part took. */
   visits: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
+  /**
+   * By the path of a part: how long it took when a trigger looked at it last, which has fewer of its objects than a
+   * resync.
+   */
+  readonly triggered: Lru<Millis>;
   readonly cursors: Cursors;
   /** Triggers that list objects, or hold many. */
   readonly loads: ReturnType<typeof createFairLimiter>;
@@ -44,6 +49,7 @@ export interface Memory {
 export const createMemory = (cursors = createCursors()): Memory => ({
   instances: createLru(MAX_INSTANCES),
   visits: new Map(),
+  triggered: createLru(MAX_INSTANCES),
   cursors,
   loads: createFairLimiter(MAX_LOADS),
 });

@@ -7,7 +7,8 @@ import { keepCertificate, planCertificate } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
-import { eachPart } from './observe/parts.ts';
+import type { RunWorld } from './observe/objects.ts';
+import { eachPart, QUICK } from './observe/parts.ts';
 import { withRoom } from './observe/room.ts';
 import { type PartTime, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
@@ -15,33 +16,62 @@ import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
 import { plan } from './plan.ts';
 import { type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
-import { idOf } from './world.ts';
+import { idOf, type Path } from './world.ts';
 
 /** A count above the attempts of any step in one run. */
 const NEVER_AGAIN = 99;
 /** Plans of a part that is late: objects that are released, and statuses. */
 const LATE_ROUNDS = 2;
 
-/** Rejects only when the API server cannot say what there is. */
-export async function run(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<Report> {
+interface RunContext {
+  readonly deps: ReconcileDeps;
+  readonly memory: Memory;
+  readonly scope: Scope;
+  /** Places of runs that may hold many objects. Absent: those of the memory. */
+  readonly loads?: Memory['loads'];
+}
+
+interface ConditionalRun extends RunContext {
+  /** Whether the run continues with the objects that it has loaded. */
+  readonly isWanted: (all: RunWorld) => boolean;
+}
+
+/** Rejects only when the API server cannot say what there is. Undefined: the run did not continue. */
+export async function run(context: RunContext): Promise<Report>;
+export async function run(context: ConditionalRun): Promise<Report | undefined>;
+export async function run(context: RunContext & Partial<ConditionalRun>): Promise<Report | undefined> {
+  const { deps, memory, scope, loads = memory.loads, isWanted } = context;
   const from = deps.clock.now();
   // First: without it nothing new gets in, and nothing else has to be read for it.
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const certificate = keeps && (await keepCertificate(deps, keeps));
-  return withRoom({ deps, memory, scope }, async (own, onLoaded) => {
-    const context = await createObserveContext(own, memory, scope, false);
-    const { all } = context;
+  return withRoom({ deps, memory: { ...memory, loads }, scope }, async (own, onLoaded) => {
+    const observing = await createObserveContext(own, memory, scope, false);
+    const { all } = observing;
     onLoaded(all);
-    const { ends: parts, left } = await eachPart(context, (part) =>
-      withShare(context, part, async (own, time) => converge(own, await observe(own, part, time), time))
+    if (isWanted?.(all) === false) return undefined;
+    const triggered = (path: Path) => (scope.look === 'at' ? measure({ deps, memory }, path) : undefined);
+    const { ends: parts, left } = await eachPart(observing, (part) => {
+      return withShare(observing, part, async (own, time) => converge(own, await observe(own, part, time), time))
         .then(toEnd)
-        .catch((error) => toFailedEnd(context, part, error)),
-    );
+        .catch((error) => toFailedEnd(observing, part, error))
+        .finally(triggered(part.path));
+    });
     const end = { scope, all, parts, left, certificate };
     const report = toReport(end);
     await record(deps, report, end, from);
     return report;
   });
+}
+
+/** Remembers how long a part takes, also before it has ended. Returns what its end calls. */
+function measure({ deps: { clock, timer }, memory }: Pick<RunContext, 'deps' | 'memory'>, path: Path) {
+  const began = clock.now();
+  const cancel = timer(QUICK, () => memory.triggered.set(path, QUICK));
+  return () => {
+    cancel();
+    memory.triggered.set(path, clock.now() - began);
+  };
 }
 
 /** Plans and acts until nothing is left to do, or the time is over. */

@@ -19,7 +19,7 @@ import { createKeyShares, type KeyShares } from './key-shares.ts';
 /** Parts that run at the same time, of those that were quick and of the others: each namespace has a share of them. */
 const PLACES = 32;
 /** A part that took longer the last time, or that is new, is none that is quick. */
-const QUICK: Millis = 1000;
+export const QUICK: Millis = 1000;
 /** After so long a run begins no more parts: the next run begins with those. */
 const MAX_START: Millis = 40_000;
 

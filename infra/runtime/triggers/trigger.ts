@@ -1,5 +1,6 @@
 // Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while
 // something is under way.
+import { createLru } from '#core/caches/lru.ts';
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Trigger } from '../../../functions/admission/app.ts';
 
@@ -10,8 +11,12 @@ import type { Trigger } from '../../../functions/admission/app.ts';
 const PAUSES = [250, 2_000, 3_000, 5_000, 10_000];
 /** Milliseconds that reconcile has for an answer: what takes longer is left to the next resync. */
 const MAX_ANSWER = 30_000;
-/** Requests under way: as many triggers as reconcile follows at the same time. */
-const MAX_SENT = 32;
+/** Requests under way, as many triggers as reconcile follows at the same time; those of namespaces that are slow. */
+const MAX_SENT = { quick: 32, slow: 24 };
+/** Milliseconds after which an answer is slow, and in which the namespace counts as slow from then on. */
+const [QUICK, SLOW_FOR] = [1_000, 60_000];
+/** Namespaces that are remembered as slow. */
+const MAX_SLOW = 1_000;
 /** Objects with a trigger that is not over, in all, and of one namespace. */
 const MAX_PENDING = { all: 2000, namespace: 500 };
 
@@ -37,14 +42,30 @@ interface PendingTrigger {
  * object that has one already begins that one anew.
  */
 export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
-  const queue = createFairLimiter(MAX_SENT);
-  const ask = (trigger: Trigger, { namespace, traceparent }: PendingTrigger) =>
-    queue.run(namespace, async () => {
+  const [quick, slow] = [createFairLimiter(MAX_SENT.quick), createFairLimiter(MAX_SENT.slow)];
+  const slowUntil = createLru<number>(MAX_SLOW);
+  const isSlow = (namespace: string): boolean => (slowUntil.get(namespace) ?? 0) > Date.now();
+  const post = async (trigger: Trigger, { namespace, traceparent }: PendingTrigger): Promise<string> => {
+    const timer = setTimeout(() => slowUntil.set(namespace, Date.now() + SLOW_FOR), QUICK);
+    try {
       const answer = await deps.send(toEvent(deps, trigger, traceparent));
       const text = await answer.text();
       if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
       return text;
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  /** A request that turns out to be slow gives its place to others; the next ones of its namespace share some places. */
+  const ask = async (trigger: Trigger, own: PendingTrigger): Promise<string> => {
+    let answer: Promise<string> | undefined;
+    await quick.run(own.namespace, async () => {
+      if (isSlow(own.namespace)) return;
+      answer = post(trigger, own);
+      await Promise.race([answer, pause(QUICK, undefined)]);
     });
+    return answer ?? slow.run(own.namespace, () => post(trigger, own));
+  };
   const pending = new Map<string, PendingTrigger>();
   return async (trigger, traceparent) => {
     const { namespace } = trigger;

@@ -123,6 +123,47 @@ test('of a namespace whose triggers reconcile is slow to answer few requests are
   expect([lost.length, lost[0]]).toEqual([100, 'too many objects have triggers: the next resync looks at this one']);
 });
 
+test.each([
+  [5, 8],
+  [20, 50],
+])(
+  'while %i namespaces have %i slow objects each that are written without pause, the trigger of another is sent within 2 s',
+  async (namespaces, objects) => {
+    let [open, maxOpen] = [0, 0];
+    const waits: number[] = [];
+    let written = 0;
+    const send = async (event: Request) => {
+      const { namespace } = (await event.json()) as typeof TRIGGER;
+      if (namespace === 'default') {
+        waits.push(Date.now() - written);
+        return report(ACTED);
+      }
+      maxOpen = Math.max(maxOpen, ++open);
+      await new Promise((resolve) => setTimeout(resolve, 30_000));
+      open -= 1;
+      throw new Error('the answer did not come in time');
+    };
+    const trigger = createTrigger({ address: 'http://reconcile/', send });
+    let isOver = false;
+    const repeat = async (namespace: string, name: string) => {
+      while (!isOver) await trigger({ ...TRIGGER, namespace, name }).catch(() => undefined);
+    };
+    for (let namespace = 0; namespace < namespaces; namespace += 1)
+      for (let object = 0; object < objects; object += 1) void repeat(`slow-${namespace}`, `chat-${object}`);
+    for (let write = 0; write < 30; write += 1) {
+      await vi.advanceTimersByTimeAsync(7_000);
+      written = Date.now();
+      void trigger(TRIGGER);
+      await vi.advanceTimersByTimeAsync(3_000);
+    }
+    expect(waits).toHaveLength(30);
+    expect(Math.max(...waits)).toBeLessThan(2_000);
+    // Each namespace has a share of the quick places until its first answer is slow.
+    expect(maxOpen).toBeLessThanOrEqual(32 + 24 + 8 * namespaces);
+    isOver = true;
+  },
+);
+
 test('reconcile has half a minute for an answer', async () => {
   vi.useRealTimers();
   const timeout = vi.spyOn(AbortSignal, 'timeout');
