@@ -1,6 +1,6 @@
 // Reconcile as an HTTP function: an empty POST resyncs, a CloudEvent says where to look, `?dry-run=true` acts on
 // nothing.
-import { Hono } from 'hono';
+import { Hono } from 'hono/tiny';
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { readText } from './body.ts';
 import { beginCertificateCounters } from './certificates/renewal.ts';
