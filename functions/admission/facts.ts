@@ -236,12 +236,8 @@ async function findForeignSecret({ namespace, name: key }: Metadata, template: s
   const wanted = keySecretName(key, template, ask.hash);
   const secret = await findSecret(namespace, wanted, ask);
   if (secret === undefined) return undefined;
-  const { labels, ownerReferences = [] } = secret.metadata;
-  const owners = ownerReferences.filter(({ kind }) => kind === 'VirtualKey');
-  // One of our Secrets has our label and no other owner. One without an owner was retained: its value decides, at
-  // reconcile.
-  const isOurs = labels?.[OWNED_LABEL] === OWNED && (owners.length === 0 || owners.some(({ name }) => name === key));
-  return isOurs ? undefined : wanted;
+  // Which VirtualKey a Secret with our label belongs to, its value decides, in the reconciler.
+  return secret.metadata.labels?.[OWNED_LABEL] === OWNED ? undefined : wanted;
 }
 
 async function findForeignKey({ namespace, uid }: Metadata, name: string, { cluster }: Ask) {

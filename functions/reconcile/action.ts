@@ -25,12 +25,11 @@ interface OnClaim {
   readonly alias: string;
 }
 
-/** Labels, annotations, owners and data of a key's Secret. */
+/** Labels, annotations and data of a key's Secret. */
 export interface SecretShape {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  readonly owners: ReadonlyArray<OwnerReference>;
   /** Name to text as its author wrote it: a mark in it may stand for 2,048 characters, and thousands of Secrets are planned. */
   readonly data: Readonly<Record<string, string>>;
   /** The instance's base address, for the marks in `data`. */

@@ -57,6 +57,17 @@ describeSideBySide(CLUSTERS, 'back up and restore', ({ name }) => {
       JSON.stringify({ apiVersion: 'v1', kind: 'List', items: secrets }),
     );
     expect(code).toBe(0);
+    // The garbage collector needs half a minute to learn our kinds. From then on it deletes what only an object owns that
+    // is gone.
+    await after.ok('create', 'configmap', 'owned', '-o', 'name');
+    const owner = { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', name: 'gone', uid: 'gone' };
+    const owned = JSON.stringify({ metadata: { ownerReferences: [owner] } });
+    await after.ok('patch', 'configmap', 'owned', '--type=merge', '-p', owned);
+    await eventually(
+      () => after.kubectl(['get', 'configmap', 'owned']),
+      ({ stderr }) => stderr.includes('NotFound'),
+      120_000,
+    );
     for (const step of ['restore Secrets', 'restore instances', 'restore the others']) await type(after, block(step));
     expect(await after.ok('get', 'secret', 'example-service-key', '-o', 'jsonpath={.data.key}')).toBe(value);
     expect(await spendOf(after)).toBe(spend);

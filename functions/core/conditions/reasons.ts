@@ -433,6 +433,11 @@ const TABLE = {
     text: 'A key value is in the Secret of the VirtualKey, and no earlier value works.',
     page: 'guides/rotate-a-leaked-key.md',
   },
+  KeyNotRestored: {
+    event: 'Warning',
+    text: 'The VirtualKey has the alias of one that is gone, but not its Secret. It has a new key value, and its spend begins at zero.',
+    page: 'guides/back-up-and-restore.md',
+  },
   KeyRotated: {
     event: 'Normal',
     text: 'A new key value is in the Secret of the VirtualKey; the previous one works until the time in the message.',

@@ -2,7 +2,7 @@
 import { encode } from '#core/json/base64.ts';
 import { type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
-import { dataOf, metadataOf, ownersAfter } from '../key/secret-shape.ts';
+import { dataOf, metadataOf } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
 import { type ActContext, conflict, done, toOutcome } from './context.ts';
 
@@ -47,20 +47,15 @@ async function write(
   const texts = Object.entries(dataOf(shape, value));
   const data = Object.fromEntries(texts.map(([entry, text]) => [entry, encode(text)]));
   if (secret === undefined) {
-    const metadata = {
-      name,
-      namespace,
-      labels,
-      annotations,
-      ...(shape.owners[0] && { ownerReferences: shape.owners }),
-    };
+    const metadata = { name, namespace, labels, annotations };
     const type = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque' };
     return deps.cluster.create(RESOURCES.secrets, { ...type, metadata, data });
   }
   // The world has little of it. The patch names what goes, and is refused where anything has changed since it was seen.
   const there = await deps.cluster.get(RESOURCES.secrets, namespace, name);
   const surplus = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
-  const owners = ownersAfter(there?.metadata.ownerReferences ?? [], shape);
+  // An earlier version made the VirtualKey an owner.
+  const owners = (there?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
   const ownerReferences = owners.length === 0 ? null : owners;
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
   const removed = Object.fromEntries(surplus.map((entry) => [entry, null]));

@@ -8,13 +8,11 @@ import type { Hash } from '#core/ports/platform.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
-import { controllerOf, type OwnerReference } from '#crds/names/object-meta.ts';
 import type { SecretShape } from '../action.ts';
-import { sameJson } from '../json.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
-/** On a key's Secret: the uid of the VirtualKey that it was made for, also where no owner reference says so. */
+/** On a key's Secret: the uid of the VirtualKey that it was made for. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
 /** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
 const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
@@ -37,6 +35,10 @@ export interface SecretTarget {
   readonly present: PresentSecret | undefined;
 }
 
+/**
+ * A Secret of a key has no owner reference: after a restore the object has another uid, and the garbage collector
+ * deletes what only the old one owns. The finalizer deletes the Secret.
+ */
 export function shapeOf(key: VirtualKey, wanted: SecretTarget): SecretShape {
   const { name, url } = wanted;
   const template = key.spec.secretTemplate;
@@ -48,16 +50,15 @@ export function shapeOf(key: VirtualKey, wanted: SecretTarget): SecretShape {
     name,
     labels: { ...labels, ...OWNED_LABELS },
     annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
-    owners: key.spec.deletionPolicy === 'Retain' ? [] : [controllerOf(key)],
     data: { ...Object.fromEntries(further), key: KEY_MARK },
     url,
   };
 }
 
-/** The same for a key that outlives its object: an owner reference would take the Secret along. */
+/** The same for a key that outlives its object. */
 export function retainedShape(key: VirtualKey, wanted: SecretTarget): SecretShape {
   const shape = shapeOf(key, wanted);
-  return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' }, owners: [] };
+  return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' } };
 }
 
 type Texts = Readonly<Record<string, string>>;
@@ -138,7 +139,7 @@ export function dataOf({ data, url = '' }: SecretShape, value: string): Readonly
 }
 
 /**
- * Ours: made for this very key (owner reference or annotation), or with our label and holding one of `proven`, the
+ * Ours: made for this very key (annotation), or with our label and holding one of `proven`, the
  * hashes of values that live in the key's claim. Other Secrets are never written and never deleted.
  */
 export function isOurs(
@@ -146,8 +147,8 @@ export function isOurs(
   { metadata: { uid } }: VirtualKey,
   proven: ReadonlyArray<string>,
 ): boolean {
-  const { owners, annotations, hash } = secret;
-  if (owners.some((owner) => owner.uid === uid) || annotations[KEY_UID_ANNOTATION] === uid) return true;
+  const { annotations, hash } = secret;
+  if (annotations[KEY_UID_ANNOTATION] === uid) return true;
   return isLabelled(secret) && hash !== undefined && proven.includes(hash);
 }
 
@@ -170,21 +171,15 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const { labels, annotations } = metadataOf(secret, shape);
   const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
     Object.entries(want).some(([name, text]) => (ownMember(have, name) ?? null) !== text);
-  const uids = (owners: ReadonlyArray<OwnerReference>) => owners.map(({ uid }) => uid).sort();
   const differs = {
     labels: lacks(secret.labels, labels),
     annotations: lacks(secret.annotations, annotations),
-    owners: !sameJson(uids(ownersAfter(secret.owners, shape)), uids(secret.owners)),
+    owners: secret.owners.length > 0,
     data: fingerprintOf(wanted, toUtf8) !== secret.fingerprint,
   };
   return Object.entries(differs)
     .flatMap(([part, differ]) => (differ ? [part] : []))
     .join(', ');
-}
-
-/** The shape's owners in place of every VirtualKey that is one; owners of other kinds stay. */
-export function ownersAfter(owners: ReadonlyArray<OwnerReference>, shape: SecretShape): ReadonlyArray<OwnerReference> {
-  return [...owners.filter(({ kind }) => kind !== 'VirtualKey'), ...shape.owners];
 }
 
 /** How a key is named where it must not stand: its first three and last four characters. */

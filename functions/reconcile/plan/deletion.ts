@@ -5,7 +5,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { RETAINED_LABEL } from '#crds/names/group.ts';
 import { type Action, about, aboutClaim, event, type SecretShape } from '../action.ts';
-import { isLabelled, isOurs, KEY_UID_ANNOTATION, ownersAfter, retainedShape } from '../key/secret-shape.ts';
+import { isLabelled, isOurs, KEY_UID_ANNOTATION, retainedShape } from '../key/secret-shape.ts';
 import {
   aliasOf,
   hasFinalizer,
@@ -72,6 +72,8 @@ export function planInstanceDeletion(view: InstanceView, { now, world }: PlanCon
 export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
   if (!hasFinalizer(key)) return [];
+  // Nobody else would delete a Secret that could not be read.
+  if (view.secret.state === 'unread' && !isTimedOut(key, context.now)) return [];
   const { instance } = context.access(key);
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(key, instance);
   const mine = state === 'ours' ? claim : undefined;
@@ -109,7 +111,7 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   if (policy === undefined) return [];
   const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
   const isReleased =
-    ownersAfter(secret.owners, shape).length === secret.owners.length &&
+    secret.owners.length === 0 &&
     secret.labels[RETAINED_LABEL] === 'true' &&
     secret.annotations[KEY_UID_ANNOTATION] === key.metadata.uid;
   // Blocked because its user went just before it: the key is to continue working.

@@ -12,7 +12,7 @@ import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { type Action, about, aboutClaim, type ScopeValue } from '../action.ts';
+import { type Action, about, aboutClaim, event, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
 import { alignmentOf, budgetedScopes, budgetOf, renewedBudget } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
@@ -117,7 +117,11 @@ function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean
  * Claims whose object is gone, or claims something else by now: another alias, another instance. Where an object may
  * still arrive, or not all are seen, only those that another member wants.
  */
-export function planOrphanedClaims(path: string, instance: InstanceView, { world, wanting }: PlanContext): Action[] {
+export function planOrphanedClaims(
+  path: string,
+  instance: InstanceView,
+  { world, wanting, oldestClaimant }: PlanContext,
+): Action[] {
   const { object, database, isComplete, claims, orphanedClaims } = instance;
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
   const isForAll = isComplete && !mayStillArrive(instance);
@@ -132,7 +136,12 @@ export function planOrphanedClaims(path: string, instance: InstanceView, { world
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
     const why = `it is gone, or claims something else than the ${scope} alias "${alias}" by now`;
+    const heir = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
+    const message =
+      `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this one: ` +
+      'value and spend begin anew. To keep both after the next restore, restore the Secret first';
     return [
+      ...(heir ? [event(heir, { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` })] : []),
       { action: 'RetireScope', kind: KIND_OF[scope], namespace, name, why, instance: path, scope, alias, scopeId },
     ];
   });

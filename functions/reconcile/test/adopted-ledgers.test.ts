@@ -22,8 +22,9 @@ const working = async (spec: object = {}) => {
 };
 /** As a backup or a person copies it: without what the API server gave it. */
 const copyOf = (secret: KubeObject | undefined, namespace = 'default', name = 'chat-key'): KubeObject => {
-  const { labels = {}, annotations = {} } = secret?.metadata ?? {};
-  return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace, labels, annotations }, data: secret?.data };
+  const { labels = {}, annotations = {}, ownerReferences = [] } = secret?.metadata ?? {};
+  const metadata = { name, namespace, labels, annotations, ownerReferences };
+  return { apiVersion: 'v1', kind: 'Secret', metadata, data: secret?.data };
 };
 const kept = (value: string) => ({ keyValue: value, currentSpend: '3', isActive: true });
 
@@ -35,10 +36,51 @@ test('a key that is restored from a backup with its Secret, both with other uids
   await harness.remove(virtualKeys, 'chat');
   await harness.remove(RESOURCES.secrets, 'chat-key');
   await harness.apply(backup, makeKey());
+  harness.cluster.collectGarbage();
   harness.restart();
   await harness.resync();
   expect(await harness.status(virtualKeys, 'chat')).toMatchObject(kept(value));
   expect((await harness.resync()).actions).toEqual({});
+});
+
+test('a key that is restored without its Secret has a new value and no spend, and an event shows that', async () => {
+  const value = await working();
+  await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
+  await harness.remove(virtualKeys, 'chat');
+  await harness.remove(RESOURCES.secrets, 'chat-key');
+  await harness.apply(makeKey());
+  harness.restart();
+  await harness.resync();
+  expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0', isActive: true });
+  expect(await harness.works(value)).toBe(false);
+  expect(harness.events('chat').filter((reason) => reason === 'KeyNotRestored')).toHaveLength(1);
+});
+
+test('the Secret of a key loses the owner that an earlier version gave it, and keeps those of other kinds', async () => {
+  const value = await working();
+  const { uid = '' } = (await harness.get(virtualKeys, 'chat'))?.metadata ?? {};
+  const owner = { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', name: 'chat', uid };
+  const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'theirs', uid: 'theirs' };
+  await harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { ownerReferences: [owner, other] } });
+  expect((await harness.resync()).actions).toMatchObject({ PutSecret: 1 });
+  expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toEqual([other]);
+  expect(await harness.value('chat-key')).toBe(value);
+  expect((await harness.resync()).actions).toEqual({});
+});
+
+test('a key is not gone before its Secret could be read, and deleted', async () => {
+  await working();
+  await harness.remove(virtualKeys, 'chat');
+  const { inject } = harness.cluster;
+  inject(({ verb, resource, name }) =>
+    verb === 'get' && resource === RESOURCES.secrets && name === 'chat-key' ? new Error('unavailable') : undefined,
+  );
+  await harness.resync();
+  expect(await harness.get(virtualKeys, 'chat')).toBeDefined();
+  inject(() => undefined);
+  await harness.resync();
+  expect(await harness.get(virtualKeys, 'chat')).toBeUndefined();
+  expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
 });
 
 test('a retained key moves to another instance of the same database, also under another alias, with value and spend', async () => {

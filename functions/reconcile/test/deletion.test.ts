@@ -89,12 +89,12 @@ describe('a deleted key', () => {
     expect(await harness.aliases()).toEqual([]);
   });
 
-  test('that is made anew under its alias immediately gets a new value and a whole budget', async () => {
+  test('that is made anew under its alias without its Secret gets a new value and a whole budget', async () => {
     const value = await working();
     await harness.spend('chat', '3');
     await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
     await harness.remove(virtualKeys, 'chat');
-    harness.cluster.collectGarbage();
+    await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.apply(makeKey());
     await harness.trigger('VirtualKey', 'chat');
     const minted = await harness.value('chat-key');

@@ -58,7 +58,7 @@ describe('a new key', () => {
     await working();
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     expect(secret?.metadata.labels).toMatchObject({ 'gateway-operator.dev/managed': 'true' });
-    expect(secret?.metadata.ownerReferences).toMatchObject([{ kind: 'VirtualKey', name: 'chat', controller: true }]);
+    expect(secret?.metadata.ownerReferences).toBeUndefined();
     expect(Object.keys(secret?.data as object)).toEqual(['key']);
   });
 

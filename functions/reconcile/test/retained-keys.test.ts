@@ -46,9 +46,6 @@ describe('a key of deletionPolicy Retain', () => {
       currentSpend: '3',
       keyValue: value,
     });
-    expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toMatchObject([
-      { name: 'chat' },
-    ]);
     expect((await harness.resync()).actions).toEqual({});
   });
 
