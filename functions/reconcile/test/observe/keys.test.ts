@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { createHarness, sha256 } from '../../../../test/reconcile/harness.ts';
-import { makeKey, PLATFORM } from '../../../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecrets, PLATFORM } from '../../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../../limits.ts';
 import type { ObserveContext } from '../../observe/context.ts';
 import { createKeyShares } from '../../observe/key-shares.ts';
@@ -114,4 +114,18 @@ test('a key that is deleted and that only a finalizer of others keeps has not ch
   const metadata = { ...key.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/theirs'] };
   const { context, part, world } = createContext(undefined, new Map([[path, { ...key, metadata }]]));
   expect(selectKeys(context, world, part)).toEqual([]);
+});
+
+test('however many keys there are, a trigger of a blocked key replaces its lost Secret', async () => {
+  const harness = createHarness({ limits: { ...PROCESS_LIMITS, secrets: 1 } });
+  const others = Array.from({ length: 80 }, (_, index) => makeKey({ keyAlias: `other-${index}` }, `other-${index}`));
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey({ blocked: true }), ...others);
+  for (let run = 0; run < 3; run += 1) await harness.resync();
+  const leaked = await harness.value('chat-key');
+  await harness.remove(RESOURCES.secrets, 'chat-key');
+  await harness.trigger('VirtualKey', 'chat');
+  const value = await harness.value('chat-key');
+  expect(value).toMatch(/^sk-/);
+  expect(value).not.toBe(leaked);
+  expect(await harness.policy(leaked)).toBeUndefined();
 });
