@@ -73,7 +73,7 @@ test('a key is not gone before its Secret could be read, and deleted', async () 
   await harness.remove(virtualKeys, 'chat');
   const { inject } = harness.cluster;
   inject(({ verb, resource, name }) =>
-    verb === 'get' && resource === RESOURCES.secrets && name === 'chat-key' ? new Error('unavailable') : undefined,
+    verb === 'get' && resource === RESOURCES.secrets && name === 'chat-key' ? 'lost' : undefined,
   );
   await harness.resync();
   expect(await harness.get(virtualKeys, 'chat')).toBeDefined();
