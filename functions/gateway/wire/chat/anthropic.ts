@@ -1,7 +1,7 @@
 // Chat completions for Anthropic's Messages API: requests and replies are translated. Members without a counterpart are
 // left out.
 import type { Failure } from '#core/failure/failure.ts';
-import { ok, type Result } from '#core/failure/result.ts';
+import { err, ok, type Result } from '#core/failure/result.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import type { Codec } from '../codec.ts';
@@ -10,6 +10,7 @@ import { anthropicError, routeToAnthropic } from '../dialects/anthropic-dialect.
 import { append, nonEmpty, type Refuse, toTranslatedCall, translate } from '../dialects/translation.ts';
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
+import { argumentsOf, hasTooManyArguments, MAX_ARGUMENT_VALUES } from './parts.ts';
 import { createEnd } from './stream-end.ts';
 
 export const anthropic: Codec = {
@@ -42,13 +43,21 @@ const PASSED_MEMBERS = ['top_p', 'top_k', 'thinking'];
 /** The maximum temperature of Anthropic; OpenAI's is 2. */
 const MAX_TEMPERATURE = 1;
 
+const TOO_MANY_ARGUMENTS: Failure = {
+  code: 'invalid_request',
+  param: 'messages',
+  message: `"messages" must have at most ${MAX_ARGUMENT_VALUES} values in the arguments of its tool_calls for this model. Send fewer or shorter tool calls.`,
+};
+
 /** The body for Anthropic, or the refusal of a part without a counterpart there. */
 export function toMessagesBody(
   request: unknown,
   { model, maxTokens, stream }: GatewayMembers,
 ): Result<object, Failure> {
+  const messages = listOf(member(request, 'messages'));
+  if (hasTooManyArguments(messages)) return err(TOO_MANY_ARGUMENTS);
   return translate((refuse) => {
-    const { system, turns } = toTurns(listOf(member(request, 'messages')), refuse);
+    const { system, turns } = toTurns(messages, refuse);
     const tools = listOf(member(request, 'tools')).flatMap(toTool);
     const user = textOf(member(request, 'user')) ?? '';
     const temperature = member(request, 'temperature');
@@ -138,7 +147,7 @@ function toAnswer(message: unknown, at: string, refuse: Refuse): Blocks {
 function toCalls(message: unknown, at: string, refuse: Refuse): Blocks {
   return listOf(member(message, 'tool_calls')).map((call, index) => {
     const called = member(call, 'function');
-    const given = textOf(member(called, 'arguments')) ?? '';
+    const given = argumentsOf(call);
     const input = given.trim() === '' ? {} : parseJson(given);
     if (typeof input !== 'object' || input === null || Array.isArray(input)) {
       refuse(`${at}.tool_calls[${index}].function.arguments`, 'must be a JSON object for this model.');

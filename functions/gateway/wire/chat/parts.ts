@@ -1,5 +1,7 @@
 // Parts of chat messages: their size, without a tokenizer.
+import { toUtf8 } from '#core/json/bytes.ts';
 import { isObject, listOf, member, textOf } from '#core/json/json.ts';
+import { MAX_VALUES, sizeOfJson } from '#core/json/json-limits.ts';
 import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
 import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
@@ -57,4 +59,22 @@ function mediaTypeOf(part: object): string | undefined {
 function encodedIn(media: unknown): ReadonlyArray<string> {
   if (typeof media === 'string') return [media];
   return ['url', 'data', 'file_data', 'file_url'].flatMap((name) => textOf(member(media, name)) ?? []);
+}
+
+/**
+ * The maximum number of JSON values in the arguments of all tool calls of one message list. Arguments are texts, so the
+ * limit of a body's values does not count theirs, but a translation reads and writes each.
+ */
+export const MAX_ARGUMENT_VALUES = MAX_VALUES / 5;
+
+/** Whether the messages have more such values. */
+export function hasTooManyArguments(messages: ReadonlyArray<unknown>): boolean {
+  const calls = messages.flatMap((message) => listOf(member(message, 'tool_calls')));
+  const values = calls.reduce<number>((sum, call) => sum + sizeOfJson(toUtf8(argumentsOf(call))).values, 0);
+  return values > MAX_ARGUMENT_VALUES;
+}
+
+/** The arguments of a tool call, as the text that they are. */
+export function argumentsOf(call: unknown): string {
+  return textOf(member(member(call, 'function'), 'arguments')) ?? '';
 }

@@ -3,6 +3,7 @@ import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
 import { toUsage, type Usage } from '#core/money/usage.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { sizeOf } from '../chat/output-size.ts';
+import { argumentsOf, hasTooManyArguments } from '../chat/parts.ts';
 import type { Reply } from '../codec.ts';
 
 const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
@@ -23,6 +24,8 @@ export function toMessage(completion: unknown): Reply | undefined {
   const [choice] = choices;
   const answer = member(choice, 'message');
   const text = textIn(answer);
+  // No model writes so many: the provider is broken, or hostile.
+  if (hasTooManyArguments([answer])) return undefined;
   const calls = listOf(member(answer, 'tool_calls')).map(toToolUse);
   const usage = toUsage(member(completion, 'usage'));
   const message = {
@@ -70,7 +73,7 @@ export function toMessagesUsage(usage: Usage | undefined, output: number): objec
 
 function toToolUse(call: unknown, index: number): object {
   const called = member(call, 'function');
-  const input = parseJson(textOf(member(called, 'arguments')) ?? '');
+  const input = parseJson(argumentsOf(call));
   return {
     type: 'tool_use',
     id: textOf(member(call, 'id')) ?? `call_${index}`,

@@ -128,8 +128,9 @@ function fail(begun: StreamState, failure: Failure): Uint8Array {
 function pass(begun: StreamState, { message, code = 'server_error', param }: ShownError, event: unknown): Uint8Array {
   note(begun, { sequence_number: begun.sequence + 1, ...Object(event) });
   const sequence_number = begun.sequence;
-  // The provider's own last response is passed whole.
-  const last = member(event, 'response') ?? begun.response;
+  // The provider's own last response is passed whole, unless it is nested too deeply to be written.
+  const own = member(event, 'response');
+  const last = toJson(own) === undefined ? begun.response : own;
   const response = { ...Object(last), status: 'failed', error: { code, message } };
   if (member(event, 'type') === 'response.failed')
     return toNamedEvent('response.failed', { sequence_number, response });

@@ -193,4 +193,18 @@ describe('a part without a counterpart is refused with its member, never left ou
   ])('%s', (param, request) => {
     expect(toMessagesBody(request, DECIDED)).toMatchObject({ ok: false, failure: { code: 'invalid_request', param } });
   });
+
+  test.each([
+    ['one tool call', 1],
+    ['many tool calls', 1000],
+  ])('the arguments of %s have at most 100,000 values together', (_, calls) => {
+    const bodyWith = (values: number) => {
+      // An object, its list, and a comma for each further element.
+      const given = `{"a":[${'1,'.repeat(values / calls - 2)}1]}`;
+      const tool_calls = Array.from({ length: calls }, () => ({ id: 'a', function: { name: 'f', arguments: given } }));
+      return toMessagesBody({ messages: [{ role: 'assistant', tool_calls }] }, DECIDED);
+    };
+    expect(bodyWith(100_000)).toMatchObject({ ok: true });
+    expect(bodyWith(101_000)).toMatchObject({ ok: false, failure: { code: 'invalid_request', param: 'messages' } });
+  });
 });

@@ -232,8 +232,10 @@ describe('a reply', () => {
     expect(JSON.parse(`${reply?.body}`)).toMatchObject({ stop_reason });
   });
 
-  test('that is no completion is no reply', () => {
+  test('that is no completion, or has tool calls of more than 100,000 values, is no reply', () => {
     expect(toMessage({ error: { message: 'No.' } })).toBeUndefined();
+    const call = { function: { name: 'f', arguments: `{"a":[${'1,'.repeat(100_000)}1]}` } };
+    expect(replyOf({ tool_calls: [call] })).toBeUndefined();
   });
 });
 

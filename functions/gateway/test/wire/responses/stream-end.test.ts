@@ -78,3 +78,12 @@ test('a failed response reaches the client whole', () => {
   const [event] = eventsOf([end.toErrorEvent(error, { type: 'response.failed', response })]);
   expect(event.response).toMatchObject({ ...response, status: 'failed', error: { code: 'invalid_prompt' } });
 });
+
+test('a failed response that is nested too deeply to be written has its short members', () => {
+  const end = createEnd();
+  let tools: unknown[] = [];
+  for (let level = 0; level < 100_000; level += 1) tools = [tools];
+  const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
+  const [event] = eventsOf([end.toErrorEvent(error, { type: 'response.failed', response: { id: 'r', tools } })]);
+  expect(event.response).toEqual({ id: 'r', status: 'failed', error: { code: 'invalid_prompt', message: 'no' } });
+});
