@@ -130,7 +130,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   ],
   [
     of('VirtualKey', { keyAlias: GOOD.VirtualKey.keyAlias }),
-    'spec.keyAlias: Duplicate value: "billing-service": VirtualKey "billing" has it already',
+    'spec.keyAlias: Duplicate value: "billing-service": is already used by VirtualKey "billing" on instance "platform/main"',
   ],
   [
     of(
@@ -138,7 +138,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
       { keyAlias: GOOD.VirtualKey.keyAlias, userRef: undefined, teamRef: undefined },
       { namespace: 'team-b' },
     ),
-    'a VirtualKey of another namespace has it already',
+    'is already used by a VirtualKey of another namespace on instance "platform/main"',
   ],
   [of('VirtualKey', { connectionRef: undefined }), 'spec.connectionRef: Required value: '],
   [of('VirtualKey', to('mian')), 'spec.connectionRef.instanceRef: Not found: "platform/mian": no GatewayInstance'],
@@ -185,12 +185,12 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   [of('User', { userEmail: 'alice' }), 'spec.userEmail: Invalid value: "alice": '],
   [
     of('User', { userEmail: GOOD.User.userEmail }),
-    'spec.userEmail: Duplicate value: "alice@example.com": User "alice" has it already',
+    'spec.userEmail: Duplicate value: "alice@example.com": is already used by User "alice" on instance "platform/main"',
   ],
   [of('User', { keyAlias: undefined }), 'spec.keyAlias: Required value: '],
   [
     of('User', { keyAlias: GOOD.VirtualKey.keyAlias }),
-    'spec.keyAlias: Duplicate value: "billing-service": VirtualKey "billing" has it already',
+    'spec.keyAlias: Duplicate value: "billing-service": is already used by VirtualKey "billing" on instance "platform/main"',
   ],
   [of('User', { maxBudget: undefined }), 'spec.maxBudget: Required value: '],
   [of('User', { teamRefs: [{ name: 'nobody' }] }), 'spec.teamRefs[0].name: Not found: "nobody": no Team'],
@@ -201,7 +201,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   [of('User', { models: ['llama'] }), 'spec.models[0]: Not found: "llama": '],
   [
     of('Team', { teamAlias: GOOD.Team.teamAlias }),
-    'spec.teamAlias: Duplicate value: "research": Team "research" has it already',
+    'spec.teamAlias: Duplicate value: "research": is already used by Team "research" on instance "platform/main"',
   ],
   [of('Team', { ...to('nowhere') }), 'spec.connectionRef.instanceRef: Not found: "platform/nowhere": '],
   [of('Team', { maxBudget: '1 USD' }), 'spec.maxBudget: Invalid value: "1 USD": '],

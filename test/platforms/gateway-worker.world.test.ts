@@ -136,7 +136,9 @@ describeUnless(missing, 'all three functions as Workers', () => {
       input: 'And now?',
       previous_response_id: `${id.slice(0, -32)}${'0'.repeat(32)}`,
     };
-    await expect(openai.responses.create(forged)).rejects.toThrow('must be an id that this gateway has sent');
+    await expect(openai.responses.create(forged)).rejects.toThrow(
+      'must be an id that this gateway sent to this VirtualKey',
+    );
     const streamed = await openai.responses.stream({ model: ask.model, input: 'Hello.' }).finalResponse();
     expect(streamed.status).toBe('completed');
     const anthropic = new Anthropic({ apiKey: value, baseURL: workers.direct, maxRetries: 5 });
