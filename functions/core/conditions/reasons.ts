@@ -142,7 +142,7 @@ const TABLE = {
     isBlocking: false,
     conditions: ACCESS.conditions,
     text: 'An action of the reconciler failed; the message has the cause. The next resync tries again.',
-    page: 'operate/reconciler.md',
+    page: 'operate/troubleshooting.md#pending-or-reconcilefailed',
   },
   DatabaseUnreachable: {
     ...DATABASE,
@@ -168,7 +168,7 @@ const TABLE = {
     isBlocking: false,
     conditions: ACCESS.conditions,
     text: 'The reconciler has not finished yet; the next resync continues.',
-    page: 'operate/reconciler.md',
+    page: 'operate/troubleshooting.md#pending-or-reconcilefailed',
   },
   SecretUnreadable: {
     ...SECRETS,
