@@ -13,12 +13,12 @@ const LAWS = [
 interface Suite {
   readonly name: string;
   readonly files: ReadonlyArray<string>;
-  readonly when: 'npm test' | 'TEST_ALL';
+  readonly when: 'npm test' | 'TEST_ALL' | 'TEST_DOCS';
 }
 
 /**
- * What runs when. `npm test` is for a newcomer; `TEST_ALL=1 npm test`, which CI runs, is everything. A file belongs to
- * the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
+ * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
+ * minutes. `npm run docs:test` runs the commands of the guides. A file belongs to the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
  * kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
@@ -38,6 +38,7 @@ const SUITES: ReadonlyArray<Suite> = [
   { name: 'apiserver', when: 'TEST_ALL', files: ['{infra,test}/apiserver/**/*.world.test.ts'] },
   { name: 'platforms', when: 'TEST_ALL', files: ['test/platforms/**/*.world.test.ts'] },
   { name: 'chaos', when: 'TEST_ALL', files: ['test/{ledger,reconcile/laws}/**/*.world.test.ts'] },
+  { name: 'docs', when: 'TEST_DOCS', files: ['test/e2e/{guides,back-up-and-restore}.world.test.ts'] },
   { name: 'clusters', when: 'TEST_ALL', files: ['**/*.world.test.ts'] },
 ];
 
@@ -45,7 +46,7 @@ export default defineConfig({
   test: {
     reporters: ['default', './test/support/summary-reporter.ts'],
     globalSetup: './test/support/shared-servers.ts',
-    projects: SUITES.filter(({ when }) => when === 'npm test' || process.env.TEST_ALL).map(projectOf),
+    projects: SUITES.filter(({ when }) => when === 'npm test' || process.env[when]).map(projectOf),
   },
 });
 
