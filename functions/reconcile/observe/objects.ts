@@ -72,15 +72,15 @@ export async function loadObjects(
       found.unobserved.set(pathOf(own.metadata), 'the trigger has no memory for it: the next resync looks at it');
     },
   });
-  const take = (objects: ReadonlyArray<KubeObject | undefined>, isWantedByOthers?: IsWanted) => {
-    for (const own of objects.flatMap((object) => (object && collect(found, object, isWantedByOthers)) ?? []))
+  const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
+    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? []))
       (own.kind === 'GatewayInstance' ? instances : members).keep(own);
   };
-  const list: Load['list'] = (kind, selection = {}, isWantedByOthers = undefined) =>
+  const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
     whereServed(
       cluster,
       kind,
-      () => cluster.listPages(kind, selection, (page) => take(page, isWantedByOthers)),
+      () => cluster.listPages(kind, selection, (page) => take(page, isWanted)),
       undefined,
     );
   const get = async (kind: Kind, { namespace, name }: At) =>
@@ -104,7 +104,7 @@ type IsWanted = (object: OwnObject) => boolean;
 
 interface Load {
   readonly found: WorldBuilder;
-  readonly list: (kind: Kind, selection?: Selection, isWantedByOthers?: IsWanted) => Promise<void>;
+  readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
   readonly get: (kind: Kind, at: At) => Promise<void>;
 }
 
@@ -203,10 +203,10 @@ export async function whereServed<T, const A>(
 function collect(
   into: WorldBuilder,
   object: KubeObject,
-  isWantedByOthers: IsWanted = () => true,
+  isWanted: IsWanted = () => true,
 ): OwnObjectView | undefined {
   const own = toOwn(object);
-  if (own === undefined || (own.object !== undefined && !isWantedByOthers(own.object))) return undefined;
+  if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
   put(into, own);
   return own;
 }
