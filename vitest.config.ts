@@ -13,23 +13,34 @@ const LAWS = [
 interface Suite {
   readonly name: string;
   readonly files: ReadonlyArray<string>;
-  readonly when: 'npm test' | 'TEST_ALL' | 'TEST_DOCS';
+  readonly when: 'npm test' | 'TEST_ALL' | 'TEST_DOCS' | 'TEST_CAMPAIGNS';
 }
 
 /**
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
- * minutes. `npm run docs:test` runs the commands of the guides. A file belongs to the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
- * kube-apiserver.
+ * minutes. `npm run docs:test` applies the samples and runs the commands of the guides, `npm run campaigns` searches
+ * orders of events for minutes. A file belongs to the first row that names it. All but `laws` and `unit` start real
+ * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
   { name: 'unit', when: 'npm test', files: ['{crds,functions,infra,test}/**/!(*.world).test.ts'] },
   {
+    name: 'docs',
+    when: 'TEST_DOCS',
+    files: ['test/{admission/samples,e2e/guides,e2e/back-up-and-restore}.world.test.ts'],
+  },
+  {
+    name: 'campaigns',
+    when: 'TEST_CAMPAIGNS',
+    files: ['test/{ledger/schedules,reconcile/laws/interleaved}.world.test.ts'],
+  },
+  {
     name: 'smoke',
     when: 'npm test',
     files: [
       'test/e2e/{walk,limits}.world.test.ts',
-      'test/admission/{kubectl,samples}.world.test.ts',
+      'test/admission/kubectl.world.test.ts',
       'infra/adapters/postgres/test/{ledger-rows,registry}.world.test.ts',
       'infra/platforms/local/**/postgres.world.test.ts',
     ],
@@ -38,7 +49,6 @@ const SUITES: ReadonlyArray<Suite> = [
   { name: 'apiserver', when: 'TEST_ALL', files: ['{infra,test}/apiserver/**/*.world.test.ts'] },
   { name: 'platforms', when: 'TEST_ALL', files: ['test/platforms/**/*.world.test.ts'] },
   { name: 'chaos', when: 'TEST_ALL', files: ['test/{ledger,reconcile/laws}/**/*.world.test.ts'] },
-  { name: 'docs', when: 'TEST_DOCS', files: ['test/e2e/{guides,back-up-and-restore}.world.test.ts'] },
   { name: 'clusters', when: 'TEST_ALL', files: ['**/*.world.test.ts'] },
 ];
 
