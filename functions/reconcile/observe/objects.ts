@@ -77,12 +77,7 @@ export async function loadObjects(
       (own.kind === 'GatewayInstance' ? instances : members).keep(own);
   };
   const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
-    whereServed(
-      cluster,
-      kind,
-      () => cluster.listPages(kind, selection, (page) => take(page, isWanted)),
-      undefined,
-    );
+    whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
   const get = async (kind: Kind, { namespace, name }: At) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };
@@ -200,11 +195,7 @@ export async function whereServed<T, const A>(
 }
 
 /** Adds an object, and answers it. Objects of other kinds are passed over, and those that are not wanted. */
-function collect(
-  into: WorldBuilder,
-  object: KubeObject,
-  isWanted: IsWanted = () => true,
-): OwnObjectView | undefined {
+function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = () => true): OwnObjectView | undefined {
   const own = toOwn(object);
   if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
   put(into, own);
