@@ -35,6 +35,8 @@ const called = (index: number) => ({
   type: 'function',
   function: { name: 'f', arguments: '{"a":1}' },
 });
+/** An object with a list of so many small objects, as the text that arguments are. */
+const objects = (size: number) => JSON.stringify({ a: list(size, (at) => ({ b: at })) });
 const answer = (more: object) => ({ role: 'assistant', content: 'a', ...more });
 const declared = (index: number) => ({
   type: 'function',
@@ -82,6 +84,14 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
       messages: [
         answer({ tool_calls: [{ ...called(0), function: { name: 'f', arguments: nested(size, '{"a":', '}', '1') } }] }),
       ],
+    })),
+    'values in the arguments of one call': of((size) => ({
+      messages: [answer({ tool_calls: [{ ...called(0), function: { name: 'f', arguments: objects(size * 20) } }] })],
+    })),
+    'values in the arguments of many calls': of((size) => ({
+      messages: list(size, (at) =>
+        answer({ tool_calls: [{ ...called(at), function: { name: 'f', arguments: objects(20) } }] }),
+      ),
     })),
   },
   messages: {

@@ -41,6 +41,10 @@ export const REPLIES = {
         `{"choices":[{"message":{"content":${nested(size * 20, '[', ']')}}}]}`,
       'arguments in arguments': (size) =>
         JSON.stringify({ choices: [{ message: { tool_calls: [call(0, nested(size * 20, '{"a":', '}', '1'))] } }] }),
+      'values in arguments': (size) =>
+        JSON.stringify({
+          choices: [{ message: { tool_calls: [call(0, JSON.stringify({ a: list(size * 20, () => ({ b: 1 })) }))] } }],
+        }),
     },
     events: {
       words: (size) => [...list(size, () => chunk({ content: LONG_WORD })), chunk({}, {}, 'stop'), USAGE_CHUNK, DONE],

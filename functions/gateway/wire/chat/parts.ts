@@ -11,6 +11,8 @@ const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
  * Types of parts whose media is in the member of that name. A part of another type counts whole, and also as a file.
  */
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
+/** Members of media with their encoded content, or its address. */
+const ENCODED_MEMBERS = ['url', 'data', 'file_data', 'file_url'];
 /** Data URLs that are text, or may be: all other types. */
 const MAY_BE_TEXT = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 const TEXT_FILE = /^\s*data:text\//i;
@@ -58,7 +60,12 @@ function mediaTypeOf(part: object): string | undefined {
  */
 function encodedIn(media: unknown): ReadonlyArray<string> {
   if (typeof media === 'string') return [media];
-  return ['url', 'data', 'file_data', 'file_url'].flatMap((name) => textOf(member(media, name)) ?? []);
+  const encoded: string[] = [];
+  for (const name of ENCODED_MEMBERS) {
+    const text = member(media, name);
+    if (typeof text === 'string') encoded.push(text);
+  }
+  return encoded;
 }
 
 /**

@@ -1,5 +1,5 @@
 // Stored state: responses, items and files at a provider that a request refers to (decision 0034).
-import { member, textOf } from '#core/json/json.ts';
+import { isObject } from '#core/json/json.ts';
 
 /** The stored state that a request refers to. */
 export interface StoredState {
@@ -31,9 +31,9 @@ export interface MarkedId {
 export const NOTHING_STORED: StoredState = { asksToStore: false, ids: [] };
 
 /** Members that name a file at the provider, or a picture in the memory of its process (vLLM). */
-const NAMES = ['file_id', 'fileId', 'uuid'];
+const NAMES: ReadonlySet<string> = new Set(['file_id', 'fileId', 'uuid']);
 /** Members with the address of a picture, a sound or a file. */
-const ADDRESSES = [
+const ADDRESSES: ReadonlySet<string> = new Set([
   'url',
   'uri',
   'file_url',
@@ -43,7 +43,7 @@ const ADDRESSES = [
   'document_url',
   'file_data',
   'data',
-];
+]);
 /**
  * The form of an address that is neither on the web nor the content itself: a bucket (`gs:`), a file of the server, an
  * uploaded file (`ms:`).
@@ -55,9 +55,14 @@ const NOT_ON_THE_WEB = /^\s*(?!https?:|data:)[a-z][a-z0-9+.-]{0,31}:/i;
  * the account.
  */
 export function refersToFile(holder: unknown): boolean {
-  if (typeof holder !== 'object' || holder === null) return false;
-  if (NAMES.some((name) => (member(holder, name) ?? undefined) !== undefined)) return true;
-  return ADDRESSES.some((name) => isNotOnTheWeb(textOf(member(holder, name))));
+  if (!isObject(holder) || Array.isArray(holder)) return false;
+  // Parts have few members, and a request may have very many parts: each part's own names are looked up in the sets.
+  for (const name of Object.keys(holder)) {
+    const value = holder[name];
+    if (NAMES.has(name) ? value !== null : typeof value === 'string' && ADDRESSES.has(name) && isNotOnTheWeb(value))
+      return true;
+  }
+  return false;
 }
 
-const isNotOnTheWeb = (address: string | undefined): boolean => address !== undefined && NOT_ON_THE_WEB.test(address);
+const isNotOnTheWeb = (address: string): boolean => NOT_ON_THE_WEB.test(address);

@@ -130,7 +130,8 @@ function pass(begun: StreamState, { message, code = 'server_error', param }: Sho
   const sequence_number = begun.sequence;
   // The provider's own last response is passed whole, unless it is nested too deeply to be written.
   const own = member(event, 'response');
-  const last = toJson(own) === undefined ? begun.response : own;
+  // The event that holds the response is one level deeper. A second level covers a stack that has less room by then.
+  const last = own === undefined || toJson([[own]]) === undefined ? begun.response : own;
   const response = { ...Object(last), status: 'failed', error: { code, message } };
   if (member(event, 'type') === 'response.failed')
     return toNamedEvent('response.failed', { sequence_number, response });

@@ -1,5 +1,6 @@
 // The end of a streamed response: it keeps a bounded part of the response, and repeats short responses whole.
 import { describe, expect, test } from 'vitest';
+import { toJson } from '#core/json/json.ts';
 import { memory } from '../../../../../test/gateway/memory.ts';
 import { EMPTY_PIECE, type StreamEnd } from '../../../wire/codec.ts';
 import { createEnd } from '../../../wire/responses/stream-end.ts';
@@ -80,10 +81,34 @@ test('a failed response reaches the client whole', () => {
 });
 
 test('a failed response that is nested too deeply to be written has its short members', () => {
-  const end = createEnd();
-  let tools: unknown[] = [];
-  for (let level = 0; level < 100_000; level += 1) tools = [tools];
-  const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
-  const [event] = eventsOf([end.toErrorEvent(error, { type: 'response.failed', response: { id: 'r', tools } })]);
-  expect(event.response).toEqual({ id: 'r', status: 'failed', error: { code: 'invalid_prompt', message: 'no' } });
+  expect(failedResponse(100_000)).toEqual(SHORT);
 });
+
+test('a failed response at the limit of what the stack can write is passed or shortened, and is no error', () => {
+  let [written, tooDeep] = [1, 100_000];
+  while (tooDeep - written > 1) {
+    const depth = Math.floor((written + tooDeep) / 2);
+    if (toJson(nested(depth)) === undefined) tooDeep = depth;
+    else written = depth;
+  }
+  for (let depth = written - 20; depth < tooDeep + 20; depth += 1) expect(failedResponse(depth)).toMatchObject(SHORT);
+});
+
+const SHORT = { id: 'r', status: 'failed', error: { code: 'invalid_prompt', message: 'no' } };
+
+function nested(levels: number): unknown[] {
+  let list: unknown[] = [];
+  for (let level = 0; level < levels; level += 1) list = [list];
+  return list;
+}
+
+/** The response of the event that a client gets for a failed one whose tools have so many levels. */
+function failedResponse(levels: number): object {
+  const end = createEnd();
+  const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
+  const response = { id: 'r', tools: nested(levels) };
+  const event = decoder.decode(end.toErrorEvent(error, { type: 'response.failed', response })).split('data: ')[1] ?? '';
+  // What was passed whole may be nested too deeply to be read.
+  const { tools: _, ...short } = JSON.parse(event.replace(/"tools":\[+\]+,/, '')).response;
+  return short;
+}
