@@ -71,7 +71,7 @@ export function createBodyReader() {
         // A large one keeps its place.
         if (end === undefined && pieces) return;
         if (end === undefined)
-          throw new Error(`too many large reviews of the namespace ${namespace} wait for the cluster; send it again`);
+          throw new Error(`too many reviews of the namespace ${namespace} wait for the cluster; send it again`);
         leave();
         leave = end;
       };

@@ -24,9 +24,10 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
       return (await write(writes)).map(async (outcome) => outcome);
     } catch (error) {
       if (writes.length === 1 || error instanceof DatabaseUnreachable) return writes.map(() => toRejection(error));
-      // PostgreSQL refuses some of the writes: they are found by halves, and stop no other write.
+      // PostgreSQL refuses some of the writes: they are found by halves, and stop no other write. The halves are written
+      // one after the other, so that a batch never takes more than one connection.
       const half = Math.ceil(writes.length / 2);
-      return (await Promise.all([putAll(writes.slice(0, half)), putAll(writes.slice(half))])).flat();
+      return [...(await putAll(writes.slice(0, half))), ...(await putAll(writes.slice(half)))];
     }
   };
   return { putScope: createCallMerger(PORTION, putAll) };

@@ -50,7 +50,9 @@ export async function findInstallation(cluster: Cluster): Promise<ReadonlyArray<
 export async function removeWebhooks(cluster: Cluster, base: string): Promise<void> {
   const remove = async (resource: Resource) => {
     const hook = await cluster.get(resource, undefined, WEBHOOKS);
-    if (hook === undefined || !addressesOf(hook).every((address) => address.startsWith(base))) return;
+    const addresses = addressesOf(hook);
+    if (hook === undefined || addresses.length === 0) return;
+    if (!addresses.every((address) => address.startsWith(`${base}/`))) return;
     await cluster.delete(resource, undefined, WEBHOOKS, hook.metadata.uid ?? '');
   };
   await Promise.all(HOOKS.map(remove));

@@ -46,6 +46,7 @@ test("webhooks of a killed local stack and other people's Deployments are no ins
 test.each([
   [LOCAL, 0],
   ['https://127.0.0.1:40002/other', 2],
+  [`${LOCAL}2`, 2],
   [undefined, 2],
 ])('a stop removes the webhooks of this stack alone (%s: %i stay)', async (base, stay) => {
   const cluster = await withWebhooks(base);
