@@ -52,6 +52,16 @@ const Scale = withRule(
   z.object({
     min: integer(0, 1000).optional().describe('Minimum replicas. Default: 0 on Knative, else 1, the least there.'),
     max: integer(1, 1000).optional().describe('Maximum replicas. Default: on Knative what it decides, else `min`.'),
+    autoscaler: choice('HorizontalPodAutoscaler', 'None')
+      .optional()
+      .describe(
+        'Of a Deployment: what changes the replicas between `min` and `max`. With `None` the operator creates no HorizontalPodAutoscaler and keeps the replicas that it finds, for an autoscaler of your own such as KEDA. Default: HorizontalPodAutoscaler.',
+      ),
+    targetRequestsInFlight: integer(1, 10_000)
+      .optional()
+      .describe(
+        'Requests in flight for each replica, open streams included, to which the number of replicas is adapted. The HorizontalPodAutoscaler then also reads the Pods metric `gateway_operator_requests_in_flight`, which your metrics adapter must serve. On Knative this is the annotation `autoscaling.knative.dev/target`. Default: processor time only; on Knative its own target.',
+      ),
   }),
   {
     id: 'ScaleMinAboveMax',

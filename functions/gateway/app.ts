@@ -13,6 +13,7 @@ import { chargedScopesOf, createRemainingLimits, hasBudget } from './caller/rema
 import type { GatewayDeps } from './deps.ts';
 import { createHandle, type SharedState } from './handle.ts';
 import { refuse, sendJson, sendText } from './reply/respond.ts';
+import { createInFlightCounter } from './request/in-flight.ts';
 import { createMemoryBudget, limitsIn, type MemoryShare } from './request/memory-budget.ts';
 import { type RequestContext, toRequestContext } from './request/request-context.ts';
 import { createCooldowns } from './targets/cooldown.ts';
@@ -42,6 +43,7 @@ export function createSharedState(
     memoryBudget: createMemoryBudget(limitsIn(deps.memory ?? USUAL_MEMORY), deps.clock),
     access: new Map(),
     cooldowns: createCooldowns(deps),
+    countInFlight: createInFlightCounter(deps),
   };
 }
 

@@ -8,6 +8,7 @@ import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply/reply.ts';
 import { refuse } from './reply/respond.ts';
 import { createAdmit } from './request/admit.ts';
+import type { CountInFlight } from './request/in-flight.ts';
 import type { MemoryBudget } from './request/memory-budget.ts';
 import type { RequestContext } from './request/request-context.ts';
 import { type ClientContext, createRequestLogs } from './request/request-log.ts';
@@ -24,6 +25,7 @@ export interface SharedState {
   readonly memoryBudget: MemoryBudget;
   readonly access: AccessMemory;
   readonly cooldowns: Cooldowns;
+  readonly countInFlight: CountInFlight;
 }
 
 /**
@@ -39,7 +41,7 @@ export function createHandle(
   const cooldowns = isFree ? toReadOnlyCooldowns(shared.cooldowns) : shared.cooldowns;
   const remainingLimits = createRemainingLimits(deps);
   const openRequestLog = createRequestLogs(deps, api.route);
-  const { authenticate, access, memoryBudget } = shared;
+  const { authenticate, access, memoryBudget, countInFlight } = shared;
   const admit = createAdmit({ ...deps, authenticate, access, limits: memoryBudget.limits }, api);
   const reserve = isFree ? async (grant: Grant) => ok(toFreeGrant(grant)) : createReserve(deps);
   const chooseTargets = createChooseTargets(deps, cooldowns);
@@ -52,7 +54,8 @@ export function createHandle(
   );
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
-    const share = shared.memoryBudget.open(client);
+    const share = memoryBudget.open(client);
+    const end = countInFlight();
     const log = openRequestLog(context);
     const clientContext = { client, log, share };
     try {
@@ -67,6 +70,7 @@ export function createHandle(
       );
     } finally {
       share.leave();
+      end();
     }
   };
 

@@ -21,7 +21,7 @@ const withNeeds = (name: string): ReadonlyArray<string> => [
 
 /** Kinds that neither Kubernetes nor the operator defines: no cluster of a test has them. */
 const FOREIGN =
-  /^(argoproj\.io|[a-z-]+\.toolkit\.fluxcd\.io|external-secrets\.io|gateway\.networking\.k8s\.io|cert-manager\.io)\//;
+  /^(argoproj\.io|[a-z-]+\.toolkit\.fluxcd\.io|external-secrets\.io|keda\.sh|gateway\.networking\.k8s\.io|cert-manager\.io)\//;
 
 /** Those that objects name and no sample declares. */
 function namespacesOf(objects: ReadonlyArray<KubeObject>): ReadonlyArray<KubeObject> {

@@ -85,8 +85,14 @@ describe('a field of spec.workload', () => {
 test('a Deployment has one replica at least: nothing would wake it', () => {
   const scaled = build('Deployment', { workload: { type: 'Deployment', scale: { min: 0 } } });
   expect(scaled[0]?.object.spec).toMatchObject({ replicas: 1 });
-  const knative = build('Knative', { workload: { type: 'Knative', scale: { min: 0, max: 2 } } });
-  const annotations = { 'autoscaling.knative.dev/min-scale': '0', 'autoscaling.knative.dev/max-scale': '2' };
+  const knative = build('Knative', {
+    workload: { type: 'Knative', scale: { min: 0, max: 2, targetRequestsInFlight: 9 } },
+  });
+  const annotations = {
+    'autoscaling.knative.dev/min-scale': '0',
+    'autoscaling.knative.dev/max-scale': '2',
+    'autoscaling.knative.dev/target': '9',
+  };
   expect(knative[0]?.object.spec).toMatchObject({ template: { metadata: { annotations } } });
 });
 

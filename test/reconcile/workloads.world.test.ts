@@ -104,10 +104,11 @@ function describeParts(open: () => { readonly cluster: Cluster; readonly reconci
     await resync();
     expect((await spec()).strategy).toEqual({ type: 'Recreate' });
     await harness.apply(redis);
-    await edit({ scale: { min: 2, max: 3 } });
+    await edit({ scale: { min: 2, max: 3, targetRequestsInFlight: 50 } });
     await resync();
     expect((await spec()).strategy).toMatchObject({ type: 'RollingUpdate' });
-    expect(await live('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 3 } });
+    const metrics = [{ type: 'Resource' }, { type: 'Pods', pods: { target: { averageValue: '50' } } }];
+    expect(await live('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 3, metrics } });
     expect(await resync()).not.toHaveProperty('ApplyWorkload');
     await edit({ scale: { min: 2, max: 2 } });
     expect(await resync()).toMatchObject({ DeleteWorkload: 1 });

@@ -38,6 +38,9 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       'status',
       'code',
     ]),
+    gateway_operator_requests_in_flight: gauge(
+      'Requests of this process that have begun and not ended, open streams included; only routes that reach a provider. `workload.scale.targetRequestsInFlight` scales by it.',
+    ),
     gateway_operator_request_seconds: histogram('Time from the beginning of a request to the end of its reply.', [
       'route',
       'model',

@@ -100,7 +100,7 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const others = (['Deployment', 'Knative'] as const).filter((other) => other !== type);
   return [
     ...applies,
-    ...(isFixed ? remove('HorizontalPodAutoscaler', 'its scale leaves nothing to decide') : []),
+    ...(isFixed ? remove('HorizontalPodAutoscaler', 'workload.scale needs none') : []),
     // The former workload goes when the new one serves. The part that runs the gateway goes last: while it is there,
     // the rest is looked for.
     ...others.flatMap((other) =>

@@ -66,6 +66,8 @@ const workload: Readonly<Record<string, Edit>> = {
   'workload.image': runs('image', 'gateway:7'),
   'workload.scale.min': runs('scale', { min: 7, max: 7 }),
   'workload.scale.max': runs('scale', { min: 1, max: 7 }),
+  'workload.scale.autoscaler': runs('scale', { min: 1, max: 7, autoscaler: 'None' }),
+  'workload.scale.targetRequestsInFlight': runs('scale', { min: 1, max: 7, targetRequestsInFlight: 50 }),
   'workload.resources.requests': runs('resources', { requests: { cpu: '7' } }),
   'workload.resources.limits': runs('resources', { limits: { cpu: '7' } }),
   'workload.env[].name': env({ value: 'seven' }),

@@ -32,6 +32,35 @@ describe('scale', () => {
     expect(await resyncs()).toEqual([]);
   });
 
+  test('left to another autoscaler has no HorizontalPodAutoscaler, and keeps its replicas within min and max', async () => {
+    await redis();
+    await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
+    await edit({ scale: { min: 2, max: 4, autoscaler: 'None' } });
+    expect(await resyncs()).toEqual(['delete HorizontalPodAutoscaler']);
+    await harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas: 3 } });
+    await edit({ image: 'other:2', scale: { min: 2, max: 4, autoscaler: 'None' } });
+    expect(await resyncs()).toEqual(['apply Deployment']);
+    expect(spec().replicas).toBe(3);
+    await edit({ scale: { min: 1, max: 2, autoscaler: 'None' } });
+    await resyncs();
+    expect(spec().replicas).toBe(2);
+  });
+
+  test('by requests in flight is a second metric of the autoscaler, beside processor time', async () => {
+    await redis();
+    await running({ type: 'Deployment', scale: { min: 1, max: 4, targetRequestsInFlight: 50 } });
+    expect((part('HorizontalPodAutoscaler')?.spec as { metrics: unknown } | undefined)?.metrics).toEqual([
+      { type: 'Resource', resource: { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } } },
+      {
+        type: 'Pods',
+        pods: {
+          metric: { name: 'gateway_operator_requests_in_flight' },
+          target: { type: 'AverageValue', averageValue: '50' },
+        },
+      },
+    ]);
+  });
+
   test('with the memory store is one process, never two at a time', async () => {
     await running();
     expect(spec()).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });

@@ -45,9 +45,7 @@ function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<r
   const selector = selectorOf(name);
   const { group, version, kind } = PARTS.Deployment;
   const scaleTargetRef = { apiVersion: `${group}/${version}`, kind, name: gatewayName(name) };
-  const cpu = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } };
-  const metrics = [{ type: 'Resource', resource: cpu }];
-  const scaler = { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics };
+  const scaler = { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics: scalerMetrics(input.instance) };
   const ports = [{ name: 'http', port: 80, targetPort: 'http', appProtocol: 'http' }];
   // One at a time may be moved; one that does not work may always be.
   const budget = { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: { matchLabels: selector } };
@@ -55,9 +53,22 @@ function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<r
     ['Deployment', deploymentSpec(input, Math.min(max, Math.max(min, replicas ?? min)))],
     ['Service', { selector, ports }],
     ['PodDisruptionBudget', budget],
-    // Where `scale` leaves nothing to decide there is none.
-    ...(min === max ? [] : [['HorizontalPodAutoscaler', scaler] as const]),
+    ...(hasScaler(input.instance) ? [['HorizontalPodAutoscaler', scaler] as const] : []),
   ];
+}
+
+/** Whether the instance's Deployment has our autoscaler: not if its replicas are fixed or left to another one. */
+function hasScaler(instance: GatewayInstance): boolean {
+  const { min, max } = scaleOf(instance);
+  return min !== max && instance.spec.workload.scale?.autoscaler !== 'None';
+}
+
+function scalerMetrics({ spec }: GatewayInstance): ReadonlyArray<object> {
+  const cpu = { name: 'cpu', target: { type: 'Utilization', averageUtilization: 70 } };
+  const target = spec.workload.scale?.targetRequestsInFlight;
+  const metric = { name: 'gateway_operator_requests_in_flight' };
+  const requests = { metric, target: { type: 'AverageValue', averageValue: `${target}` } };
+  return [{ type: 'Resource', resource: cpu }, ...(target === undefined ? [] : [{ type: 'Pods', pods: requests }])];
 }
 
 function deploymentSpec(input: PodInput, replicas: number): object {
@@ -136,9 +147,10 @@ function secondsOf({ spec }: GatewayInstance): number {
 
 /** Left out where the spec leaves it open: then the annotations of its Pods, or Knative, decide. */
 function scaleAnnotations({ spec }: GatewayInstance): Readonly<Record<string, string>> {
-  const { min, max } = spec.workload.scale ?? {};
+  const { min, max, targetRequestsInFlight: target } = spec.workload.scale ?? {};
   return {
     ...(min === undefined ? {} : { 'autoscaling.knative.dev/min-scale': String(min) }),
     ...(max === undefined ? {} : { 'autoscaling.knative.dev/max-scale': String(max) }),
+    ...(target === undefined ? {} : { 'autoscaling.knative.dev/target': String(target) }),
   };
 }
