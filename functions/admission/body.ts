@@ -30,10 +30,10 @@ const SHARE = { namespace: 1 / 4, large: 1 / 2 };
 const HEAD = 1024;
 /** Room for the beginning of a large body, or for one that does not say how long it is. */
 const FIRST_PIECES = 64 * 1024;
-export type Body = Result<Uint8Array, NotAReview>;
+export type Body = Result<Uint8Array, MalformedReview>;
 
 /** An HTTP status, and what is wrong with the envelope. */
-export interface NotAReview {
+export interface MalformedReview {
   readonly status: 400 | 413;
   readonly problem: string;
 }
@@ -121,17 +121,17 @@ function takeTurn(turns: ReturnType<typeof createFairLimiter>, namespace: string
   });
 }
 
-const TOO_LARGE = err<NotAReview>({ status: 413, problem: `the body is larger than ${MAX_BODY} bytes` });
-export const notAReview = (problem: string) => err<NotAReview>({ status: 400, problem });
+const TOO_LARGE = err<MalformedReview>({ status: 413, problem: `the body is larger than ${MAX_BODY} bytes` });
+export const malformedReview = (problem: string) => err<MalformedReview>({ status: 400, problem });
 
 async function bodyOf(request: Request, pieces: Pieces | undefined, signal: AbortSignal): Promise<Body> {
   // Reading the body whole is several times as fast as piece by piece. The server cuts a body that is not whole when it
   // was answered.
   const bytes = pieces ? await pieces.whole() : new Uint8Array(await untilAborted(signal, request.arrayBuffer()));
   if (bytes === undefined || bytes.length > MAX_BODY) return TOO_LARGE;
-  if (bytes.length === 0) return notAReview('the body is empty');
-  if (!isLikeReview(bytes)) return notAReview('the body is not an AdmissionReview');
-  if (hasTooManyValues(bytes)) return notAReview(`the review holds more than ${MAX_VALUES} values`);
+  if (bytes.length === 0) return malformedReview('the body is empty');
+  if (!isLikeReview(bytes)) return malformedReview('the body is not an AdmissionReview');
+  if (hasTooManyValues(bytes)) return malformedReview(`the review holds more than ${MAX_VALUES} values`);
   return ok(bytes);
 }
 

@@ -10,11 +10,15 @@ import * as ofInstance from './checks/instance.ts';
 import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
 import * as ofMember from './checks/member.ts';
 import * as ofUser from './checks/user.ts';
-import { type Ask, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
+import { type FactContext, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
 import type { Draft } from './subject.ts';
 
 /** Findings about an object: by itself, and, where the cluster may be asked, with the objects that it refers to. */
-export type Find = (object: Draft, old: Draft | undefined, ask: Ask | undefined) => Promise<ReadonlyArray<Finding>>;
+export type FindFindings = (
+  object: Draft,
+  old: Draft | undefined,
+  ask: FactContext | undefined,
+) => Promise<ReadonlyArray<Finding>>;
 
 /** Checks that keys, users and teams have in common. */
 const OF_MEMBERS = [
@@ -24,7 +28,7 @@ const OF_MEMBERS = [
   ofMember.referencesFound, //        the user and the teams are there, on the same instance
 ];
 
-export const CHAIN: Readonly<Record<KindName, Find>> = {
+export const CHAIN: Readonly<Record<KindName, FindFindings>> = {
   GatewayInstance: chain('GatewayInstance', {
     load: () => import('#crds/kinds/gateway-instance.ts'),
     gather: instanceFacts,
@@ -36,7 +40,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
       ofInstance.storeSecret, //         the same for the key-value store
       ofInstance.modelCredentials, //    the same for the credentials of each entry
       ofInstance.modelsInUse, //         warns: keys are restricted to a removed model
-      ofInstance.someModels, //          warns: an instance without entries serves nothing
+      ofInstance.warnOfNoModels, //          warns: an instance without entries serves nothing
       ofInstance.addresses, //           warns: the provider is unknown, and there is no address to call
       ofInstance.prices, //              warns: no key can use a model without a price
       ofInstance.credentialNames, //     warns: no provider reads a credential of this name
@@ -78,7 +82,7 @@ export const CHAIN: Readonly<Record<KindName, Find>> = {
 interface Checks<Spec, Facts> {
   /** The schemas of the kind, built with its first review: those of the other kinds would cost a cold start 15 ms. */
   readonly load: () => Promise<{ readonly schemas: Schemas<Spec> }>;
-  readonly gather: (of: Readable<Spec>, ask: Ask) => Promise<Facts>;
+  readonly gather: (of: Readable<Spec>, ask: FactContext) => Promise<Facts>;
   /** Checks of the object alone: by /mutate, and by /validate again. */
   readonly alone?: ReadonlyArray<Check<Spec>>;
   /** Checks with facts: by /validate only. */
@@ -92,7 +96,7 @@ interface Checks<Spec, Facts> {
 const MAX_FINDINGS = 2048;
 
 /** The schema comes first; a spec that is not readable is not checked further. */
-function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): Find {
+function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): FindFindings {
   const loaded = createLazy(load);
   return async ({ metadata, spec: given }, old, ask) => {
     const kind = { ...(await loaded()).schemas, kind: name };

@@ -2,7 +2,7 @@
 import { type Finding, toSentences, toText } from '#core/rules/finding.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { CHAIN } from './chain.ts';
-import type { Ask } from './facts.ts';
+import type { FactContext } from './facts.ts';
 import type { Subject } from './subject.ts';
 
 export interface Decision {
@@ -15,7 +15,7 @@ export interface Decision {
  * reason to refuse a label, a block or a budget (DESIGN 5): the stored object is checked as if it were applied now, and
  * its findings are warnings.
  */
-export async function decide({ kind, object, old, dryRun }: Subject, ask?: Ask): Promise<Decision> {
+export async function decide({ kind, object, old, dryRun }: Subject, ask?: FactContext): Promise<Decision> {
   const find = CHAIN[kind.kind];
   const found = await find(object, old, ask);
   const candidates = found.filter(

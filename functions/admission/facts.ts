@@ -26,7 +26,7 @@ import type { ClusterReads } from './reads.ts';
 import type { Metadata } from './subject.ts';
 
 /** The cluster to ask, and the user on whose behalf. */
-export interface Ask {
+export interface FactContext {
   readonly cluster: ClusterReads;
   readonly hash: Hash;
   readonly user: Requester;
@@ -64,7 +64,7 @@ export interface InstanceFacts {
   readonly unpriced: ReadonlySet<number>;
 }
 
-export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: Ask): Promise<InstanceFacts> {
+export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: FactContext): Promise<InstanceFacts> {
   const { metadata, spec } = of;
   const old = of.old();
   const removedModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));
@@ -93,9 +93,9 @@ export interface MemberFacts {
   readonly foreign: string | undefined;
 }
 
-export interface KeyFacts extends MemberFacts, Pick<Ask, 'secretPrefixes'> {}
+export interface KeyFacts extends MemberFacts, Pick<FactContext, 'secretPrefixes'> {}
 
-export async function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise<KeyFacts> {
+export async function keyFacts(key: Readable<VirtualKeySpec>, ask: FactContext): Promise<KeyFacts> {
   const { keyAlias: alias, userRef, teamRef, secretTemplate } = key.spec;
   const facts = await memberFacts(key, ask, {
     aliases: [{ resource: virtualKeys, path: 'spec.keyAlias', alias, owner: key.metadata.name }],
@@ -108,7 +108,7 @@ export async function keyFacts(key: Readable<VirtualKeySpec>, ask: Ask): Promise
   return { ...facts, secretPrefixes: ask.secretPrefixes };
 }
 
-export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: Ask): Promise<MemberFacts> {
+export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: FactContext): Promise<MemberFacts> {
   // The VirtualKey of a User has the User's name.
   const key = spec.autoCreateKey ? metadata.name : undefined;
   const keyAlias = spec.autoCreateKey ? spec.keyAlias : undefined;
@@ -122,7 +122,7 @@ export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: 
   });
 }
 
-export function teamFacts(team: Readable<TeamSpec>, ask: Ask): Promise<MemberFacts> {
+export function teamFacts(team: Readable<TeamSpec>, ask: FactContext): Promise<MemberFacts> {
   const alias = { resource: teams, path: 'spec.teamAlias', alias: team.spec.teamAlias, owner: team.metadata.name };
   return memberFacts(team, ask, { aliases: [alias], names: [], foreign: undefined });
 }
@@ -147,7 +147,7 @@ interface FactRequest {
   readonly foreign: Promise<string | undefined> | undefined;
 }
 
-async function memberFacts(member: Member, ask: Ask, wanted: FactRequest): Promise<MemberFacts> {
+async function memberFacts(member: Member, ask: FactContext, wanted: FactRequest): Promise<MemberFacts> {
   const { namespace } = member.metadata;
   const findTaken = async () => {
     const instance = await findInstance(member, ask);
@@ -166,7 +166,7 @@ async function memberFacts(member: Member, ask: Ask, wanted: FactRequest): Promi
   return { instance, taken, references: referred, foreign };
 }
 
-async function findInstance({ metadata, spec: { connectionRef } }: Member, { cluster }: Ask) {
+async function findInstance({ metadata, spec: { connectionRef } }: Member, { cluster }: FactContext) {
   const { namespace: from } = metadata;
   const { namespace, name } = connectionRef.instanceRef;
   const instance = await cluster.get(gatewayInstances, namespace, name);
@@ -188,7 +188,7 @@ const servedBy = ({ models }: Json | GatewayInstanceSpec): ReadonlySet<string> =
 async function findHolder(
   { resource, path, alias, owner }: WantedAlias,
   { metadata: { namespace: from }, spec }: Member,
-  { cluster }: Ask,
+  { cluster }: FactContext,
 ): Promise<TakenAlias | undefined> {
   if (alias === undefined) return undefined;
   const { instanceRef: instance } = spec.connectionRef;
@@ -204,20 +204,24 @@ async function findHolder(
 
 async function findReferred(
   { kind, namespace, name }: Reference,
-  { cluster }: Ask,
+  { cluster }: FactContext,
 ): Promise<ReferenceFacts | undefined> {
   const found = await cluster.get(kind === 'User' ? users : teams, namespace, name);
   return found && { instance: connectionOf(found), isDeleted: !isLive(found) };
 }
 
 /** Undefined: the Secret is missing, or the user may not read it; findings do not tell which. */
-async function findSecret(namespace: string, name: string, { cluster, user }: Ask): Promise<KubeObject | undefined> {
+async function findSecret(
+  namespace: string,
+  name: string,
+  { cluster, user }: FactContext,
+): Promise<KubeObject | undefined> {
   const may = await cluster.may(user, 'get', RESOURCES.secrets, namespace, name);
   return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
 }
 
 /** A user who may read a Secret may see the names of its keys. */
-async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: Ask) {
+async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: FactContext) {
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
   const check = createSecretCheck(spec, namespace);
@@ -231,7 +235,7 @@ async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: 
   return found;
 }
 
-async function findForeignSecret({ namespace, name: key }: Metadata, template: string | undefined, ask: Ask) {
+async function findForeignSecret({ namespace, name: key }: Metadata, template: string | undefined, ask: FactContext) {
   if (key === undefined) return undefined;
   const wanted = keySecretName(key, template, ask.hash);
   const secret = await findSecret(namespace, wanted, ask);
@@ -240,7 +244,7 @@ async function findForeignSecret({ namespace, name: key }: Metadata, template: s
   return secret.metadata.labels?.[OWNED_LABEL] === OWNED ? undefined : wanted;
 }
 
-async function findForeignKey({ namespace, uid }: Metadata, name: string, { cluster }: Ask) {
+async function findForeignKey({ namespace, uid }: Metadata, name: string, { cluster }: FactContext) {
   const key = await cluster.get(virtualKeys, namespace, name);
   if (key === undefined || !isLive(key)) return undefined;
   const owners = key.metadata.ownerReferences ?? [];
@@ -250,7 +254,7 @@ async function findForeignKey({ namespace, uid }: Metadata, name: string, { clus
 async function findRestricted(
   { namespace, name }: Metadata,
   removed: ReadonlySet<string>,
-  { cluster }: Ask,
+  { cluster }: FactContext,
 ): Promise<Pick<InstanceFacts, 'restricted' | 'hasMoreKeys'>> {
   const restricted: RestrictedKey[] = [];
   if (name === undefined || removed.size === 0) return { restricted, hasMoreKeys: false };
@@ -268,13 +272,13 @@ async function findRestricted(
  * Indexes of entries without a price. The price table is large: it is loaded with the first entry that names no price.
  */
 async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
-  const unsaid = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
+  const withoutOwnPrice = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
     input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
   );
-  if (unsaid.length === 0) return new Set();
+  if (withoutOwnPrice.length === 0) return new Set();
   const { entryPrice } = await import('#core/money/price-list.ts');
   const isUnpriced = (params: PricedParams) => namesPrice(params) || entryPrice(params).price === undefined;
-  return new Set(unsaid.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
+  return new Set(withoutOwnPrice.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
 }
 
 /**

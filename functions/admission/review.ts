@@ -2,7 +2,7 @@
 import * as z from 'zod';
 import { ok, type Result } from '#core/failure/result.ts';
 import { encode } from '#core/json/base64.ts';
-import { type NotAReview, notAReview } from './body.ts';
+import { type MalformedReview, malformedReview } from './body.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
 const MAX_WARNING = 256;
@@ -41,17 +41,17 @@ export type ReviewRequest = z.output<typeof Review>['request'];
 export type RequestHead = Omit<ReviewRequest, 'object' | 'oldObject'>;
 
 /** The request of a review, or what is wrong with the envelope. The content of `object` is validated later. */
-export function readReview(body: Uint8Array): Result<ReviewRequest, NotAReview> {
+export function readReview(body: Uint8Array): Result<ReviewRequest, MalformedReview> {
   let json: unknown;
   try {
     json = JSON.parse(UTF_8.decode(body));
   } catch (error) {
-    return notAReview(`the body is not ${error instanceof SyntaxError ? 'JSON' : 'UTF-8'}`);
+    return malformedReview(`the body is not ${error instanceof SyntaxError ? 'JSON' : 'UTF-8'}`);
   }
   const { success, data, error } = Review.safeParse(json);
   if (success) return ok(data.request);
   const problems = error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  return notAReview(`the body is not an AdmissionReview of ${API_VERSION}: ${problems.join('; ')}`);
+  return malformedReview(`the body is not an AdmissionReview of ${API_VERSION}: ${problems.join('; ')}`);
 }
 
 /** One step of a JSON patch (RFC 6902). */

@@ -1,36 +1,38 @@
-// Doing a plan: objects concurrently, the actions of one object in their order. Each is caught once.
+// Carries out a plan: objects concurrently, the actions of one object in order. Each action's error is caught once.
 
 import { createLimiter, type Limiter, mapConcurrent } from '#core/concurrency/limiter.ts';
 import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { type ActContext, failed, type Handlers } from './act/context.ts';
+import { type ActContext, failedOutcome, type Handlers } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
 import { objectHandlers } from './act/objects.ts';
 import { putSecret } from './act/secret.ts';
 import { type Action, isForced, isReport, type Outcome, type Result } from './action.ts';
 import { idOf } from './world.ts';
 
-/** Handlers by the name of their action, one for each. */
+/** The handlers, one for each action, by the action's name. */
 export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 
-/** Every adapter gives up long before: an action that hangs all the same does not hang the run. */
+/** Every adapter has a shorter timeout. This one bounds an action that hangs in spite of it. */
 const MAX_ACTION: Millis = 90_000;
-/** Actions at the same time, of those that begin batches and of the others; and batches, which share transactions. */
+/**
+ * Concurrent actions: of those that begin batches, and of the others; and concurrent batches, which share transactions.
+ */
 const [WIDTH, MAX_BATCHES] = [32, 1024];
 
 /**
- * Never rejects. An action that does not succeed ends the batch of its object; the next plan knows. A batch that may not
- * begin any more is left to the next run.
+ * Never rejects. An action that does not succeed ends the batch of its object, and the next plan sees the result. A
+ * batch that is too late to begin is left to the next run.
  */
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
   const batches = [...Map.groupBy(actions, (action) => idOf(action.kind, action)).values()];
   const [instance = ''] = context.world.instances.keys();
   const list = `actions of ${instance}`;
-  // Of very many, those that were too late come first the next time.
+  // If there are very many, those that were too late come first in the next run.
   const isMany = batches.length > WIDTH;
-  // Keys work by what their instance, Users and Teams are, so these come first.
+  // Instances, Users and Teams come first, because VirtualKeys depend on them.
   const inTurn = isMany ? context.turns.order(list, batches, rowOf) : batches;
   const sorted = inTurn.toSorted((one, other) => rankOf(one) - rankOf(other));
   const limits = { first: createLimiter(WIDTH), later: createLimiter(WIDTH) };
@@ -53,7 +55,7 @@ const rowOf = ([first]: ReadonlyArray<Action>) => ({
 });
 
 interface Turn {
-  /** Batches that have begun do not wait for those that begin. */
+  /** Actions of batches that have begun do not wait for batches that begin. */
   readonly limits: Readonly<Record<'first' | 'later', Limiter>>;
   readonly mayBegin: (batch: ReadonlyArray<Action>) => boolean;
 }
@@ -68,7 +70,7 @@ async function take(
     const isFirst = action === batch[0];
     const begin = async (): Promise<Outcome | undefined> =>
       (isFirst ? mayBegin(batch) : !context.time.isOver()) ? attempt(action, context) : undefined;
-    // All writes of scopes that wait for the database share a transaction there.
+    // All writes of scopes that wait for the same database share a transaction.
     const outcome = await (action.action === 'PutScope' ? begin() : limits[isFirst ? 'first' : 'later'](begin));
     if (outcome === undefined) break;
     note(action, outcome, context);
@@ -78,19 +80,19 @@ async function take(
   return ended;
 }
 
-/** Reports and forced releases ask no database: they may begin later than steps. */
+/** Reports and forced releases need no database, so they may begin later than steps. */
 const isTooLate = (batch: ReadonlyArray<Action>, { time }: ActContext): boolean =>
   time.isOver() || (time.isLate() && !batch.every((action) => isReport(action) || isForced(action)));
 
-/** The one catch of an action. */
+/** The only catch of an action's error. */
 async function attempt(action: Action, context: ActContext): Promise<Outcome> {
   try {
-    // The table has a handler for each name; TypeScript does not follow a union through it.
+    // The table has a handler for each name, which TypeScript cannot derive from the union.
     const handler = handlers[action.action] as (action: Action, context: ActContext) => Promise<Outcome>;
     return await withTimeout(context.deps.timer, MAX_ACTION, 'the action', handler(action, context));
   } catch (error) {
-    if (error instanceof DatabaseUnreachable) return failed(reasonOf(error), 'DatabaseUnreachable');
-    return failed(reasonOf(error), action.action === 'OpenInstance' ? 'DatabaseNotMigrated' : undefined);
+    if (error instanceof DatabaseUnreachable) return failedOutcome(reasonOf(error), 'DatabaseUnreachable');
+    return failedOutcome(reasonOf(error), action.action === 'OpenInstance' ? 'DatabaseNotMigrated' : undefined);
   }
 }
 

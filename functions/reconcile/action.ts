@@ -1,4 +1,4 @@
-// The actions of a run, as plain data: decided by plan, done by act, printed by a dry run.
+// The actions of a run as plain data: planned, carried out by act.ts, or printed by a dry run.
 import { type OtherReason, type Reason, rowOf, type Severity } from '#core/conditions/reasons.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -10,7 +10,7 @@ import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { PartName } from './workload/object-parts.ts';
 import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path, type Problem } from './world.ts';
 
-/** The object that an action is about, and why it is done: a sentence that never holds a key. */
+/** The object of an action, and why the action is done: a sentence that never contains a key value. */
 interface About {
   readonly kind: KindName;
   readonly namespace: string;
@@ -18,59 +18,63 @@ interface About {
   readonly why: string;
 }
 
-/** A claim of an instance, in whose database it is. */
+/** A claim, and the instance in whose database it is. */
 interface OnClaim {
   readonly instance: Path;
   readonly scope: ClaimKind;
   readonly alias: string;
 }
 
-/** Labels, annotations and data of a key's Secret. */
+/** Labels, annotations and data of a VirtualKey's Secret. */
 export interface SecretShape {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Name to text as its author wrote it: a mark in it may stand for 2,048 characters, and thousands of Secrets are planned. */
+  /**
+   * Texts as the author wrote them, by name. A placeholder in a text may become 2,048 characters, and thousands of
+   * Secrets are planned.
+   */
   readonly data: Readonly<Record<string, string>>;
-  /** The instance's base address, for the marks in `data`. */
+  /** The instance's base address, for the placeholders in `data`. */
   readonly url: string | undefined;
 }
 
-/** A value of a key to make live. */
+/** A value of a VirtualKey that begins to work. */
 export interface ScopeValue {
-  /** Absent: a new one, which the Secret is to hold. */
+  /** Absent: a new value, which the Secret will hold. */
   readonly hash?: string | undefined;
   readonly rotation?: string | undefined;
   /**
-   * The Secret holds this value, which the claim does not know: where it lives by now, another run has published it.
+   * The Secret holds this value, and the claim does not have it. If the value works by now, another run has published
+   * it.
    */
   readonly unlessLive?: string | undefined;
   /** This value is restored from the Secret, unless it was ended on purpose. */
   readonly unlessEnded?: string | undefined;
 }
 
-/** Details of each action, beside the object that it is about. */
+/** Details of each action, beside its object. */
 interface Details {
   readonly AddFinalizer: object;
-  /** `left`: what could not be cleaned, and is left behind. */
+  /** `left`: what could not be cleaned up and stays. */
   readonly RemoveFinalizer: { readonly left?: string | undefined };
-  /** `ledger`: of a closed instance, which it is to continue with. */
+  /** `ledger`: of a closed instance, which this instance continues. */
   readonly OpenInstance: { readonly ledger: PreviousLedger | undefined };
   readonly CloseInstance: object;
-  /** Another instance of the same database, which is gone. */
+  /** Another instance in the same database, whose object is gone. */
   readonly CloseOrphan: { readonly uid: string };
   readonly PublishSnapshot: { readonly snapshot: string };
   /** Into the store that gateways outside the cluster read. */
   readonly PushSnapshot: { readonly snapshot: string };
   readonly DeleteSnapshot: { readonly snapshot: string; readonly uid: string };
-  /** By server-side apply. `uid`: of the object that is there. */
+  /** By server-side apply. `uid`: of the existing object. */
   readonly ApplyWorkload: PartOf & {
     readonly object: KubeObject;
     readonly generation: number;
     readonly uid: string | undefined;
   };
   readonly DeleteWorkload: PartOf & { readonly object: string; readonly uid: string };
-  /** Claim, policy and value in one transaction. Scopes that are new have no id yet. `proof` adopts a claim. */
+  /** Claim, policy and value in one transaction. New scopes have no id yet. `proof` adopts a claim. */
   readonly PutScope: OnClaim & {
     readonly policy: PolicyWrite['policy'];
     readonly generation: number;
@@ -79,14 +83,15 @@ interface Details {
     readonly value?: ScopeValue | undefined;
   };
   readonly RetireScope: OnClaim & { readonly scopeId: ScopeId };
-  /** `overlap`: so long they work on. Absent: they no longer work. */
+  /** `overlap`: the time for which the values still work. Absent: they stop working now. */
   readonly RetireValues: OnClaim & {
     readonly scopeId: ScopeId;
     readonly hashes: ReadonlyArray<string>;
     readonly overlap: Millis | undefined;
   };
   /**
-   * `value`: the new one, that of another Secret of the key, the one that it has, or the one that the status still has.
+   * `value`: the new one, that of another Secret of the VirtualKey, the one that the Secret has, or the one that the
+   * status still has.
    */
   readonly PutSecret: {
     readonly instance: Path;
@@ -104,7 +109,7 @@ interface Details {
   readonly UpdateKey: { readonly key: string; readonly spec: Readonly<Record<string, unknown>> };
   readonly DeleteKey: { readonly instance: Path; readonly key: string; readonly uid: string };
   readonly WriteStatus: { readonly patch: StatusPatch };
-  /** With the same `once` an event is recorded once, however often it is planned. */
+  /** An event with the same `once` is recorded once, however often it is planned. */
   readonly RecordEvent: {
     readonly type: Severity;
     readonly reason: Reason | OtherReason;
@@ -121,11 +126,13 @@ export type ActionOf<Name extends ActionName> = {
 }[Name];
 export type Action = ActionOf<ActionName>;
 
-/** The fields of a key that its User decides. */
+/** The fields of a VirtualKey that its User decides. */
 export type OwnedKeySpec = Partial<VirtualKeySpec> &
   Pick<VirtualKeySpec, 'keyAlias' | 'maxBudget' | 'budgetDuration' | 'connectionRef'>;
 
-/** Changed members, `null` for those that go. `keyValue` says what to write and never holds it. */
+/**
+ * Changed members; `null` for members that are removed. `keyValue` names what to write and never contains the value.
+ */
 export interface StatusPatch {
   readonly members: Readonly<Record<string, unknown>>;
   readonly keyValue?: 'full' | 'redacted';
@@ -133,14 +140,14 @@ export interface StatusPatch {
 
 /** How an action ended. */
 export type Outcome =
-  /** `object`: as the API server answered it. */
+  /** `object`: as the API server returned it. */
   | { readonly ended: 'done'; readonly object?: KubeObject }
-  /** Nothing had to change. */
+  /** Nothing had to be changed. */
   | { readonly ended: 'unchanged' }
   /** The world was not as planned. */
   | { readonly ended: 'conflict' }
   | { readonly ended: 'failed'; readonly problem: Problem<Reason> }
-  /** No failure: its namespace is being deleted. */
+  /** Not a failure: the object's namespace is being deleted. */
   | { readonly ended: 'skipped'; readonly why: string };
 
 export interface Result {
@@ -155,13 +162,13 @@ export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, '
   why,
 });
 
-/** The same of what a member claims. */
+/** The action's object and claim, from a member. */
 export function aboutClaim(member: Member, why: string): About & OnClaim {
   const { kind: scope, alias } = aliasOf(member);
   return { ...about(member, why), instance: instancePathOf(member), scope, alias };
 }
 
-/** Severity is that of the reason, unless it is given. */
+/** The severity is that of the reason, unless it is given. */
 export const event = (
   object: Pick<OwnObject, 'kind' | 'metadata'>,
   { type, ...text }: Omit<Details['RecordEvent'], 'type'> & { readonly type?: Severity },
@@ -172,23 +179,23 @@ export const event = (
   type: type ?? rowOf(text.reason)?.event ?? 'Warning',
 });
 
-/** Tells how something is, and changes nothing that anything else waits for. */
+/** Whether an action only reports a state, so that no other action waits for it. */
 export const isReport = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';
 
-/** A finalizer that goes although something is left to clean: deletion never sticks. */
+/** Whether a finalizer is removed although something is not cleaned up: deletion never hangs. */
 export const isForced = (action: Action): boolean => action.action === 'RemoveFinalizer' && action.left !== undefined;
 
-/** Details that distinguish steps of the same kind about the same object. */
+/** Details that distinguish steps of the same kind for the same object. */
 const DETAILS: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
 
-/** The same for the same step of the same object, whatever its other details. */
+/** The identity of a step: the same for the same step of the same object, whatever its other details are. */
 export function identify(action: Action): string {
   const details = Object.entries(action).flatMap(([name, value]) => (DETAILS.includes(name) ? [value] : []));
   return [action.action, idOf(action.kind, action), ...details].join(' ');
 }
 
 /**
- * Removals of one kind on one instance that are not done. `message`: for the condition of the instance, and for its
+ * Removals of one kind on one instance that are not done. `message`: for the condition of the instance and for its
  * event.
  */
 export interface DeletionGuard {
@@ -201,7 +208,7 @@ export interface DeletionGuard {
 
 export type Sign = '+' | '~' | '-';
 
-/** How a dry run draws it: something comes, changes or goes. The verb of most actions says which. */
+/** The mark of an action in a dry run: something is created, changed or removed. The verb of most actions decides. */
 export function signOf(action: Action): Sign {
   if (action.action === 'ApplyWorkload') return action.uid === undefined ? '+' : '~';
   if ('isNew' in action) return action.isNew ? '+' : '~';

@@ -1,4 +1,4 @@
-// Reconcile as an HTTP function: an empty POST resyncs, a CloudEvent says where to look, `?dry-run=true` acts on
+// The reconciler as an HTTP function: an empty POST is a resync, a CloudEvent names objects, `?dry-run=true` changes
 // nothing.
 import { Hono } from 'hono/tiny';
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
@@ -14,13 +14,13 @@ import { createTriggerQueue } from './triggers.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
-/** Requests that wait for a run: each has a connection of the 512 that a process has. */
+/** The number of requests that may wait for a run: each takes one of the 512 connections of a process. */
 const MAX_WAITING = 128;
 const TOO_MANY = 'too many requests wait, of this namespace or in all: the next resync looks at the object';
 
 /**
- * Runs of triggers may overlap: each observes for itself, and writes of the slower are refused by what the faster
- * wrote.
+ * Runs of triggers may overlap: each observes for itself, and the API server and the database refuse writes of a slower
+ * run that a faster run has overtaken.
  */
 export function createReconcile(deps: ReconcileDeps, memory = createMemory()): Hono {
   beginResyncs(deps);

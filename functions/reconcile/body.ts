@@ -1,15 +1,15 @@
-// Bodies of requests to reconcile: short texts that arrive soon, or no more of them is read.
+// Bodies of requests to the reconciler: short texts. A body that is too long or too slow is not read to its end.
 
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { fromUtf8, Pieces } from '#core/json/bytes.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-/** Bytes. An event names one object, in less than a kilobyte. */
+/** Bytes. An event names one object in less than a kilobyte. */
 const MAX_BODY = 64 * 1024;
-/** Milliseconds to the last byte. */
+/** Milliseconds until the last byte. */
 const MAX_TIME = 10_000;
 
-/** An HTTP status, and what is wrong with the body. */
+/** An HTTP status, and the error of the body. */
 export interface BodyFailure {
   readonly status: 400 | 408 | 413;
   readonly error: string;

@@ -1,4 +1,4 @@
-// Dependencies of reconcile: everything arrives from the platform; nothing is global.
+// Dependencies of the reconciler. The platform provides all of them.
 import type { Backends } from '#core/ports/backends.ts';
 import type { Clock, EndingMetrics, Ids, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
@@ -18,12 +18,12 @@ export interface ReconcileDeps {
   readonly timer: Timer;
   readonly log: Log;
   readonly metrics: EndingMetrics;
-  /** Absent: others provide the certificate of admission. */
+  /** Absent: something else provides the certificate of the admission webhook. */
   readonly certificates?: CertificateDeps;
-  /** Absent: all gateways run in the cluster, where they mount their snapshots. */
+  /** Absent: all gateways run in the cluster and mount their snapshots. */
   readonly snapshots?: SnapshotStore;
-  /** Lines that say what is missing; none: ready. Absent: always ready. */
+  /** Sentences about what is missing; none: the function is ready. Absent: always ready. */
   readonly readiness?: (() => Promise<ReadonlyArray<string>>) | undefined;
-  /** Absent: those of a process. */
+  /** Absent: the limits of a process. */
   readonly limits?: Limits;
 }

@@ -1,4 +1,4 @@
-// JSON values: whether two are the same, and where they differ.
+// JSON values: whether two are equal, and where they differ.
 
 /** The names of the members that differ. */
 export function differingMembers(wanted: object, stored: object): ReadonlyArray<string> {
@@ -8,8 +8,8 @@ export function differingMembers(wanted: object, stored: object): ReadonlyArray<
 }
 
 /**
- * PostgreSQL gives JSON back with its members in another order. Makes nothing on the way: it is asked a million times
- * in a large resync.
+ * Whether two values are equal. PostgreSQL returns JSON with its members in another order. Allocates nothing, because a
+ * large resync compares a million values.
  */
 export function sameJson(a: unknown, b: unknown): boolean {
   if (a === b) return true;

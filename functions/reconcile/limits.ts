@@ -1,31 +1,33 @@
-// Limits of a run: how much it looks at, so that time, memory and requests stay bounded. The rest comes with the next
-// runs.
+// Limits of a run, so that its time, memory and requests stay bounded. What a run leaves is done by the next runs.
 
 const MIB = 1024 * 1024;
 
 export interface Limits {
-  /** Parts of the world, mostly an instance with its members. */
+  /** Parts of the world, usually an instance with its members. */
   readonly parts: number;
-  /** Keys that have changed. */
+  /** VirtualKeys that have changed. */
   readonly changedKeys: number;
-  /** Secrets of keys that have not changed: up to so many keys a run reads all of them. */
+  /** Secrets of VirtualKeys that have not changed: with at most so many VirtualKeys a run reads all of them. */
   readonly secrets: number;
-  /** Objects that databases alone name: those of all instances together, in each look at them. */
+  /** Look-ups of objects that only databases name, for all instances together. */
   readonly suspects: number;
-  /** Bytes that VirtualKeys, Users and Teams of one namespace may take in a resync, beyond those of ordinary ones. */
+  /**
+   * Bytes that VirtualKeys, Users and Teams of one namespace may take in a resync, beyond those of ordinary objects.
+   */
   readonly objectBytes: number;
-  /** Triggers that are followed at the same time. */
+  /** Triggers that are followed concurrently. */
   readonly triggers: number;
-  /** The same, of instances that were slow the last time. */
+  /** Concurrent triggers for instances that were slow the last time. */
   readonly slowTriggers: number;
-  /** Resyncs that run at the same time. */
+  /** Resyncs that run concurrently. */
   readonly resyncs: number;
 }
 
 /**
- * Limits of a process, which may ask as often as it wants. Of hundreds of objects that are applied at the same time,
- * the first are ready while the last wait, and memory stays small. A database that hangs keeps a place for the time
- * limit of its calls: slow instances have places of their own. One resync runs at a time: the memory of a process is that of one. It waits for no trigger.
+ * Limits of a process, which may send as many requests as it wants. Of hundreds of objects that are applied together,
+ * the first are ready while the last wait, and memory stays small. A database that hangs keeps a place until its calls
+ * time out, so slow instances have places of their own. One resync runs at a time, because memory has room for one. A
+ * resync waits for no trigger.
  */
 export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,
@@ -39,8 +41,8 @@ export const PROCESS_LIMITS: Limits = {
 };
 
 /**
- * Limits of a run that may send so many requests, and may be ended at any time, so that none waits for another. An
- * instance takes 15, and 40 at first; a new key 20, one that has not changed 1.
+ * Limits of a run on a platform that bounds the requests of a run and may end the run at any time, so no run waits for
+ * another. An instance takes 15 requests, and 40 the first time; a new VirtualKey 20, an unchanged one 1.
  */
 export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),

@@ -1,4 +1,5 @@
-// The memory of a process between runs: where databases and stores of instances last were, and which cluster this is.
+// The memory of a process between runs: the last databases and counter stores of instances, and the identity of the
+// cluster.
 
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
@@ -12,37 +13,37 @@ import type { ReconcileDeps } from './deps.ts';
 import { type Cursors, createCursors } from './turns.ts';
 import type { Path } from './world.ts';
 
-/** The database of an instance, and how people name it. Connections, which hold passwords, stay out of the world. */
+/**
+ * The database of an instance, and its name for people. Connections contain passwords, so they are not part of the
+ * world.
+ */
 export interface Link {
   readonly uid: string;
   readonly registry: Registry & LedgerReader;
   readonly where: string;
 }
 
-/** Instances that are remembered, each with up to 64 KiB of certificates. */
+/** The number of instances that are remembered, each with up to 64 KiB of certificates. */
 const MAX_INSTANCES = 1000;
 
-/** Triggers that may hold many objects at the same time. */
+/** Triggers that may hold many objects concurrently. */
 const MAX_LOADS = 8;
 
-/** Facts that a process keeps between runs; correct when empty, lost with the process. */
+/** Facts that a process keeps between runs. The memory is correct when empty, and lost with the process. */
 export interface Memory {
   /**
-   * By uid of an instance: where its database and store last were, so that deleting it together with its Secrets can
-   * still close and clear them.
+   * By uid of an instance: its last database and counter store, so that an instance which is deleted together with its
+   * Secrets can still be closed and cleared.
    */
   readonly instances: Lru<{ readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }>;
-  /** By the path of a part: when the resync began that looked at it last, and how long the part took. */
+  /** By the path of a part: the start of the resync that observed it last, and how long the part took. */
   visits: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
-  /**
-   * By the path of a part: how long it took when a trigger looked at it last, which has fewer of its objects than a
-   * resync.
-   */
+  /** By the path of a part: how long it took in the last trigger, which has fewer of its objects than a resync. */
   readonly triggered: Lru<Millis>;
   readonly cursors: Cursors;
   /** Triggers that list objects, or hold many. */
   readonly loads: ReturnType<typeof createFairLimiter>;
-  /** The uid of the namespace kube-system names the cluster where a database is shared with others. */
+  /** The uid of the namespace kube-system, by which databases that several clusters share know this cluster. */
   cluster?: string | undefined;
 }
 
@@ -54,7 +55,7 @@ export const createMemory = (cursors = createCursors()): Memory => ({
   loads: createFairLimiter(MAX_LOADS),
 });
 
-/** The uid that names this cluster; undefined where that cannot be read. */
+/** The uid that names this cluster; undefined if it cannot be read. */
 export async function clusterOf({ deps, memory }: { readonly deps: ReconcileDeps; readonly memory: Memory }) {
   try {
     memory.cluster ??= (await deps.cluster.get(RESOURCES.namespaces, undefined, 'kube-system'))?.metadata.uid;

@@ -1,4 +1,4 @@
-// Observing: the world of one part of a run, and again what the run has touched.
+// Observing: builds the world of one part of a run, and observes again what the run has touched.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { withTimeout } from '#core/concurrency/timeout.ts';
@@ -31,7 +31,7 @@ import {
   type WorldBuilder,
 } from './world.ts';
 
-/** Every adapter gives up long before: an instance that hangs all the same does not hang the run. */
+/** Every adapter has a shorter timeout. This one bounds an instance that hangs in spite of it. */
 const MAX_LOOK: Millis = 60_000;
 
 export async function observe(
@@ -49,7 +49,7 @@ export async function observe(
 }
 
 /**
- * Looks again at what a run's actions were about: the objects, their claims, the Secrets of keys, and all of an
+ * Observes again the objects of a run's actions, their claims, the Secrets of VirtualKeys, and everything of an
  * instance.
  */
 export async function observeTouched(
@@ -58,7 +58,7 @@ export async function observeTouched(
   results: ReadonlyArray<Result>,
 ): Promise<void> {
   const { world } = observed;
-  // An event touches nothing, and what was so already nothing either.
+  // An event changes nothing, and neither does an action that found everything done.
   const touching = results.filter(
     ({ action, outcome }) => outcome.ended !== 'unchanged' && action.action !== 'RecordEvent',
   );
@@ -67,14 +67,14 @@ export async function observeTouched(
     const { kind, namespace, name } = action;
     const answer = outcome.ended === 'done' ? outcome.object : undefined;
     const [id, path] = [idOf(kind, action), pathOf(action)];
-    // A claim may be that of an object in another part of the run, or of none: only the claim is looked at then.
+    // A claim may belong to an object in another part of the run, or to none: then only the claim is observed.
     if (objectIn(world, kind, path) || world.malformed.has(id)) touched.set(id, { kind, namespace, name, answer });
-    // A user's key, which this run may have made.
+    // A user's VirtualKey, which this run may have created.
     const key = 'key' in action ? { kind: 'VirtualKey' as const, namespace, name: action.key } : undefined;
     if (key) touched.set(idOf(key.kind, key), { ...key, answer: undefined });
   }
   await mapConcurrent(touched, ([id, one]) => observeObject(context, world, id, one));
-  // A plan has steps, or only reports: then nothing but statuses was written.
+  // A plan has either steps or only reports: in the second case only statuses were written.
   if (touching.every(({ action }) => isReport(action))) return;
   const objects = [...touched.values()].flatMap(({ kind, ...at }) => objectIn(world, kind, pathOf(at)) ?? []);
   const ofMembers = objects.flatMap((object) =>
@@ -92,11 +92,11 @@ interface TouchedObject {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
-  /** The object as the API server answered it: it is not asked for again. */
+  /** The object as the API server returned it, so it is not read again. */
   readonly answer: KubeObject | undefined;
 }
 
-/** An object that cannot be looked at again is left alone for the rest of the run. */
+/** An object that cannot be observed again gets no further action in this run. */
 async function observeObject(
   { deps }: ObserveContext,
   world: WorldBuilder,
@@ -109,7 +109,7 @@ async function observeObject(
     const own = object && toOwn(object);
     const malformed = world.malformed.get(id);
     if (own !== undefined && malformed !== undefined) {
-      // A malformed object stays malformed for the run, which has not planned for it, also if it can be read now.
+      // A malformed object stays malformed during the run, which has not planned for it, even if it can be read now.
       world.malformed.set(id, { ...malformed, metadata: own.metadata, status: own.status });
     } else if (kind === 'VirtualKey' && world.referred.keys.delete(path)) {
       if (own?.object?.kind === 'VirtualKey') world.referred.keys.set(path, unreadKey(own.object));
@@ -121,8 +121,8 @@ async function observeObject(
 }
 
 /**
- * Instances and their databases come before the Secrets of keys: a value in a Secret, not in its claim, was published
- * meanwhile, or is forged.
+ * Instances and their databases are observed before the Secrets of VirtualKeys: then a value that is in a Secret and
+ * not in its claim was published meanwhile, or is forged.
  */
 async function observeInstances(
   context: ObserveContext,
@@ -160,7 +160,7 @@ async function observeWithOrphans(context: ObserveContext, object: GatewayInstan
   return { view: { ...view, ...claims, orphans }, link };
 }
 
-/** Labels of the namespaces whose members an instance selects by label, deferred ones too. */
+/** Labels of the namespaces whose members an instance selects by label, including deferred namespaces. */
 async function observeNamespaces({ deps, all }: ObserveContext, world: World) {
   const { listed } = world;
   const selected = membersOf(world).filter(

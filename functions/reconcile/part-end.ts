@@ -1,4 +1,4 @@
-// The end of a part of a run, as far as the report of the run needs it.
+// The end of a part of a run, with what the report of the run needs.
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ClusterError } from '#core/ports/cluster.ts';
@@ -16,7 +16,7 @@ export interface PartEnd {
   readonly guarded: ReadonlyArray<DeletionGuard>;
 }
 
-/** The end of a part with all that it saw and did. */
+/** The end of a part, with everything that it observed and did. */
 export interface ConvergedPart extends PartEnd {
   readonly results: ReadonlyArray<Result>;
 }
@@ -36,8 +36,8 @@ export function toEnd({ world, results, guarded }: ConvergedPart): PartEnd {
 }
 
 /**
- * A part that cannot continue stops no other: its instances count as not looked at. Throws where the API server does
- * not say what there is.
+ * A part that cannot continue does not stop the others: its instances count as not observed. Throws if the API server
+ * cannot be read.
  */
 export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
   if (error instanceof ClusterError) throw error;

@@ -1,9 +1,9 @@
-// The plan: what is to be done. Pure and total: the same world and the same instant give the same actions.
+// The plan: what must be done. Pure and total: the same world and the same instant give the same actions.
 
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { type Action, identify, isForced } from './action.ts';
-import { whyNot } from './plan/conditions-member.ts';
+import { notReadyCause } from './plan/conditions-member.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
 import { type GuardedActions, guardDeletions } from './plan/deletion-guard.ts';
@@ -14,12 +14,12 @@ import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
 import { hasFinalizer, idOf, isDeleted, type Member, type Path, type World } from './world.ts';
 
-/** Actions of one object go in order, those of different objects concurrently. */
+/** Actions of one object are done in order, those of different objects concurrently. */
 export interface Plan extends GuardedActions {
   readonly postponed: World['postponed'];
 }
 
-/** Steps while there are any that can be taken; after them the statuses. Empty: everything is as it should be. */
+/** Steps while any are possible; after them the statuses. Empty: everything is as it should be. */
 export function plan(world: World, now: Millis, hash: Hash): Plan {
   const context = createPlanContext(world, now, hash);
   const { actions, guarded } = guardDeletions(planSteps(context), context);
@@ -33,7 +33,7 @@ export function plan(world: World, now: Millis, hash: Hash): Plan {
   return { actions: reports.filter((action) => isWorthTrying(action, world)), guarded, postponed };
 }
 
-/** A key also works by the policies of its User and Teams. */
+/** A VirtualKey also depends on the policies of its User and Teams. */
 function findPostponed(late: ReadonlyArray<Action>, { world, chargedScopes }: PlanContext): World['postponed'] {
   if (late.length === 0) return world.postponed;
   const members = late.filter(({ kind }) => kind !== 'GatewayInstance');
@@ -52,18 +52,18 @@ const isIn =
   ({ kind, metadata }: Member): boolean =>
     ids.has(idOf(kind, metadata));
 
-/** Attempts of an action in one run, when another run was faster. */
+/** Attempts of an action in one run, after another run was faster. */
 const MAX_ATTEMPTS = 3;
 
-/** The store of pushed snapshots may answer what it had a minute ago. */
+/** The store of pushed snapshots may answer with its state of a minute ago. */
 const ONCE: ReadonlySet<string> = new Set(['RecordEvent', 'ApplyWorkload', 'PushSnapshot']);
 
-/** A step that fails again and again keeps no status from being written. */
+/** A step that fails again and again must not keep a status from being written. */
 function isWorthTrying(action: Action, { attempts }: World): boolean {
   return (attempts.get(identify(action)) ?? 0) < (ONCE.has(action.action) ? 1 : MAX_ATTEMPTS);
 }
 
-/** Other runs wrote another policy again and again: no status shows one that is not in force. */
+/** Other runs wrote another policy again and again: no status shows a policy that is not in force. */
 const isOvertaken = (action: Action, world: World): boolean =>
   action.action === 'PutScope' &&
   !(action.isNew || isWorthTrying(action, world) || world.failures.has(idOf(action.kind, action)));
@@ -81,7 +81,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
     ...[...teams.values()].flatMap((team) => planScopeOwner(team, context)),
     ...[...users.values()].flatMap((user) => {
       const steps = [planScopeOwner(user, context), planOwnedKey(user, context)];
-      // A user that goes takes its key along.
+      // A User that is deleted takes its VirtualKey along.
       return (isDeleted(user) ? steps.toReversed() : steps).flat();
     }),
     ...[...keys.values()].flatMap((view) => (isPostponed(view.object) ? [] : planKey(view, context))),
@@ -104,14 +104,14 @@ function planReports(
       if (object.status?.isActive !== true) inactive.add(path);
       return [];
     }
-    const problem = whyNot(object, context, view);
+    const problem = notReadyCause(object, context, view);
     if (problem !== undefined) inactive.add(path);
     return planMemberStatus(object, context, problem, view);
   });
   const owners = [...teams.values(), ...users.values()].filter((one) => !isPostponed(one));
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
-    ...owners.flatMap((one) => planMemberStatus(one, context, whyNot(one, context))),
+    ...owners.flatMap((one) => planMemberStatus(one, context, notReadyCause(one, context))),
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];

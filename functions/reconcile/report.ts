@@ -6,7 +6,7 @@ import type { Team } from '#crds/kinds/team.ts';
 import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
-import { isTried } from './observe/keys.ts';
+import { isStillNotReady } from './observe/keys.ts';
 import type { DeferredNamespace } from './observe/object-memory.ts';
 import type { RunWorld } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
@@ -24,20 +24,22 @@ import {
 } from './world.ts';
 
 export interface Report {
-  /** Objects by kind. */
+  /** Number of objects by kind. */
   readonly observed: Readonly<Partial<Record<KindName, number>>>;
-  /** Actions that were done, by name. */
+  /** Number of done actions by name. */
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   readonly failed: Readonly<Partial<Record<ActionName | 'Observe', number>>>;
-  /** Deletions that were too many to be plausible. Absent: none. */
+  /** Deletions that are not plausible because there are too many. Absent: none. */
   readonly guarded?: ReadonlyArray<DeletionGuard> | undefined;
-  /** Changed keys that come with one of the next runs. Absent: none. */
+  /** Changed VirtualKeys that are left to the next runs. Absent: none. */
   readonly deferred?: number | undefined;
-  /** Namespaces whose VirtualKeys, Users and Teams are too large together: only deletions were planned. Absent: none. */
+  /**
+   * Namespaces whose VirtualKeys, Users and Teams are too large together: only deletions were planned. Absent: none.
+   */
   readonly deferredNamespaces?: ReadonlyArray<DeferredNamespace> | undefined;
-  /** Objects that change without another request: ask again while there are any. Absent: none. */
+  /** Objects that change without another request: the caller should send the request again. Absent: none. */
   readonly underWay?: number | undefined;
-  /** Steps in the life of admission's certificate. Absent: none. */
+  /** Steps in the life of the admission webhook's certificate. Absent: none. */
   readonly certificate?: CertificateReport | undefined;
 }
 
@@ -46,7 +48,7 @@ export interface RunEnd {
   readonly all: RunWorld;
   /** The end of each part of the run. */
   readonly parts: ReadonlyArray<PartEnd>;
-  /** Parts that are left to the next run. */
+  /** The number of parts that are left to the next run. */
   readonly left: number;
   readonly certificate: CertificateReport | undefined;
 }
@@ -56,7 +58,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
   const worlds = parts.map(({ world }) => world);
   const ended = (how: Outcome['ended']) =>
     results.flatMap(({ action, outcome }) => (outcome.ended === how ? [action.action] : []));
-  // A spec that cannot be read is reported in its status: that is no failure of the run.
+  // A spec that cannot be read is reported in the object's status, and is no failure of the run.
   const unobserved = worlds.flatMap(({ unobserved: paths, malformed }) =>
     [...paths.keys()].filter((path) => all.listed.has(path) && !malformed.has(`GatewayInstance/${path}`)),
   );
@@ -65,14 +67,16 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
     objectsIn(world).filter(({ kind, metadata }) => world.postponed.has(idOf(kind, metadata))),
   );
   const deferred = postponed.filter(({ kind }) => kind === 'VirtualKey').length;
-  // An object that was tried before comes in its turn, whoever asks.
-  const untried = postponed.filter((object) => !isTried(object)).length;
-  // A trigger may name an object that is not there: the API server stores it after admission has answered.
+  // An object that was tried before is processed in its turn, whoever sends the request.
+  const untried = postponed.filter((object) => !isStillNotReady(object)).length;
+  // A trigger may name an object that does not exist yet: the API server stores it after the admission webhook has
+  // answered.
   const isAwaited =
     scope.look === 'at' &&
     !all.deferredNamespaces.has(scope.namespace) &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
-  // The key of a user that moved to another instance ends in the part of the old one; then the user gets a new key.
+  // The VirtualKey of a User that moved to another instance ends in the part of the old instance. Then the User gets a
+  // new one.
   const leaving = worlds.flatMap(({ referred }) => keysIn(referred));
   const underWay =
     left + untried + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
@@ -92,7 +96,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
 
 function count<Name extends string>(names: ReadonlyArray<Name>) {
   const groups = Map.groupBy(names.toSorted(), (name) => name);
-  // Object.fromEntries forgets which names there are.
+  // Object.fromEntries loses the type of the names.
   return Object.fromEntries([...groups].map(([name, { length }]) => [name, length])) as Partial<Record<Name, number>>;
 }
 
@@ -105,8 +109,8 @@ const objectsIn = (world: World) => [
 ];
 
 /**
- * True for gateways that start and deletions that are tried again; false for what waits for a person (a stuck rollout,
- * a paused instance).
+ * True for gateways that start and deletions that are tried again. False for what waits for a person: a stuck rollout,
+ * a paused instance.
  */
 function isUnderWay(object: OwnObject | MalformedObject): boolean {
   if (isDeleted(object) && hasFinalizer(object)) return true;
@@ -115,17 +119,17 @@ function isUnderWay(object: OwnObject | MalformedObject): boolean {
   return workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
 }
 
-/** When the object stopped being ready, was deleted, or was made. Undefined: it is as its spec says. */
+/** When the object stopped being ready, was deleted, or was created. Undefined: it is as its spec asks. */
 function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined) return metadata.creationTimestamp;
-  return ready.status === 'True' || rowOf(ready.reason)?.isConverged ? undefined : ready.lastTransitionTime;
+  return ready.status === 'True' || rowOf(ready.reason)?.isFinal ? undefined : ready.lastTransitionTime;
 }
 
 /**
- * One log line for a run that did something, in the domain's words; metrics always, also gauges of 0: an alert needs a
- * number that comes back.
+ * Writes one log line for a run that did something. Metrics are always written, also gauges of 0, because an alert must
+ * see its gauge return to 0.
  */
 export async function record(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
@@ -166,7 +170,7 @@ const TOO_LARGE_TOGETHER =
 
 const LAST_RESYNC = 'gateway_operator_reconcile_last_resync_timestamp_seconds';
 
-/** With the time of the start: an alert needs a number also if no resync ever ends. */
+/** Written at the start, too: an alert needs a value also if no resync ever ends. */
 export function beginResyncs({ metrics, clock }: Pick<ReconcileDeps, 'metrics' | 'clock'>): void {
   metrics.set(LAST_RESYNC, clock.now() / 1000);
 }
@@ -176,7 +180,7 @@ const TEAM_BUDGET = 'gateway_operator_team_budget_dollars';
 
 const labelsOf = ({ metadata: { namespace, name } }: Team) => ({ team_namespace: namespace, team: name });
 
-/** Teams are few. Keys and users are not: their spend is in their statuses. */
+/** Only of Teams, because they are few. The spend of VirtualKeys and Users is in their status. */
 function recordTeam(metrics: ReconcileDeps['metrics'], team: Team): void {
   const { currentSpend } = team.status ?? {};
   const { maxBudget } = team.spec;
@@ -187,12 +191,11 @@ function recordTeam(metrics: ReconcileDeps['metrics'], team: Team): void {
 /** A row of a dry run. */
 export interface PlannedRow {
   /**
-   * `Guarded`: nothing is done, for it would remove too much. `Paused`: nothing is done, for the instance's spec asks
-   * for it.
+   * `Guarded`: not done, because it would remove too much. `Paused`: not done, because the instance's spec asks for it.
    */
   readonly action: ActionName | CertificateAction | 'Guarded' | 'Paused';
   readonly kind: string;
-  /** Empty: of the whole cluster. */
+  /** Empty for the whole cluster. */
   readonly namespace: string;
   readonly name: string;
   readonly why: string;
@@ -220,7 +223,7 @@ export function toRows({ instances }: World, { actions, guarded }: Plan): Readon
   ];
 }
 
-/** One line per action: `+` something comes, `~` changes, `-` goes, `!` is guarded; indented: a paused instance. */
+/** One line per action: `+` created, `~` changed, `-` removed, `!` guarded; indented: a paused instance. */
 export function toText(rows: ReadonlyArray<PlannedRow>): string {
   if (rows.length === 0) return 'Nothing to do: everything is as it should be.\n';
   return rows

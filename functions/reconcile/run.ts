@@ -8,7 +8,7 @@ import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
 import type { RunWorld } from './observe/objects.ts';
-import { eachPart, QUICK } from './observe/parts.ts';
+import { eachPart, QUICK_LIMIT } from './observe/parts.ts';
 import { withRoom } from './observe/room.ts';
 import { type PartTime, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
@@ -18,16 +18,16 @@ import { type PlannedRow, type Report, record, toReport, toRows } from './report
 import type { Scope } from './scope.ts';
 import { idOf, type Path } from './world.ts';
 
-/** A count above the attempts of any step in one run. */
+/** A number above the attempts of any step in one run. */
 const NEVER_AGAIN = 99;
-/** Plans of a part that is late: objects that are released, and statuses. */
+/** Plans of a part whose time for steps is over: releases of deleted objects, and statuses. */
 const LATE_ROUNDS = 2;
 
 interface RunContext {
   readonly deps: ReconcileDeps;
   readonly memory: Memory;
   readonly scope: Scope;
-  /** Places of runs that may hold many objects. Absent: those of the memory. */
+  /** Places of runs that may hold many objects. Absent: those of the process' memory. */
   readonly loads?: Memory['loads'];
 }
 
@@ -36,13 +36,14 @@ interface ConditionalRun extends RunContext {
   readonly isWanted: (all: RunWorld) => boolean;
 }
 
-/** Rejects only when the API server cannot say what there is. Undefined: the run did not continue. */
+/** Rejects only if the API server cannot be read. Undefined: the run did not continue. */
 export async function run(context: RunContext): Promise<Report>;
 export async function run(context: ConditionalRun): Promise<Report | undefined>;
 export async function run(context: RunContext & Partial<ConditionalRun>): Promise<Report | undefined> {
   const { deps, memory, scope, loads = memory.loads, isWanted } = context;
   const from = deps.clock.now();
-  // First: without it nothing new gets in, and nothing else has to be read for it.
+  // The certificate is first: without it the API server cannot call the admission webhook, and its renewal needs no
+  // other reads.
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const certificate = keeps && (await keepCertificate(deps, keeps));
   return withRoom({ deps, memory: { ...memory, loads }, scope }, async (own, onLoaded) => {
@@ -64,17 +65,17 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
   });
 }
 
-/** Remembers how long a part takes, also before it has ended. Returns what its end calls. */
+/** Remembers how long a part takes, also while it runs. Returns the function that its end calls. */
 function measure({ deps: { clock, timer }, memory }: Pick<RunContext, 'deps' | 'memory'>, path: Path) {
   const began = clock.now();
-  const cancel = timer(QUICK, () => memory.triggered.set(path, QUICK));
+  const cancel = timer(QUICK_LIMIT, () => memory.triggered.set(path, QUICK_LIMIT));
   return () => {
     cancel();
     memory.triggered.set(path, clock.now() - began);
   };
 }
 
-/** Plans and acts until nothing is left to do, or the time is over. */
+/** Plans and acts until nothing is left to do or the time is over. */
 async function converge(context: ObserveContext, observed: Observation, time: PartTime): Promise<ConvergedPart> {
   const results: Result[] = [];
   const { world } = observed;
@@ -93,7 +94,9 @@ async function converge(context: ObserveContext, observed: Observation, time: Pa
   }
 }
 
-/** Adds the result of an action to the world. An object of which one failed is left alone, but for its status. */
+/**
+ * Adds the result of an action to the world. An object with a failed action gets no further action except its status.
+ */
 function remember({ action, outcome }: Result, { world }: Observation): void {
   const id = identify(action);
   const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';
@@ -108,7 +111,7 @@ function remember({ action, outcome }: Result, { world }: Observation): void {
   world.failures.set(idOf(action.kind, action), { ...problem, message });
 }
 
-/** The next plan, with what waits and why. Rejects as a run does. */
+/** The next plan, with the waiting actions and their reasons. Rejects as a run does. */
 export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
   const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
   const first = keeps ? await planCertificate(deps, keeps) : [];
@@ -116,7 +119,7 @@ export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope):
   const { ends: rows } = await eachPart(context, (part) =>
     withShare(context, part, async (own, time) => {
       const { world } = await observe(own, part, time);
-      // A workload is stated whole in every run: the API server says whether that would change anything.
+      // A workload is written whole in every run: the API server tells whether a write would change anything.
       const { actions } = plan(world, context.now, deps.hash);
       const same = await findUnchanged(actions, { deps, world });
       for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);

@@ -1,4 +1,5 @@
-// Where a request tells reconcile to look. An event says only "look here"; nothing else in it is believed.
+// The part of the cluster that a request asks the reconciler to look at. An event only names objects; its other content
+// is not trusted.
 import * as z from 'zod';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { parseJson } from '#core/json/json.ts';
@@ -8,14 +9,14 @@ import { type KindName, kinds } from '#crds/kinds/kinds.ts';
 export type Scope =
   | { readonly look: 'everywhere' }
   | { readonly look: 'at'; readonly kind: KindName; readonly namespace: string; readonly name: string }
-  /** An event about something that is not ours. */
+  /** An event about an object of another kind. */
   | { readonly look: 'nowhere' };
 
 type CloudEventRequest = { header(name: string): string | undefined; readonly body: string };
 
 const PING = 'dev.knative.sources.ping';
 const API_SERVER = /^dev\.knative\.apiserver\.ref\.(add|update|delete)$/;
-/** The type of admission's triggers. */
+/** The CloudEvent type of the admission webhook's triggers. */
 const TRIGGER = 'dev.gateway-operator.trigger';
 
 const Reference = z.object({
@@ -24,7 +25,7 @@ const Reference = z.object({
   name: z.string().min(1).max(253),
 });
 
-/** An empty body, or a CloudEvent in binary mode. The failure is a sentence for the sender. */
+/** Reads an empty body, or a CloudEvent in binary mode. The failure is a sentence for the sender. */
 export function toScope({ header, body }: CloudEventRequest): Result<Scope, string> {
   const type = header('ce-type');
   if (type === undefined) {

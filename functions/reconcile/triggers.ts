@@ -1,21 +1,21 @@
-// Triggers that are followed at the same time: those of slow instances have places of their own, so that quick ones wait
-// for none of them.
+// Concurrent triggers: those of slow instances have places of their own, so that triggers of quick instances never wait
+// for them.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { PROCESS_LIMITS } from './limits.ts';
 import type { Memory } from './memory.ts';
 import type { RunWorld } from './observe/objects.ts';
-import { partition, QUICK } from './observe/parts.ts';
+import { partition, QUICK_LIMIT } from './observe/parts.ts';
 import type { Report } from './report.ts';
 import { run } from './run.ts';
 import type { Scope } from './scope.ts';
 
-/** Triggers of slow instances that may hold many objects at the same time, of those that may. */
+/** The places, among those that may hold many objects, that triggers of slow instances may have. */
 const MAX_SLOW_LOADS = 6;
 
 /**
- * Follows triggers for their namespaces; `full`: too many of them wait. The loaded objects name the instances: the
- * trigger of a slow one leaves its place then, and loads its objects again when it has one of the slow places.
+ * Follows triggers for their namespaces. `full`: too many of them wait. The loaded objects name the instances. The
+ * trigger of a slow instance then leaves its place, and loads its objects again when it has one of the slow places.
  */
 export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;
@@ -25,11 +25,11 @@ export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiti
     isFull: () => false,
     run: (owner, work) => slowLoads.run(owner, () => memory.loads.run(owner, work)),
   };
-  /** A part that is new counts as slow, as in a resync. Without a limit none waits, and none is loaded twice. */
+  /** A new part counts as slow, as in a resync. Without a limit no trigger waits, and none is loaded twice. */
   const isQuick = (world: RunWorld): boolean =>
     slowTriggers === Number.POSITIVE_INFINITY ||
     partition(world).every(
-      ({ path }) => (memory.triggered.get(path) ?? memory.visits.get(path)?.took ?? QUICK) < QUICK,
+      ({ path }) => (memory.triggered.get(path) ?? memory.visits.get(path)?.took ?? QUICK_LIMIT) < QUICK_LIMIT,
     );
   /** Resolves when the work has ended, or has taken long and has a slow place. */
   const untilMoved = (namespace: string, work: Promise<unknown>) =>
@@ -40,7 +40,7 @@ export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiti
         resolve();
         return ended;
       };
-      void ended.then(deps.timer(QUICK, () => void slow.run(namespace, move)));
+      void ended.then(deps.timer(QUICK_LIMIT, () => void slow.run(namespace, move)));
     });
   return async (namespace: string, scope: Scope): Promise<Report | 'full'> => {
     if (quick.isFull(namespace)) return 'full';

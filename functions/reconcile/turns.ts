@@ -1,41 +1,48 @@
-// Turns: which rows of a list come next, where a run may look at some of them only.
+// Turns: which rows of a list come next if a run can process only some of them.
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import type { Cursor } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { OwnObject } from './world.ts';
 
-/** More than a resync moves, so that whoever has very many lists forgets none of the others. */
+/** More lists than a resync uses, so that an owner of very many lists makes none of the others forgotten. */
 const MAX_CURSORS = 20_000;
-/** Places on the circle that rows are hashed to. */
+/** The number of places on the circle that rows are hashed to. */
 const PLACES = 2 ** 48;
 
-/** Where each list was left, by its name. Without it a list begins where the clock says. */
+/**
+ * The place where each list was left, by the name of the list. Without it, a list begins at a place that the clock
+ * decides.
+ */
 export type Cursors = Lru<number>;
 
 export const createCursors = (): Cursors => createLru(MAX_CURSORS);
 
-/** The namespace that a row counts for, and its name in the list. */
+/** The namespace that a row belongs to, and its name in the list. */
 interface Row {
   readonly namespace: string;
   readonly id: string;
 }
 
 /**
- * Namespaces come by turns, and so do the rows of each: a place on a circle, where the list is continued behind the last
- * row that had its turn. So rows that come and go, and the times of runs, keep no other row waiting.
+ * Namespaces take turns, and so do the rows of each namespace: rows have places on a circle, and a list continues
+ * behind the last row that had its turn. So neither rows that come and go nor the times of runs keep a row waiting for
+ * ever.
  */
 export interface Turns {
-  /** All rows, in the order in which they have their turn. */
+  /** All rows in the order of their turns. */
   order<T>(list: string, rows: ReadonlyArray<T>, rowOf: (row: T) => Row): ReadonlyArray<T>;
-  /** The row has had its turn. */
+  /** Records that the row has had its turn. */
   had(list: string, row: Row): void;
-  /** The rows that have their turn now: all, where they are not more than the limit. `had`: they have had it. */
+  /** The rows whose turn it is now; all if there are no more than the limit. `had`: whether to record their turns. */
   take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
-  /** Whether a row is in the next section of the circle: this share of all. Sections follow each other without a gap. */
+  /**
+   * Whether a row is in the next section of the circle, which is this share of the circle. Sections follow each other
+   * without a gap.
+   */
   section(list: string, share: number): (id: string) => boolean;
-  /** Where a list that is elsewhere continues, for whoever goes through it. */
+  /** The place where a list continues that another module iterates. */
   cursor(list: string): Cursor;
-  /** Rows in an order that is another in each run. */
+  /** Rows in an order that differs from run to run. */
   mix<T>(rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T>;
 }
 
@@ -46,9 +53,9 @@ interface Batch<T> {
 
 interface TurnDependencies {
   readonly hash: Hash;
-  /** The instant of the run: lists without a cursor begin elsewhere in each. */
+  /** The time of the run: a list without a cursor begins at another place in each run. */
   readonly now: number;
-  /** Only a resync sees whole lists: others leave the cursors where they are. */
+  /** Only a resync sees whole lists: other runs do not move the cursors. */
   readonly moves: boolean;
 }
 
@@ -110,7 +117,7 @@ export function countByNamespace(objects: Iterable<Pick<OwnObject, 'metadata'>>)
   return counts;
 }
 
-/** Shares of a limit by owner: nobody has more than it wants, and what some leave is for the others. */
+/** Shares of a limit by owner: none has more than it wants, and what some do not use is divided among the others. */
 export function shareOut(limit: number, wanted: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   let left = limit;
   const fewestFirst = [...wanted].sort(([, one], [, other]) => one - other);

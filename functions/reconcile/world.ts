@@ -1,5 +1,5 @@
-// The world of a run: what was observed of the cluster, the databases and the stores, and what the run has tried so
-// far.
+// The world of a run: what was observed of the cluster, the databases and the counter stores, and what the run has
+// tried so far.
 
 import type { OtherReason, Reason } from '#core/conditions/reasons.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
@@ -25,63 +25,70 @@ export type Path = string;
 /** `kind/namespace/name`. */
 export type ObjectId = string;
 
-/** A cause why something does not work. */
+/** A cause that keeps an object from working. */
 export interface Problem<Why extends Reason | OtherReason = Reason | OtherReason> {
   readonly reason: Why;
   readonly message: string;
 }
 
-/** `message` of what works: where it was reached. */
+/** `message` if it works: the address that was reached. */
 export type Reachability = { readonly ok: true; readonly message: string } | ({ readonly ok: false } & Problem);
 
 /**
- * Plain data of a run, or of a part of it: `plan` reads it. An object that is not in it was not listed, and is not
- * planned for.
+ * Plain data of a run, or of a part of it, which `plan` reads. An object that is not in the world was not listed, and
+ * nothing is planned for it.
  */
 export interface World {
   /** Instances as the API server has them. */
   readonly listed: ReadonlyMap<Path, GatewayInstance>;
-  /** Those that were looked at. */
+  /** Instances that were observed. */
   readonly instances: ReadonlyMap<Path, InstanceView>;
   readonly keys: ReadonlyMap<Path, KeyView>;
   readonly users: ReadonlyMap<Path, User>;
   readonly teams: ReadonlyMap<Path, Team>;
-  /** Objects of other instances that members here name: they are in another part of the run and not planned for. */
+  /**
+   * Users, Teams and VirtualKeys of other instances that members of this part refer to. They are planned for in another
+   * part of the run.
+   */
   readonly referred: Pick<World, 'keys' | 'users' | 'teams'>;
-  /** Objects whose spec cannot be read: an older CRD let them in. */
+  /** Objects whose spec cannot be read: an older CRD accepted them. */
   readonly malformed: ReadonlyMap<ObjectId, MalformedObject>;
-  /** Rules about its own spec that an object breaks. */
+  /** Violations of rules about an object's own spec. */
   readonly violations: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
-  /** Instances that could not be looked at: neither they nor their members are planned for. */
+  /** Instances that could not be observed: nothing is planned for them and their members. */
   readonly unobserved: ReadonlyMap<Path, string>;
-  /** Uids of members that are there and not in the world: those of their namespace are too large together. */
+  /**
+   * Uids of existing members that are not in the world, because the objects of their namespace are too large together.
+   */
   readonly deferred: ReadonlySet<string>;
-  /** Keys, Users and Teams whose steps are left to the next run, and their statuses too: those show what is in force. */
+  /**
+   * VirtualKeys, Users and Teams whose steps and statuses are left to the next run: a status shows what is in force.
+   */
   readonly postponed: ReadonlySet<ObjectId>;
-  /** Labels of the namespaces that a selector asks about. */
+  /** Labels of the namespaces that a selector reads. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly platform: PlatformView;
-  /** Objects of which an action failed in this run: nothing more is tried for them but their status. */
+  /** Objects with a failed action in this run: only their status is still written. */
   readonly failures: ReadonlyMap<ObjectId, Problem<Reason>>;
-  /** Hashes of values that were to be restored and had been ended: others take their place. */
+  /** Hashes of values that were to be restored and had been ended on purpose: other values replace them. */
   readonly ended: ReadonlySet<string>;
-  /** How often each action was tried in this run, by `identify`. */
+  /** The number of attempts of each action in this run, by `identify`. */
   readonly attempts: ReadonlyMap<string, number>;
-  /** Plans left in this run, this one included. The last is for statuses. */
+  /** The number of plans that this run may still make, including this one. The last is for statuses. */
   readonly roundsLeft: number;
-  /** The time for steps is over. */
+  /** Whether the time for steps is over. */
   readonly isLate: boolean;
 }
 
 type Mutable<T> = T extends ReadonlyMap<infer K, infer V> ? Map<K, V> : T extends ReadonlySet<infer V> ? Set<V> : T;
 type Builder<T> = { -readonly [Name in keyof T]: Mutable<T[Name]> };
-/** The world while it is observed. */
+/** The world while it is being observed. */
 export type WorldBuilder = Builder<Omit<World, 'referred'>> & { readonly referred: Builder<World['referred']> };
 
-/** Plans of one run, this one included; a run that never ends is a bug that must not continue for ever. */
+/** The maximum number of plans of one run. A run that needs more is a bug, and must not continue for ever. */
 const MAX_ROUNDS = 8;
 
-/** A world without objects. `shared`: what it has in common with others. */
+/** A world without objects. `shared`: what the worlds of all parts have in common. */
 export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder> = {}): WorldBuilder => ({
   listed: new Map(),
   instances: new Map(),
@@ -108,52 +115,52 @@ export interface PlatformView {
   readonly gatewayImage: string;
   readonly gatewayPullSecrets: ReadonlyArray<string>;
   readonly secretPrefixes: ReadonlyArray<string>;
-  /** The operator's own version. */
+  /** The version of this operator. */
   readonly version: string;
   readonly manyProcesses: boolean;
-  /** Whether the cluster serves Knative; a text says why that could not be found out. */
+  /** Whether the cluster serves Knative. A text: why that could not be determined. */
   readonly knative: boolean | string;
 }
 
 export interface InstanceView {
   readonly object: GatewayInstance;
-  /** Whether every key, user and team of the instance is in the world. */
+  /** Whether every VirtualKey, User and Team of the instance is in the world. */
   readonly isComplete: boolean;
   readonly database: DatabaseView;
-  /** The database's clock when it was looked at: ages and ends of key values are counted by it. */
+  /** The database's clock when the database was read: ages and ends of key values are counted by it. */
   readonly time: Millis;
   readonly adopted?: InstanceState['predecessor'];
-  /** Instances that are gone and still count as open in its database. Resyncs look for them. */
+  /** Deleted instances that the database still has as open. Only resyncs search for them. */
   readonly orphans: ReadonlyArray<InstanceRow>;
   readonly store: Reachability;
-  /** Absent while its Secret does not say. */
+  /** Absent while the Secret does not contain it. */
   readonly storeType?: StoreConnection['type'];
-  /** The problem of the database's Secret, else of the store's: Pods that start now could not read it. */
+  /** The problem of the database's Secret, else of the counter store's: Pods that start now could not read it. */
   readonly secretProblem?: Problem;
   /** Versions of these Secrets. */
   readonly secretVersions: string;
-  /** Per `identifier` what keeps the entry from serving. */
+  /** By `identifier`: what keeps the model entry from serving. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;
-  /** The objects that run its gateway, as they are. */
+  /** The objects that run the instance's gateway, as they are in the cluster. */
   readonly parts: ReadonlyMap<PartName, LivePart>;
-  /** Objects that may not be read. */
+  /** Objects that the reconciler has no right to read. */
   readonly partsProblem?: Problem;
-  /** Where the platform itself serves the instance. */
+  /** The address at which the platform itself serves the instance. */
   readonly servedAt: string | undefined;
-  /** Whether anything claims an alias of it. */
+  /** Whether any claim of an alias belongs to the instance. */
   readonly hasClaims: boolean;
-  /** Those of its members here; all where it is complete. By `claimKey`. */
+  /** Claims of the members in this world; all claims if the world is complete. By `claimKey`. */
   readonly claims: ReadonlyMap<string, Claim>;
-  /** By `sumKey`. Absent: nothing was spent. */
+  /** Spend by `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;
-  /** Claims whose holder, asked for by name, is not there any more, or claims something else. */
+  /** Claims whose holder was read by name and no longer exists, or claims something else. */
   readonly orphanedClaims: ReadonlySet<ScopeId>;
-  /** Claims whose holder was not asked for yet, for there are too many of them: how many, by the holder's namespace. */
+  /** Claims whose holder was not read yet, because there are too many: their number, by the holder's namespace. */
   readonly unsearchedClaims: ReadonlyMap<string, number>;
 }
 
-/** The claim of a member that has it, on an instance that can be used. */
+/** The claim of a member that has its alias, on an instance that can be used. */
 export interface OwnClaim {
   readonly instance: InstanceView;
   readonly claim: Claim;
@@ -161,7 +168,7 @@ export interface OwnClaim {
 
 export type DatabaseView =
   /**
-   * `isKnown`: its rows of the instance could be read. `isOpen`: it has our schema, and the instance is recorded there.
+   * `isKnown`: the instance's rows could be read. `isOpen`: the database has our schema, and a row for the instance.
    */
   | { readonly ok: true; readonly message: string; readonly isKnown: boolean; readonly isOpen: boolean }
   | ({ readonly ok: false } & Problem);
@@ -171,32 +178,32 @@ export interface SnapshotView {
   readonly name: string;
   readonly text: string;
   readonly bytes: number;
-  /** One of our ConfigMaps with this name is there. */
+  /** A ConfigMap of the operator with this name exists. */
   readonly isPublished: boolean;
-  /** Gateways outside the cluster find it too. */
+  /** Gateways outside the cluster can read it too. */
   readonly isPushed: boolean;
-  /** Earlier ones of this instance, newest first. */
+  /** Earlier snapshots of this instance, newest first. */
   readonly older: ReadonlyArray<{ readonly name: string; readonly uid: string }>;
 }
 
 export interface KeyView {
   readonly object: VirtualKey;
-  /** The Secret of the name that it should have (`secretNameOf`). */
+  /** The Secret with the desired name (`secretNameOf`). */
   readonly secret: SecretView;
-  /** The Secret of the name in `status.keySecretRef`, where that is another. */
+  /** The Secret with the name in `status.keySecretRef`, if that is another. */
   readonly previous?: SecretView;
-  /** Hash of `status.keyValue`: whether status still has the true value of an edited Secret. */
+  /** Hash of `status.keyValue`: shows whether status still has the correct value of an edited Secret. */
   readonly statusHash?: string;
 }
 
 export type SecretView =
-  /** Not looked at: published, unchanged, and not in this run's share. */
+  /** Not read in this run: published, unchanged, and not in this run's share. */
   { readonly state: 'unread' } | { readonly state: 'absent' } | PresentSecret;
 
 export const unreadKey = (object: VirtualKey): KeyView => ({ object, secret: UNREAD });
 const UNREAD: SecretView = { state: 'unread' };
 
-/** A Secret as far as it is compared with what it should be: whoever owns its namespace may fill it with 1 MB. */
+/** The parts of a Secret that are compared with its shape: the owner of the namespace may fill a Secret with 1 MB. */
 export interface PresentSecret {
   readonly state: 'present';
   readonly name: string;
@@ -204,13 +211,13 @@ export interface PresentSecret {
   readonly resourceVersion: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
-  /** Owners that are VirtualKeys. */
+  /** Owner references to VirtualKeys. */
   readonly owners: ReadonlyArray<OwnerReference>;
-  /** Of its data the entry `key`, decoded. A Map, so that no JSON ever holds a key. */
+  /** The Secret's key `key`, decoded. A Map, so that JSON of the world never contains a key value. */
   readonly data: ReadonlyMap<string, string>;
-  /** The same for the same data (`fingerprintOf`). */
+  /** The fingerprint of the data (`fingerprintOf`). */
   readonly fingerprint: string;
-  /** Hash of the entry `key`. */
+  /** Hash of the Secret's key `key`. */
   readonly hash?: string;
 }
 
@@ -235,11 +242,11 @@ export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
 export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
   metadata.finalizers?.includes(FINALIZER) === true;
 
-/** A key's alias as it stands, for there are so many of them; no alias has a control character. */
+/** The alias as it is written, because there are very many. No alias contains a control character. */
 export const claimKey = (kind: ClaimKind, alias: string): string => (kind === 'key' ? alias : `${kind}\n${alias}`);
 export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
 
-/** The kind of claim of each kind of member. */
+/** The kind of claim that each kind of member makes. */
 export const CLAIM_OF = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;
 export const KIND_OF = { key: 'VirtualKey', user: 'User', team: 'Team' } as const;
 
@@ -258,7 +265,7 @@ export function objectIn(world: World, kind: KindName, path: Path): OwnObject | 
   return kind === 'User' ? world.users.get(path) : world.teams.get(path);
 }
 
-/** The user or team that a member names. */
+/** The User or Team that a member refers to. */
 export const userAt = ({ users, referred }: World, path: Path) => users.get(path) ?? referred.users.get(path);
 export const teamAt = ({ teams, referred }: World, path: Path) => teams.get(path) ?? referred.teams.get(path);
 
@@ -272,8 +279,8 @@ export function membersOf(world: Pick<World, 'keys' | 'users' | 'teams'>): Reado
 export const hashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<string> => values.map(({ hash }) => hash);
 
 /**
- * Name of the Secret, in the namespace of the claim's holder, that keeps a claim alive without its object
- * (`deletionPolicy: Retain`).
+ * Name of the Secret, in the namespace of the claim's holder, that keeps a claim without its object (`deletionPolicy:
+ * Retain`).
  */
 export const retainedSecret = ({ policy }: Claim): string | undefined =>
   policy !== undefined && 'retained' in policy ? policy.retained : undefined;

@@ -39,7 +39,7 @@ export const modelsInUse: InstanceCheck = ({ facts: { removedModels, restricted,
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' }];
   });
 
-export const someModels: InstanceCheck = ({ spec }) => noModels(spec.models);
+export const warnOfNoModels: InstanceCheck = ({ spec }) => noModels(spec.models);
 
 export const addresses: InstanceCheck = ({ spec, didYouMean }) =>
   spec.models.flatMap((entry, index) => noAddress(entry, index, didYouMean));

@@ -26,7 +26,7 @@ interface ReasonRow {
   /** The meaning of the reason, and the next step. The message of a condition adds names, amounts and times. */
   readonly text: string;
   /** The object is not ready, and the reconciler has nothing left to do for it. */
-  readonly isConverged?: true;
+  readonly isFinal?: true;
   /**
    * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the key
    * (`blockersOf` in functions/reconcile/plan/member.ts). False: the key works, or something else refuses it: its
@@ -38,7 +38,7 @@ interface ReasonRow {
    * Teams. So a resync need not read the Secret again before its turn, or before something of the VirtualKey changes
    * (DESIGN 6). Absent: the cause may be in the Secret, so each resync reads it.
    */
-  readonly isOutsideSecret?: true;
+  readonly needsNoSecretRead?: true;
   /**
    * The text for clients whose VirtualKey is blocked because the User or a Team that it names cannot be charged. Absent:
    * they get the text of an error code (docs/use/errors.md).
@@ -54,10 +54,10 @@ type BlockingDecision =
   | { readonly conditions?: { readonly Ready?: 'True' }; readonly isBlocking?: never };
 
 const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
-const OUTSIDE_SECRET = { ...CAUSE, isOutsideSecret: true } as const;
+const NO_SECRET_READ = { ...CAUSE, needsNoSecretRead: true } as const;
 /** Causes without which nothing is known of the models of a VirtualKey, User or Team. */
 const ACCESS = {
-  ...OUTSIDE_SECRET,
+  ...NO_SECRET_READ,
   conditions: { Ready: 'False', ModelsReady: 'Unknown' },
   isBlocking: false,
 } as const;
@@ -147,19 +147,19 @@ const TABLE = {
   DatabaseUnreachable: {
     ...DATABASE,
     conditions: { ...DATABASE.conditions, ModelsReady: 'Unknown' },
-    isOutsideSecret: true,
+    needsNoSecretRead: true,
     text: 'PostgreSQL refused or did not answer. The message says what to check.',
     page: 'operate/database.md',
   },
   DatabaseNotMigrated: {
     ...DATABASE,
-    isOutsideSecret: true,
+    needsNoSecretRead: true,
     text: 'PostgreSQL answers, but the schema or the instance could not be created in it.',
     page: 'operate/database.md',
   },
   LedgerNotAdopted: {
     ...DATABASE,
-    isOutsideSecret: true,
+    needsNoSecretRead: true,
     text: 'The annotation `adopt-ledger` names a ledger that cannot be adopted. Correct it, or remove it.',
     page: 'guides/move-or-restore-a-key.md#an-instance-that-is-created-again',
   },
@@ -212,78 +212,78 @@ const TABLE = {
     page: 'operate/redis.md',
   },
   KeyConflict: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: false,
     text: "Another VirtualKey has the User's name, so the User gets none. Delete it, or set `autoCreateKey: false`.",
     page: 'reference/fields.md#user',
   },
   UserNotFound: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
     text: 'The User that the VirtualKey names does not exist or is being deleted. Create it, or correct the name.',
     missingOwnerText: 'The user that this API key names is gone',
     page: 'guides/delete-keys.md',
   },
   UserOfOtherInstance: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
     text: 'The User that the VirtualKey names is of another instance. Choose one of the same instance.',
     missingOwnerText: 'The user that this API key names is not of this gateway',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   UserNotReady: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
     text: 'The User that the VirtualKey names cannot be charged. Look at its conditions.',
     missingOwnerText: 'The user that this API key names is not ready',
     page: 'guides/find-out-why-a-request-was-refused.md',
   },
   TeamOfOtherInstance: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
     text: 'A Team that the VirtualKey or its User names is of another instance. Choose one of the same instance.',
     missingOwnerText: 'A team that this API key or its user names is not of this gateway',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   TeamNotFound: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
     text: 'A Team that the VirtualKey or its User names does not exist or is being deleted. Create it, or correct the name.',
     missingOwnerText: 'A team that this API key or its user names is gone',
     page: 'guides/delete-keys.md',
   },
   TeamNotReady: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
     text: 'A Team that the VirtualKey or its User names cannot be charged. Look at its conditions.',
     missingOwnerText: 'A team that this API key or its user names is not ready',
     page: 'guides/find-out-why-a-request-was-refused.md',
   },
   Blocked: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: true,
-    isConverged: true,
+    isFinal: true,
     text: '`spec.blocked` is true on the VirtualKey, its User or one of its Teams.',
     page: 'use/errors.md',
   },
   Expired: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: false,
     conditions: { Ready: 'False', Rotation: 'False' },
-    isConverged: true,
+    isFinal: true,
     text: 'The lifetime of the VirtualKey is over. Lengthen or clear `spec.duration`.',
     page: 'guides/rotate-keys-on-a-schedule.md',
   },
   BudgetExceeded: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: false,
     conditions: MODELS.conditions,
-    isConverged: true,
+    isFinal: true,
     text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
     page: 'use/errors.md#budgets',
   },
   ModelNotServed: {
-    ...OUTSIDE_SECRET,
+    ...NO_SECRET_READ,
     isBlocking: false,
     conditions: MODELS.conditions,
     text: 'The instance has no model entry for a model of the list. Correct the name, or add a model entry.',
@@ -342,7 +342,7 @@ const TABLE = {
   },
   WorkloadRefused: {
     ...WORKLOAD,
-    isOutsideSecret: true,
+    needsNoSecretRead: true,
     text: 'The API server refused an object of the workload, as the message shows.',
     page: 'operate/gateways.md',
   },

@@ -9,8 +9,8 @@ import { pageUrl } from './documentation.ts';
 export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
-  /** `missingOwner`: why the User or Team that the VirtualKey names cannot be charged; absent: an administrator blocked it. */
-  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly missingOwner?: string }
+  /** `missingOwnerReason`: why the User or Team that the VirtualKey names cannot be charged; absent: an administrator blocked it. */
+  | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly missingOwnerReason?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }
   | { readonly code: 'route_not_served'; readonly model: string; readonly path: string }
@@ -287,8 +287,8 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
 
-function keyBlocked({ kind, missingOwner }: FailureOf<'key_blocked'>): string {
-  const why = rowOf(missingOwner)?.missingOwnerText;
+function keyBlocked({ kind, missingOwnerReason }: FailureOf<'key_blocked'>): string {
+  const why = rowOf(missingOwnerReason)?.missingOwnerText;
   return why === undefined
     ? `This ${OWNER[kind]} is blocked. Ask its owner to unblock it.`
     : `${why}, so its requests cannot be charged. Ask the owner of the key to correct that, or to name another.`;

@@ -66,7 +66,7 @@ export interface KeyPolicy extends ScopePolicy {
    * The reason why a charged scope of the VirtualKey is missing, as in its conditions (`TeamNotFound`): the VirtualKey
    * is blocked. Absent: not blocked, or blocked by a person.
    */
-  readonly missingOwner?: string | undefined;
+  readonly missingOwnerReason?: string | undefined;
   /** Further budgets of this key, which requests spend from too. Absent: none. */
   readonly furtherBudgets?: ReadonlyArray<FurtherBudget> | undefined;
   /**

@@ -77,8 +77,8 @@ test.each([
   ],
   ['TeamNotReady', 'A team that this API key or its user names is not ready, so its requests cannot be charged.'],
   ['SomethingNew', 'This API key is blocked.'],
-])('the message for a key that nobody blocked names who is missing: %s', (missingOwner, message) => {
-  expect(toReply({ code: 'key_blocked', kind: 'key', missingOwner }).error.message).toContain(message);
+])('the message for a key that nobody blocked names who is missing: %s', (missingOwnerReason, message) => {
+  expect(toReply({ code: 'key_blocked', kind: 'key', missingOwnerReason }).error.message).toContain(message);
 });
 
 test('nobody is told why the ledger is away', () => {

@@ -83,8 +83,8 @@ function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
 
 function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
   if (key.expiresAt !== undefined && key.expiresAt <= now) return { code: 'expired_api_key', at: key.expiresAt };
-  if (key.blocked && key.missingOwner !== undefined)
-    return { code: 'key_blocked', kind: 'key', missingOwner: key.missingOwner };
+  if (key.blocked && key.missingOwnerReason !== undefined)
+    return { code: 'key_blocked', kind: 'key', missingOwnerReason: key.missingOwnerReason };
   const blocked = key.blocked ? key : scopes.find((scope) => scope.blocked);
   return blocked === undefined ? undefined : { code: 'key_blocked', kind: blocked.kind };
 }

@@ -103,7 +103,7 @@ describe('a key', () => {
   test.each([
     ['expired', keyRecord({ expiresAt: NOW }), 401, 'expired_api_key'],
     ['blocked', keyRecord({ blocked: true }), 403, 'key_blocked'],
-    ['whose team is gone', keyRecord({ blocked: true, missingOwner: 'TeamNotFound' }), 403, 'key_blocked'],
+    ['whose team is gone', keyRecord({ blocked: true, missingOwnerReason: 'TeamNotFound' }), 403, 'key_blocked'],
     ['of a blocked user', keyRecord({}, [scope('user', { blocked: true })]), 403, 'key_blocked'],
     ['of a blocked team', keyRecord({}, [scope('team', { blocked: true })]), 403, 'key_blocked'],
   ])('that is %s does not work, whatever the body', async (_, record, status, code) => {

@@ -10,36 +10,41 @@ import type { Observation, ObserveContext } from '../observe/context.ts';
 import type { PartTime } from '../observe/share.ts';
 import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
 
-/** The world is as it was planned for. */
+/** The world as it was when the actions were planned. */
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now' | 'turns'>, Observation {
   readonly time: PartTime;
-  /** New values of keys and their scopes, by path, between row and Secret. */
+  /** New values of VirtualKeys and their scopes, by path, from the write of the row until that of the Secret. */
   readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }
 
-/** Some of the handlers, by the name of the action that each does. */
+/** Handlers by the name of the action that each carries out. */
 export type Handlers = {
   readonly [Name in ActionName]?: (action: ActionOf<Name>, context: ActContext) => Promise<Outcome>;
 };
 
-export const done = (object?: KubeObject): Outcome => ({ ended: 'done', ...(object === undefined ? {} : { object }) });
-export const conflict: Outcome = { ended: 'conflict' };
-export const failed = (message: string, reason: Reason = 'ReconcileFailed'): Outcome => ({
+export const doneOutcome = (object?: KubeObject): Outcome => ({
+  ended: 'done',
+  ...(object === undefined ? {} : { object }),
+});
+export const conflictOutcome: Outcome = { ended: 'conflict' };
+export const failedOutcome = (message: string, reason: Reason = 'ReconcileFailed'): Outcome => ({
   ended: 'failed',
   problem: { reason, message },
 });
 
 /** The outcome of a write. */
 export function toOutcome(written: WriteResult<unknown>): Outcome {
-  if (written.ok) return done();
+  if (written.ok) return doneOutcome();
   const { refusal, message } = written;
   if (refusal === 'terminating') return { ended: 'skipped', why: message };
-  return refusal === 'conflict' || refusal === 'gone' || refusal === 'exists' ? conflict : failed(message);
+  return refusal === 'conflict' || refusal === 'gone' || refusal === 'exists'
+    ? conflictOutcome
+    : failedOutcome(message);
 }
 
-/** The same of a removal: gone is gone. */
+/** The outcome of a removal: an object that is already gone is removed. */
 export const toRemoved = (written: WriteResult<unknown>): Outcome =>
-  !written.ok && written.refusal === 'gone' ? done() : toOutcome(written);
+  !written.ok && written.refusal === 'gone' ? doneOutcome() : toOutcome(written);
 
 /** The database of the action's instance. */
 export function linkOf(action: Action, { links }: ActContext): Link {
@@ -48,17 +53,17 @@ export function linkOf(action: Action, { links }: ActContext): Link {
   return link;
 }
 
-export type At = Pick<Action, 'kind' | 'namespace' | 'name'>;
+export type ActionObject = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
-/** The object that an action is about, as the world has it. */
-export const objectOf = (at: At, { world }: ActContext): OwnObject | MalformedObject | undefined =>
+/** The object of an action, as the world has it. */
+export const objectOf = (at: ActionObject, { world }: ActContext): OwnObject | MalformedObject | undefined =>
   objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 
 /**
- * Whether the object is as it was planned for: a slow run never undoes what a faster one did, and nothing deleted comes
- * back as a row.
+ * Whether the object is as it was when the action was planned: a slow run never undoes what a faster one did, and no
+ * deleted object comes back as a row.
  */
-export async function isAsPlanned(at: At, context: ActContext): Promise<boolean> {
+export async function isAsPlanned(at: ActionObject, context: ActContext): Promise<boolean> {
   const planned = objectOf(at, context)?.metadata;
   const found = await context.deps.cluster.get(kindOf[at.kind], at.namespace, at.name);
   const now = found?.metadata;

@@ -14,10 +14,10 @@ import { clusterOf } from '../memory.ts';
 import { claimKey, hasFinalizer, type Path, type Problem, pathOf, present } from '../world.ts';
 import {
   type ActContext,
-  type At,
-  conflict,
-  done,
-  failed,
+  type ActionObject,
+  conflictOutcome,
+  doneOutcome,
+  failedOutcome,
   type Handlers,
   isAsPlanned,
   linkOf,
@@ -28,11 +28,11 @@ import { recordEvent } from './objects.ts';
 const KEY_BYTES = 32;
 
 export const databaseHandlers = {
-  /** Opening would bring a deleted instance's row back to life. */
+  /** Opening would restore the row of a deleted instance. */
   OpenInstance: async (action, context) => {
     const { namespace, name, ledger } = action;
     const { uid, registry } = linkOf(action, context);
-    if (!(await isAsPlanned(action, context))) return conflict;
+    if (!(await isAsPlanned(action, context))) return conflictOutcome;
     const { from, to } = await registry.migrate();
     if (from !== to) context.deps.log.info('a database was migrated', { instance: pathOf(action), from, to });
     const cluster = await clusterOf(context);
@@ -41,28 +41,28 @@ export const databaseHandlers = {
     const owner = ledger?.isMissing === true ? await ownerOf(ledger.uid, registry, context) : undefined;
     const adoption = owner ?? (await registry.openInstance(row, ledger));
     if (isLost) await tellLoss(action, context);
-    return adoption.ok ? done() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
+    return adoption.ok ? doneOutcome() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
   },
   CloseInstance: async (action, context) => {
     const { uid, registry } = linkOf(action, context);
     const database = context.world.instances.get(pathOf(action))?.database;
-    // A database without our schema holds nothing of it.
+    // A database without our schema has no rows of the instance.
     if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
     await forget(uid, pathOf(action), context);
-    return done();
+    return doneOutcome();
   },
   CloseOrphan: async (action, context) => {
     await linkOf(action, context).registry.closeInstance(action.uid);
-    return done();
+    return doneOutcome();
   },
   PutScope: async (action, context) => {
     const { uid: instanceUid, registry } = linkOf(action, context);
     const { scope: kind, alias, namespace, name, proof, isNew } = action;
     const object = objectOf(action, context);
-    // A list is older than this call: an object deleted meanwhile must not come back as a claim. One that this run has
-    // just given its finalizer is there, and cannot go without us.
+    // A list is older than this call: an object that was deleted meanwhile must not come back as a claim. An object
+    // that has just got its finalizer in this run exists, and is not removed without the operator.
     const isSure = !isNew || object === undefined || !hasFinalizer(object);
-    if (!isSure && !(await isAsPlanned(action, context))) return conflict;
+    if (!isSure && !(await isAsPlanned(action, context))) return conflictOutcome;
     const holder = { uid: object?.metadata.uid ?? '', namespace, name };
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
@@ -70,19 +70,19 @@ export const databaseHandlers = {
     const given = { ...(proof === undefined ? {} : { proof }), ...(value === undefined ? {} : { value }) };
     const scope = { instanceUid, kind, alias, holder, ...write, ...given };
     const first = await registry.putScope(scope);
-    // The list was outdated, or a backup of the cluster was restored: then the object is of this generation now.
+    // The list was outdated, or a backup of the cluster was restored: then the object has this generation now.
     const isRestored = typeof first === 'object' && (await isAsPlanned(action, context));
     const outcome = isRestored ? await registry.putScope({ ...scope, overwrites: first.later }) : first;
-    // The first time, the scope that has the value may be one that this very run retires.
+    // In the first attempt, the scope that has the value may be one that this run retires.
     const isFirst = !context.world.attempts.has(identify(action));
-    if (outcome !== 'value taken' || isFirst) return outcome === 'written' ? done() : conflict;
+    if (outcome !== 'value taken' || isFirst) return outcome === 'written' ? doneOutcome() : conflictOutcome;
     const secret = present(context.world.keys.get(pathOf(action))?.secret)?.name;
     const message = `Secret "${secret}" holds a value that another key has: delete it, or put in another value`;
-    return failed(message, 'SecretConflict');
+    return failedOutcome(message, 'SecretConflict');
   },
   RetireScope: async (action, context) => {
     await linkOf(action, context).registry.retire([action.scopeId]);
-    return done();
+    return doneOutcome();
   },
   RetireValues: async (action, context) => {
     const { scopeId, hashes, overlap } = action;
@@ -90,20 +90,21 @@ export const databaseHandlers = {
     const planned = present(context.world.keys.get(pathOf(action))?.secret);
     // This run has just published another value in its place.
     const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
-    // A slow run never replaces what a faster one has published meanwhile by a value that is in no Secret any more.
-    if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflict;
+    // A slow run must not end the value that a faster run has published, in favour of a value that no Secret holds any
+    // more.
+    if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflictOutcome;
     await registry.retireValues(scopeId, hashes, overlap);
-    return done();
+    return doneOutcome();
   },
 } satisfies Handlers;
 
-/** Told by the status, which outlives the database. */
+/** The status reports this, because it outlives the database. */
 function wasOpen(action: ActionOf<'OpenInstance'>, { world }: ActContext): boolean {
   const { status } = world.instances.get(pathOf(action))?.object ?? {};
   return status?.conditions?.some(({ type, status: is }) => type === 'DatabaseReady' && is === 'True') === true;
 }
 
-/** Known here only: before its schema is brought to our version, a database does not say what it has. */
+/** Only this function can know it: before a database has our version's schema, it does not show what it contains. */
 async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, context: ActContext): Promise<void> {
   const view = context.world.instances.get(pathOf({ namespace, name }));
   if (view === undefined || !view.database.ok) return;
@@ -114,7 +115,7 @@ async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, con
   await recordEvent({ kind, namespace, name, ...event }, context);
 }
 
-/** The refusal of a ledger that is said to be lost, where its instance is in this cluster. */
+/** The refusal of a ledger that the annotation calls lost, although its instance is in this cluster. */
 async function ownerOf(
   uid: string,
   registry: Pick<Registry, 'instance'>,
@@ -129,7 +130,7 @@ type Refusal =
   | Extract<Adoption, { readonly ok: false }>
   | { readonly ok: false; readonly why: 'here'; readonly at: Path };
 
-/** Why a new instance is not opened: with an empty ledger every budget would be whole again. */
+/** Why a new instance is not opened: with an empty ledger every budget would be full again. */
 function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted'> {
   const why = {
     same: `is this instance's own uid: write that of the instance before it`,
@@ -143,7 +144,8 @@ function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted
 }
 
 /**
- * The spend of a closed instance is in PostgreSQL: a store that is away keeps some keys that nothing reads any more.
+ * The spend of a closed instance is in PostgreSQL. A counter store that is away keeps some keys that nothing reads any
+ * more.
  */
 async function forget(uid: string, path: Path, { deps, memory }: ActContext): Promise<void> {
   const store = memory.instances.get(uid)?.store;
@@ -157,8 +159,8 @@ async function forget(uid: string, path: Path, { deps, memory }: ActContext): Pr
 }
 
 /**
- * The policy with the ids of new scopes, and with the windows that are counted otherwise than before: their sums are
- * made anew from the entries inside them (LEDGER 5).
+ * The policy with the ids of new scopes, and with the windows that are counted differently than before: their sums are
+ * computed again from the ledger rows inside them (LEDGER 5).
  */
 function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext): PolicyWrite {
   const { instance, scope, alias, generation } = action;
@@ -173,21 +175,21 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
     const old = before.get(id);
     if (old?.duration === budget.duration && old.alignment === budget.alignment) return [];
     const window = windowOf(budget, policy.anchor, now);
-    // Another window of the key counts what the key has spent in it.
+    // Another window of the VirtualKey counts what it has spent in that window.
     return [{ scopeId: id, window, ...(model === undefined && id !== scopeId ? { from: scopeId } : {}) }];
   });
   return { policy, generation, ...(recounts.length > 0 ? { recounts } : {}) };
 }
 
-/** A new value, of which only the hash leaves this process before its Secret does. */
-function mint(at: At, scopeId: ScopeId, { deps, minted }: ActContext): string {
+/** A new value. Only its hash leaves this process before its Secret does. */
+function mint(at: ActionObject, scopeId: ScopeId, { deps, minted }: ActContext): string {
   const value = toKeyValue(deps.random(KEY_BYTES));
   minted.set(pathOf(at), { value, scopeId });
   return deps.hash(value);
 }
 
-/** Whether the key's Secret is the one that was planned with. */
-async function isStillPublished(at: At, { deps, world }: ActContext): Promise<boolean> {
+/** Whether the VirtualKey's Secret is the one that was planned for. */
+async function isStillPublished(at: ActionObject, { deps, world }: ActContext): Promise<boolean> {
   const planned = present(world.keys.get(pathOf(at))?.secret);
   if (planned === undefined) return true;
   const found = await deps.cluster.get(RESOURCES.secrets, at.namespace, planned.name);

@@ -1,4 +1,4 @@
-// Writes of objects: finalizers, statuses, events, snapshots, a user's key, and what runs a gateway.
+// Writes of objects: finalizers, statuses, events, snapshots, a User's VirtualKey, and the objects that run a gateway.
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { eventName } from '#core/keys/object-names.ts';
@@ -15,15 +15,15 @@ import {
 import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { displayOf } from '../key/secret-shape.ts';
-import { statedIn } from '../workload/live-part.ts';
+import { comparedText } from '../workload/live-part.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import { pathOf, present } from '../world.ts';
 import {
   type ActContext,
-  type At,
-  conflict,
-  done,
-  failed,
+  type ActionObject,
+  conflictOutcome,
+  doneOutcome,
+  failedOutcome,
   type Handlers,
   isAsPlanned,
   objectOf,
@@ -33,9 +33,9 @@ import {
 
 const MAX_EVENT = 1024;
 
-type EventAction = At & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
+type EventAction = ActionObject & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
 
-/** The same event twice has the same name: the API server takes the first. */
+/** An event that is recorded twice has the same name: the API server keeps the first. */
 export async function recordEvent(action: EventAction, context: ActContext): Promise<Outcome> {
   const { deps, now } = context;
   const { kind, namespace, name, type, reason, message, once } = action;
@@ -56,7 +56,7 @@ export async function recordEvent(action: EventAction, context: ActContext): Pro
     reportingComponent: MANAGED_BY,
     reportingInstance: 'reconcile',
   });
-  return !written.ok && written.refusal === 'exists' ? done() : toOutcome(written);
+  return !written.ok && written.refusal === 'exists' ? doneOutcome() : toOutcome(written);
 }
 
 export const objectHandlers = {
@@ -64,7 +64,7 @@ export const objectHandlers = {
     const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
     return toAnswered(await patch(action, context, { metadata: { finalizers } }));
   },
-  /** Asked for again afterwards: without its last finalizer the object is gone. */
+  /** Reads the object again afterwards: without its last finalizer it is gone. */
   RemoveFinalizer: async (action, context) => {
     const { kind, namespace, name, left } = action;
     const before = objectOf(action, context)?.metadata.finalizers ?? [];
@@ -85,7 +85,7 @@ export const objectHandlers = {
   PublishSnapshot: async (action, { deps, world }) => {
     const { namespace, snapshot: name } = action;
     const view = world.instances.get(pathOf(action));
-    if (view === undefined) return conflict;
+    if (view === undefined) return conflictOutcome;
     const written = await deps.cluster.create(RESOURCES.configMaps, {
       apiVersion: 'v1',
       kind: 'ConfigMap',
@@ -98,7 +98,7 @@ export const objectHandlers = {
       immutable: true,
       data: { 'snapshot.json': view.snapshot.text },
     });
-    // The first time, another run may just have published it: that is observed again.
+    // In the first attempt, another run may just have published it: that is observed again.
     const isFirst = !world.attempts.has(identify(action));
     if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
     const selection = {
@@ -107,16 +107,16 @@ export const objectHandlers = {
       metadataOnly: true,
     } as const;
     const [there] = await deps.cluster.list(RESOURCES.configMaps, selection);
-    // An earlier version of the operator gave it no label of its instance: it is written anew.
+    // An earlier version of the operator wrote it without the label of its instance: it is written again.
     if (there !== undefined && isOwnedBy(there.metadata, view.object.metadata.uid))
       return toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, name, there.metadata.uid ?? ''));
-    return failed(`ConfigMap "${name}" is there and is not ours: delete it`);
+    return failedOutcome(`ConfigMap "${name}" exists and does not belong to the operator: delete it`);
   },
   PushSnapshot: async (action, { deps, world }) => {
     const view = world.instances.get(pathOf(action));
-    if (view === undefined) return conflict;
+    if (view === undefined) return conflictOutcome;
     await deps.snapshots?.put(pathOf(action), view.snapshot.text);
-    return done();
+    return doneOutcome();
   },
   DeleteSnapshot: async ({ namespace, snapshot, uid }, { deps }) =>
     toRemoved(await deps.cluster.delete(RESOURCES.configMaps, namespace, snapshot, uid)),
@@ -137,27 +137,28 @@ export const objectHandlers = {
     const { part, object, uid } = action;
     const { metadata } = object;
     const before = context.world.instances.get(pathOf(action))?.parts.get(part);
-    if (!(await isAsPlanned(action, context))) return conflict;
+    if (!(await isAsPlanned(action, context))) return conflictOutcome;
     const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
     const written = await context.deps.cluster.apply(PARTS[part], aimed);
     if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
       const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
-      return failed(why, 'WorkloadRefused');
+      return failedOutcome(why, 'WorkloadRefused');
     }
-    // Controllers write the status of what runs at any time: the version says nothing.
-    const isSame = written.ok && before !== undefined && context.deps.hash(statedIn(written.object)) === before.stated;
+    // Controllers may write the status of these objects at any time, so their version proves nothing.
+    const isSame =
+      written.ok && before !== undefined && context.deps.hash(comparedText(written.object)) === before.stated;
     return isSame ? { ended: 'unchanged' } : toOutcome(written);
   },
   DeleteWorkload: async (action, context) => {
     const { part, object, uid, namespace } = action;
-    if (!(await isAsPlanned(action, context))) return conflict;
+    if (!(await isAsPlanned(action, context))) return conflictOutcome;
     return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
   },
 } satisfies Handlers;
 
-/** Only the version that the world has. */
+/** Writes only if the object still has the version of the world. */
 async function patch(
-  at: At,
+  at: ActionObject,
   context: ActContext,
   { metadata, ...rest }: { readonly metadata?: object; readonly [member: string]: unknown },
   subresource?: 'status',
@@ -167,11 +168,12 @@ async function patch(
   return context.deps.cluster.patch(kindOf[at.kind], at.namespace, at.name, body, subresource);
 }
 
-/** The answer is the object as it is now: it is not asked for again. */
-const toAnswered = (written: WriteResult<KubeObject>) => (written.ok ? done(written.object) : toOutcome(written));
+/** The answer is the object as it is now, so it is not read again. */
+const toAnswered = (written: WriteResult<KubeObject>) =>
+  written.ok ? doneOutcome(written.object) : toOutcome(written);
 
-/** The key itself, which no plan holds. */
-function shownValue(at: At, { world }: ActContext, mode: 'full' | 'redacted'): string | null {
+/** The key value, which no plan contains. */
+function shownValue(at: ActionObject, { world }: ActContext, mode: 'full' | 'redacted'): string | null {
   const view = world.keys.get(pathOf(at));
   const secret = present(view?.secret) ?? present(view?.previous);
   const value = secret?.data.get('key') ?? view?.object.status?.keyValue;
@@ -179,7 +181,7 @@ function shownValue(at: At, { world }: ActContext, mode: 'full' | 'redacted'): s
   return mode === 'full' ? value : displayOf(value);
 }
 
-/** The applies that would change nothing: asked of the API server. */
+/** The applies that would change nothing, by dry runs of the API server. */
 export async function findUnchanged(
   actions: ReadonlyArray<Action>,
   { deps, world }: Pick<ActContext, 'deps' | 'world'>,
@@ -189,7 +191,7 @@ export async function findUnchanged(
     const live = world.instances.get(pathOf(action))?.parts.get(action.part);
     if (live === undefined) return [];
     const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true });
-    return would.ok && deps.hash(statedIn(would.object)) === live.stated ? [action] : [];
+    return would.ok && deps.hash(comparedText(would.object)) === live.stated ? [action] : [];
   });
   return same.flat();
 }

@@ -1,27 +1,28 @@
-// Writes of a key's Secret. Values are handled here, and where a new one is made for its row.
+// Writes of a VirtualKey's Secret. Values are handled here, and in act/database.ts where a new value is created for its
+// row.
 import { encode } from '#core/json/base64.ts';
 import { type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, present } from '../world.ts';
-import { type ActContext, conflict, done, toOutcome } from './context.ts';
+import { type ActContext, conflictOutcome, doneOutcome, toOutcome } from './context.ts';
 
 /**
- * Created, never taken over: a Secret of that name which is there already is looked at, and planned with. One that is
- * there is written over only as it was seen. A new value that is not published is taken back: no client ever had it.
+ * Creates the Secret. An existing Secret of that name is never taken over: it is observed and planned for. It is
+ * overwritten only if it is as it was observed. A new value that is not published is ended: no client ever had it.
  */
 export async function putSecret(action: ActionOf<'PutSecret'>, context: ActContext): Promise<Outcome> {
   const { deps, world, links, minted } = context;
   const secret = present(world.keys.get(pathOf(action))?.secret);
   const fresh = minted.get(pathOf(action));
   const value = action.value === 'new' ? fresh?.value : valueToWrite(action, context);
-  if (value === undefined) return conflict;
+  if (value === undefined) return conflictOutcome;
   const written = await write(action, secret, value, context);
   if (written.ok || action.value !== 'new' || fresh === undefined) return toOutcome(written);
   minted.delete(pathOf(action));
-  // The refusal may be about our own write, repeated by the network.
+  // The refusal may be about our own write, which the network repeated.
   const there = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
-  if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return done();
+  if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return doneOutcome();
   await links.get(action.instance)?.registry.retireValues(fresh.scopeId, [deps.hash(value)]);
   return toOutcome(written);
 }
@@ -36,7 +37,10 @@ function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActCon
   );
 }
 
-/** The Secret as its shape makes it of the value: a new one, or the one that is there if it is still as it was seen. */
+/**
+ * Writes the Secret with the shape's form of the value: a new Secret, or the existing one if it is still as it was
+ * observed.
+ */
 async function write(
   { namespace, shape }: ActionOf<'PutSecret'>,
   secret: PresentSecret | undefined,
@@ -51,10 +55,11 @@ async function write(
     const type = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque' };
     return deps.cluster.create(RESOURCES.secrets, { ...type, metadata, data });
   }
-  // The world has little of it. The patch names what goes, and is refused where anything has changed since it was seen.
+  // The world has only a part of the Secret. The patch names what is removed, and is refused if anything has changed
+  // since the Secret was read.
   const there = await deps.cluster.get(RESOURCES.secrets, namespace, name);
   const surplus = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
-  // An earlier version made the VirtualKey an owner.
+  // An earlier version made the VirtualKey an owner of the Secret.
   const owners = (there?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
   const ownerReferences = owners.length === 0 ? null : owners;
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };

@@ -1,30 +1,33 @@
-// The Secret of admission's certificate and the webhook configurations that trust it: read, and written with the
-// version that was read.
+// The Secret with the admission webhook's certificate, and the webhook configurations that trust the certificate:
+// reading, and writing of the version that was read.
 import { decode, encode } from '#core/json/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type WriteResult } from '#core/ports/cluster.ts';
 import type { CertificateAndKey, Issuer, ServingCertificate, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS } from '#crds/names/group.ts';
 
-/** A platform without these leaves certificates to others. */
+/** Absent: something else provides the certificate on this platform, such as cert-manager. */
 export interface CertificateDeps {
   readonly issuer: Issuer;
-  /** The Service by which API servers call admission. */
+  /** The Service by which API servers call the admission webhook. */
   readonly service: { readonly namespace: string; readonly name: string };
-  /** The path segment of admission, which calls of the API server begin with. Absent: paths are left as they are. */
+  /**
+   * The path segment with which calls of the API server to the admission webhook begin. Absent: the paths in the
+   * configurations are not changed.
+   */
   readonly path?: string;
-  /** From issuing to expiry. */
+  /** Lifetimes, from issuing to expiry. */
   readonly lifetimes: { readonly authority: Millis; readonly serving: Millis };
 }
 
-/** Members are absent where they are damaged, or for another name. */
+/** A member is absent if it is damaged, or if it is for another name. */
 export interface SecretView {
-  /** Only our own is ever written to. */
+  /** Whether the Secret has our label: no other Secret is written to. */
   readonly by: 'us' | 'cert-manager' | 'somebody else';
   readonly resourceVersion: string;
   readonly serving: (ServingCertificate & Validity) | undefined;
   readonly authority: (CertificateAndKey & Validity) | undefined;
-  /** CAs before this one, trusted until the next renewal: Pods may still show what they signed. */
+  /** Previous CAs, trusted until the next renewal: Pods may still use certificates that these CAs signed. */
   readonly previous: ReadonlyArray<string>;
 }
 
@@ -34,9 +37,9 @@ export interface HookView {
   readonly object: KubeObject;
   /** CAs that each entry trusts. */
   readonly bundles: ReadonlyArray<ReadonlyArray<string>>;
-  /** Whether cert-manager writes the CA: then only paths are ours to write. */
+  /** Whether cert-manager writes the CA: then the operator writes only the paths. */
   readonly isInjected: boolean;
-  /** Whether each entry calls the path that admission serves. */
+  /** Whether each entry calls the current path of the admission webhook. */
   readonly isRouted: boolean;
 }
 
@@ -49,17 +52,21 @@ export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((ve
   kind: `${verb}WebhookConfiguration`,
 }));
 /**
- * Names of the configurations (infra/packaging/manifests/webhooks.ts) and of the Secret, which lies beside the Service.
+ * Names of the configurations (infra/packaging/manifests/webhooks.ts) and of the Secret, which is in the namespace of
+ * the Service.
  */
 export const WEBHOOKS = 'gateway-operator';
 export const SECRET = 'admission-tls';
 const PREVIOUS = 'previous-ca.crt';
 const CERT_MANAGER = 'cert-manager.io/';
 
-/** The name by which API servers call the Service, and check its certificate. */
+/** The DNS name of the Service, for which the certificate is issued. */
 export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.name}.${service.namespace}.svc`];
 
-/** Configurations before the Secret: what they trust was issued first. Throws when the API server does not say. */
+/**
+ * Reads the configurations before the Secret: a CA that they trust was issued before they were written. Throws if the
+ * API server cannot be read.
+ */
 export async function observe(cluster: Cluster, certificates: CertificateDeps) {
   const hooks = HOOKS.map(async (resource): Promise<HookView[]> => {
     const object = await cluster.get(resource, undefined, WEBHOOKS);
@@ -75,8 +82,8 @@ export async function observe(cluster: Cluster, certificates: CertificateDeps) {
 }
 
 /**
- * Writes the path of admission, and the CAs where they are given. A merge patch replaces lists whole: entries of others
- * go back as they were read.
+ * Writes the path of the admission webhook, and the CAs if they are given. A merge patch replaces whole lists, so
+ * entries of others are sent as they were read.
  */
 export function writeHook(
   cluster: Cluster,
@@ -100,7 +107,7 @@ export type Contents = Pick<SecretView, 'previous'> & {
   readonly authority: CertificateAndKey;
 };
 
-/** `tls.crt` and `tls.key` are what Pods mount. */
+/** Pods mount `tls.crt` and `tls.key`. */
 export function writeSecret(
   cluster: Cluster,
   { namespace }: CertificateDeps['service'],
@@ -152,7 +159,7 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Secret
   // The API server guarantees the shape of a Secret's data.
   const data = (secret.data ?? {}) as Readonly<Record<string, string>>;
   const text = (entry: string) => textOf(data[entry]);
-  // In the one form: so it can be looked for in bundles.
+  // The PEM text in one normal form, so that a bundle can be searched for it.
   const [ca = ''] = issuer.split(text('ca.crt'));
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
   const signer = { cert: ca, key: text('ca.key') };
@@ -167,7 +174,7 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Secret
   };
 }
 
-/** Empty where it is not there, or no text. */
+/** Empty if the value is absent or not a text. */
 function textOf(base64: string | undefined): string {
   try {
     return base64 === undefined ? '' : decode(base64);

@@ -1,5 +1,5 @@
-// The certificate of admission: one CA for ten years, one serving certificate for a year, each renewed at two thirds by
-// a resync.
+// The certificate of the admission webhook: one CA for ten years and one serving certificate for a year. A resync
+// renews each after two thirds of its lifetime.
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Metrics } from '#core/ports/clock.ts';
@@ -24,21 +24,24 @@ type Keeper = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
 
 export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'RouteReviews' | 'WriteCertificate';
 
-/** Actions that were done; `failed`: the reason why the other actions were not done. */
+/** Actions that were done. `failed`: why the other actions were not done. */
 export interface CertificateReport {
   readonly actions: ReadonlyArray<CertificateAction>;
-  /** Kinds of the webhook configurations that are not there. Absent: both are. */
+  /** Kinds of webhook configurations that do not exist. Absent: both exist. */
   readonly missing?: ReadonlyArray<string>;
   readonly failed?: string;
 }
 
 const DAY = 86_400_000;
 export const LIFETIMES: CertificateDeps['lifetimes'] = { authority: 3_650 * DAY, serving: 365 * DAY };
-/** CAs that a new one keeps, the oldest first: however often a write fails, what Pods show stays trusted. */
+/**
+ * The maximum number of previous CAs that stay trusted with a new CA. However often a write fails, certificates that
+ * Pods use stay trusted.
+ */
 const MAX_PREVIOUS = 3;
 /**
- * A certificate is valid so much earlier than it is issued, because clocks differ: a share of its life, an hour at
- * most.
+ * A certificate is valid from a time before it is issued, because clocks differ: a share of its lifetime, at most an
+ * hour.
  */
 const SKEW = 1 / 24;
 const HOUR = 3_600_000;
@@ -46,13 +49,13 @@ const HOUR = 3_600_000;
 const COUNTER = 'gateway_operator_certificate_actions_total';
 const FAILED = { action: 'Keep', outcome: 'failed' };
 
-/** With 0: a series that appears with its first count has never increased for an alert. */
+/** Counts 0 at the start: an alert sees no increase in a series that appears with its first count. */
 export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
   metrics.add(COUNTER, FAILED, 0);
 }
 
 /**
- * Never rejects: keys and instances do not wait for certificates. Where another run is faster, the next resync
+ * Never rejects: a failed renewal does not delay VirtualKeys and instances. If another run is faster, the next resync
  * continues.
  */
 export async function keepCertificate(keeper: Keeper, certificates: CertificateDeps): Promise<CertificateReport> {
@@ -61,19 +64,22 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
   const done = (action: CertificateAction, why: string) => {
     actions.push(action);
     metrics.add(COUNTER, { action, outcome: 'done' });
-    log.info(`certificate of admission: ${action}`, { why });
+    log.info(`certificate of the admission webhook: ${action}`, { why });
   };
   try {
     const missing = await keep(keeper, certificates, done);
     return { actions, ...(missing.length > 0 && { missing }) };
   } catch (error) {
     metrics.add(COUNTER, FAILED);
-    log.error('the certificate of admission could not be kept', { why: reasonOf(error) });
+    log.error('reconciler: cannot issue or renew the certificate of the admission webhook', { why: reasonOf(error) });
     return { actions, failed: reasonOf(error) };
   }
 }
 
-/** Trust comes first, then what is trusted. Answers the kinds of the configurations that are not there. */
+/**
+ * Writes trust in a new CA before the certificate that it signed. Returns the kinds of configurations that do not
+ * exist.
+ */
 async function keep(
   keeper: Keeper,
   certificates: CertificateDeps,
@@ -87,10 +93,11 @@ async function keep(
   const whyFresh = whyIssued(view, clock.now());
   const fresh = whyFresh === undefined ? undefined : await issue(certificates, view, clock.now());
   const { serving, previous = [] } = fresh ?? (secret?.by === 'us' ? secret : {});
-  const why = whyFresh ?? 'a configuration does not trust the certificate';
+  const why = whyFresh ?? 'a webhook configuration does not trust the certificate';
   if (fresh !== undefined) done('IssueCertificate', why);
   const authorities = serving && [...previous, serving.ca];
-  // A renewal leaves exactly these. Before it more may be trusted: another run is about to renew.
+  // After a renewal, exactly these CAs are trusted. Before a renewal, more CAs may be trusted, because another run is
+  // about to renew.
   const isTold = (bundle: ReadonlyArray<string>) =>
     authorities === undefined ||
     (authorities.every((ca) => bundle.includes(ca)) && (fresh === undefined || bundle.length === authorities.length));
@@ -98,7 +105,8 @@ async function keep(
     const isTrusting = hook.isInjected || hook.bundles.every(isTold);
     if (isTrusting && hook.isRouted) continue;
     if (!isWritten(await writeHook(cluster, certificates, hook, isTrusting ? undefined : authorities))) return missing;
-    if (isTrusting) done('RouteReviews', 'a configuration calls another path than admission serves');
+    if (isTrusting)
+      done('RouteReviews', 'a webhook configuration calls another path than the admission webhook serves');
     else done('TrustAuthorities', why);
   }
   if (fresh !== undefined && isWritten(await writeSecret(cluster, certificates.service, fresh, secret)))
@@ -109,11 +117,13 @@ async function keep(
 function warnOfMissing({ log }: Keeper, { hooks }: View): ReadonlyArray<string> {
   const missing = HOOKS.map(({ kind }) => kind).filter((kind) => !hooks.some(({ resource }) => resource.kind === kind));
   for (const kind of missing)
-    log.warn(`there is no ${kind} ${WEBHOOKS}, so admission is not asked: install the operator's manifests again`);
+    log.warn(
+      `${kind} ${WEBHOOKS} does not exist, so the API server does not call the admission webhook: install the operator's manifests again`,
+    );
   return missing;
 }
 
-/** Whether a resync would renew, and why: as a row of a dry run. */
+/** Whether a resync would renew the certificate, and why: a row of a dry run. */
 export async function planCertificate(
   { cluster, clock }: Pick<Keeper, 'cluster' | 'clock'>,
   certificates: CertificateDeps,
@@ -138,7 +148,7 @@ function whyIssued({ secret, hooks }: View, now: Millis): string | undefined {
 
 const isDue = ({ from, until }: Validity, now: Millis): boolean => now >= from + ((until - from) * 2) / 3;
 
-/** Signed by the CA that there is, which then needs none before it any more; or by a new one. */
+/** Signs with the current CA, which then no longer needs a previous one; or with a new CA. */
 async function issue(certificates: CertificateDeps, { secret, hooks }: View, now: Millis): Promise<Contents> {
   const { issuer, lifetimes } = certificates;
   const validity = (life: Millis) => ({ from: now - Math.min(HOUR, life * SKEW), until: now + life });
@@ -155,20 +165,23 @@ async function issue(certificates: CertificateDeps, { secret, hooks }: View, now
   return { authority, serving, previous: usable === undefined ? [...known].slice(0, MAX_PREVIOUS) : [] };
 }
 
-/** False: another run was faster, and what it wrote is observed. */
+/** False: another run was faster, and the result of that run is observed. */
 function isWritten(written: WriteResult<KubeObject>): boolean {
   if (written.ok) return true;
   if (['conflict', 'exists', 'gone'].includes(written.refusal)) return false;
   throw new Error(written.message);
 }
 
-/** Records when each certificate ends; warns in the last tenth of its life where reconcile does not renew it. */
+/**
+ * Records when each certificate expires. Warns in the last tenth of a lifetime if the reconciler does not renew the
+ * certificate.
+ */
 function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { service }: CertificateDeps): void {
   if (secret?.serving === undefined) return;
   const { from, until } = secret.serving;
   metrics.set('gateway_operator_certificate_expiry_timestamp_seconds', until / 1000);
   const isNear = until - clock.now() < (until - from) / 10;
   if (secret.by !== 'somebody else' || !isNear) return;
-  const what = `Secret ${service.namespace}/${SECRET} is not ours, and its certificate ends`;
-  log.warn(`${what}: delete it, and reconcile issues one and renews it`, { until: new Date(until).toISOString() });
+  const what = `Secret ${service.namespace}/${SECRET} does not have the operator's label, and its certificate expires`;
+  log.warn(`${what}: delete it, and the reconciler issues and renews one`, { until: new Date(until).toISOString() });
 }

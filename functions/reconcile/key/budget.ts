@@ -1,4 +1,4 @@
-// Budgets of a member, the windows that they are counted in, and what is spent of them.
+// Budgets of a member, their windows, and the spend in each.
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { ownMember } from '#core/json/json.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
@@ -9,7 +9,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey, VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { type Member, type OwnClaim, type Problem, sumKey } from '../world.ts';
 
-/** A budget without `budgetDuration` never resets: its one window is the longest that there is. */
+/** A budget without `budgetDuration` never resets: its one window is the longest possible. */
 const NEVER_RESETS = '36525d';
 
 export function budgetOf(member: Member): Budget | undefined {
@@ -24,7 +24,7 @@ export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: VirtualK
   budgetWindow === 'Calendar' && budgetTimeZone !== undefined ? `Calendar ${budgetTimeZone}` : budgetWindow;
 
 /**
- * As `budgetOf`, but told from the budget `before` it where that was counted in other windows (`since`). `isNew`: the
+ * As `budgetOf`, compared with the budget `before` an edit if that was counted in other windows (`since`). `isNew`: the
  * scope has no policy yet.
  */
 export function renewedBudget(
@@ -34,13 +34,13 @@ export function renewedBudget(
 ): Budget | undefined {
   if (budget === undefined || isNew) return budget;
   const isSame = before?.duration === budget.duration && before.alignment === budget.alignment;
-  // An object that was made again counts its generations from one.
+  // An object that was created again counts its generations from one.
   const since = isSame ? before.since : Math.max(generation, (before?.since ?? 0) + 1);
   return since === undefined ? budget : { ...budget, since };
 }
 
 /**
- * The window of `now`. An anchor that this run made, or that a faster clock made, may lie a moment ahead: the first
+ * The window of `now`. An anchor that this run or a faster clock set may be a moment in the future: then the first
  * window has begun.
  */
 export function windowOf(budget: Budget, anchor: Millis, now: Millis): Window {
@@ -80,7 +80,7 @@ export interface Spend {
 }
 
 /**
- * A member's spend in its window, by the policy in force: an edit that is not written yet counts nothing. Undefined: no
+ * A member's spend in its window, by the policy in force: an edit that is not written yet does not count. Undefined: no
  * budget, or no claim.
  */
 export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis): Spend | undefined {
@@ -124,8 +124,8 @@ interface OwnSpend {
 }
 
 /**
- * Further budgets that are used up, in one sentence each: for models that the key may use (`modelMaxBudget`), and for
- * other windows (`budgets`).
+ * Further budgets that are spent, in one sentence each: of models that the VirtualKey may use (`modelMaxBudget`), and
+ * of other windows (`budgets`).
  */
 export function spentBudgets(
   { spec }: { readonly spec: Pick<VirtualKeySpec, 'models' | 'modelMaxBudget' | 'budgets'> },

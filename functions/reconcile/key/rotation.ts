@@ -1,4 +1,4 @@
-// Rotation of a key's value, computed from the ages of its values: nothing slides, nothing is remembered.
+// Rotation of a key value. It is computed from the ages of the values; nothing else is stored.
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { askedFor } from '#core/keys/rotation.ts';
 import { parseDuration } from '#core/money/duration.ts';
@@ -7,28 +7,31 @@ import type { Claim, LiveValue } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { ROTATE_ANNOTATION } from '#crds/names/group.ts';
 
-/** Longer than any run: a value that was recorded and is in no Secret by then was made by a run that died. */
+/** Longer than any run. A value that is older than this and in no Secret was created by a run that died. */
 const LOST_AFTER: Millis = 600_000;
 
 type Values = Pick<Claim, 'values'>;
 
 /**
- * The end of a key's lifetime, which counts from the creation of its claim: it never slides, and an edit lengthens or
- * clears it.
+ * The end of a VirtualKey's lifetime, counted from the creation of its claim. A rotation does not move the end; an edit
+ * of `duration` changes or removes it.
  */
 export function expiryOf({ spec: { duration } }: VirtualKey, { anchor }: Pick<Claim, 'anchor'>): Millis | undefined {
   const lifetime = duration === undefined ? undefined : parseDuration(duration);
   return lifetime === undefined ? undefined : anchor + lifetime;
 }
 
-/** Why the value is to be replaced now; undefined while it is not. `time` is the database's, as all ages are. */
+/**
+ * Why the value must be replaced now; undefined if it need not be. `time` is the database's clock, by which all ages
+ * are counted.
+ */
 export function whyRotate(
   key: VirtualKey,
   value: LiveValue,
   claim: Pick<Claim, 'anchor'>,
   time: Millis,
 ): string | undefined {
-  // Blocked keys are rotated like all others. An expired one is when it lives again.
+  // Blocked VirtualKeys are rotated like all others. An expired VirtualKey is rotated when its lifetime is extended.
   if (isExpired(key, claim, time)) return undefined;
   const asked = askedFor(key.metadata.annotations);
   if (asked !== undefined && asked !== value.rotation)
@@ -43,19 +46,19 @@ export function isExpired(key: VirtualKey, claim: Pick<Claim, 'anchor'>, time: M
   return expiry !== undefined && expiry <= time;
 }
 
-/** When `rotation.every` wants another value. */
+/** The time of the next rotation by `rotation.every`. */
 export function dueAt({ spec: { rotation } }: VirtualKey, { createdAt }: LiveValue): Millis | undefined {
   const every = rotation === undefined ? undefined : parseDuration(rotation.every);
   return every === undefined ? undefined : createdAt + every;
 }
 
 /**
- * The values without an end beside the published one. `replaced`: those that it took the place of, which work on for
- * the overlap. `lost`:
- * those that were never published, because the run that made them died or was slower than another: younger than the
- * published one, or made a moment before it and never shown in status.
+ * The values without an end, except the published one. `replaced`: values that the published one has replaced; they
+ * work until the end of the overlap. `lost`: values that were never published, because the run that created them died
+ * or was slower than another. They are younger than the published value, or were created a moment before it and never
+ * shown in status.
  */
-export function othersOf({ values }: Values, published: string, keyID: string | undefined, time: Millis) {
+export function unpublishedValues({ values }: Values, published: string, keyID: string | undefined, time: Millis) {
   const current = values.filter(({ notAfter }) => notAfter === undefined);
   const since = current.find(({ hash }) => hash === published)?.createdAt ?? 0;
   const others = current.filter(({ hash }) => hash !== published);
@@ -67,8 +70,8 @@ export function othersOf({ values }: Values, published: string, keyID: string | 
 }
 
 /**
- * The values that go when the Secret that published them is lost. One that another run is about to publish is not among
- * them.
+ * The values that end when the Secret that published them is lost. A value that another run is about to publish is not
+ * among them.
  */
 export function publishedOf({ values }: Values, keyID: string | undefined, time: Millis): ReadonlyArray<string> {
   return values.flatMap(({ hash, createdAt, notAfter }) =>
@@ -76,14 +79,17 @@ export function publishedOf({ values }: Values, keyID: string | undefined, time:
   );
 }
 
-/** Whether the value works, but only until an end that was set. */
+/** Whether the value works now but has an end. */
 export const isOverlapping = ({ values }: Values, wanted: string, time: Millis): boolean =>
   values.some(({ hash, notAfter }) => hash === wanted && notAfter !== undefined && notAfter > time);
 
-/** Values of a key that work until an end that was set: each rotation adds one, and its owner decides how many there are. */
+/**
+ * The maximum number of values of a VirtualKey that work until an end. Each rotation adds one, and the owner of the
+ * VirtualKey decides how often it is rotated.
+ */
 const MAX_OVERLAPPING = 16;
 
-/** Values whose end is over, and the oldest of too many that overlap: they need not be kept. */
+/** Values whose end is over, and the oldest of too many overlapping values: they can be deleted. */
 export function endedOf({ values }: Values, time: Millis): ReadonlyArray<string> {
   const { true: ended = [], false: overlapping = [] } = Object.groupBy(
     values.filter(({ notAfter }) => notAfter !== undefined),
@@ -92,7 +98,7 @@ export function endedOf({ values }: Values, time: Millis): ReadonlyArray<string>
   return [...ended, ...overlapping.slice(0, -MAX_OVERLAPPING)].map(({ hash }) => hash);
 }
 
-/** Until when the last of those that were replaced works. */
+/** The end of the last replaced value that still works. */
 export function worksUntil({ values }: Values, time: Millis): Millis | undefined {
   const ends = values.flatMap(({ notAfter }) => (notAfter !== undefined && notAfter > time ? [notAfter] : []));
   return ends.length === 0 ? undefined : Math.max(...ends);

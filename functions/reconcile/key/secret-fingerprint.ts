@@ -1,10 +1,10 @@
-// The fingerprint of a Secret's data: whether it is as it should be, without keeping it.
+// The fingerprint of a Secret's data, which shows whether the data is as desired without keeping the data.
 import { toUtf8 } from '#core/json/bytes.ts';
 
 /**
- * The same for the same keys and values, in any order: their number, and the sum of a 32-bit hash (FNV-1a) of each. The
- * names of a Secret are neither sorted nor kept, for it may have 100,000. It proves nothing: who makes another of the same
- * fingerprint only keeps the operator from repairing it.
+ * The fingerprint is the same for the same keys and values in any order: their number, and the sum of a 32-bit hash
+ * (FNV-1a) of each. The names of a Secret are neither sorted nor kept, because a Secret may have 100,000. The
+ * fingerprint is no proof: whoever creates other data with the same fingerprint only prevents a repair.
  */
 export function fingerprintOf(data: Readonly<Record<string, string>>, toBytes: (value: string) => Uint8Array): string {
   let [count, sum] = [0, 0];

@@ -1,4 +1,5 @@
-// The Secret of a key: what it should look like, whether the one that is there is ours, and what differs.
+// The Secret of a VirtualKey: its desired shape, whether an existing Secret belongs to the VirtualKey, and the
+// differences.
 import * as z from 'zod';
 import { toUtf8 } from '#core/json/bytes.ts';
 import { ownMember } from '#core/json/json.ts';
@@ -12,32 +13,35 @@ import type { SecretShape } from '../action.ts';
 import { type KeyView, type PresentSecret, present } from '../world.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
-/** On a key's Secret: the uid of the VirtualKey that it was made for. */
+/** Annotation of the Secret: the uid of the VirtualKey that the Secret was created for. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
-/** On a key's Secret: the names of the labels and annotations that its template put there, so that they go with it. */
+/**
+ * Annotation of the Secret: the names of the labels and annotations that the template added, so that they can be
+ * removed with the template.
+ */
 const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 
-/** The marks in a template's texts for the value and for the instance's base address. */
+/** The placeholders in a template's texts for the key value and for the instance's base address. */
 const KEY_MARK = `\${key}`;
 const URL_MARK = `\${baseURL}`;
 
-/** The name that the Secret of a key should have. */
+/** The name that the Secret of a VirtualKey should have. */
 export const secretNameOf = ({ metadata, spec }: VirtualKey, hash: Hash): string =>
   keySecretName(metadata.name, spec.secretTemplate?.name, hash);
 
 /** The Secret that a shape is for. */
 export interface SecretTarget {
   readonly name: string;
-  /** The instance's base address. A Secret key that needs it is left out until it is known. */
+  /** The instance's base address. A Secret key that needs the address is left out until the address is known. */
   readonly url: string | undefined;
   readonly prefixes: ReadonlyArray<string>;
-  /** The one of this name that is there. */
+  /** The existing Secret of this name. */
   readonly present: PresentSecret | undefined;
 }
 
 /**
- * A Secret of a key has no owner reference: after a restore the object has another uid, and the garbage collector
- * deletes what only the old one owns. The finalizer deletes the Secret.
+ * The Secret has no owner reference: after a restore the VirtualKey has another uid, and the garbage collector would
+ * delete the Secret with its old owner. The finalizer deletes the Secret.
  */
 export function shapeOf(key: VirtualKey, wanted: SecretTarget): SecretShape {
   const { name, url } = wanted;
@@ -55,7 +59,7 @@ export function shapeOf(key: VirtualKey, wanted: SecretTarget): SecretShape {
   };
 }
 
-/** The same for a key that outlives its object. */
+/** The shape of the Secret of a retained key value, whose VirtualKey is gone. */
 export function retainedShape(key: VirtualKey, wanted: SecretTarget): SecretShape {
   const shape = shapeOf(key, wanted);
   return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' } };
@@ -64,8 +68,8 @@ export function retainedShape(key: VirtualKey, wanted: SecretTarget): SecretShap
 type Texts = Readonly<Record<string, string>>;
 
 /**
- * Those of the template that no rule forbids, and those that a template has put there before the rule was: their
- * readers continue working.
+ * The template's names that no rule forbids, and those that a template added before the rule existed: programs that
+ * read them continue working.
  */
 function allowed(
   part: 'labels' | 'annotations',
@@ -88,8 +92,8 @@ function recordOf(labels: Texts, annotations: Texts): Texts {
 const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
 
 /**
- * Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention put
- * there. Those of others stay.
+ * Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention
+ * added. Those of others stay.
  */
 export function metadataOf(
   secret: PresentSecret,
@@ -104,7 +108,10 @@ export function metadataOf(
   };
 }
 
-/** The labels and annotations of a Secret that are compared: ours, those of the template, and those of an earlier one. */
+/**
+ * The labels and annotations of a Secret that are compared: the operator's, the template's, and those of an earlier
+ * template.
+ */
 export function comparedParts(
   { labels = {}, annotations = {} }: KubeObject['metadata'],
   template: VirtualKey['spec']['secretTemplate'],
@@ -129,7 +136,7 @@ function parse(text = 'null'): z.output<typeof Recorded> {
   }
 }
 
-/** The data that a shape makes of a value. */
+/** The data that a shape makes from a key value. */
 export function dataOf({ data, url = '' }: SecretShape, value: string): Readonly<Record<string, string>> {
   const texts = Object.entries(data).map(([name, text]) => [
     name,
@@ -139,8 +146,9 @@ export function dataOf({ data, url = '' }: SecretShape, value: string): Readonly
 }
 
 /**
- * Ours: made for this very key (annotation), or with our label and holding one of `proven`, the
- * hashes of values that live in the key's claim. Other Secrets are never written and never deleted.
+ * Whether the Secret belongs to the VirtualKey: it was created for this VirtualKey (annotation), or it has our label
+ * and holds one of the values in `proven`, the hashes of working values in the claim. Other Secrets are never written
+ * and never deleted.
  */
 export function isOurs(
   secret: PresentSecret,
@@ -152,10 +160,10 @@ export function isOurs(
   return isLabelled(secret) && hash !== undefined && proven.includes(hash);
 }
 
-/** Only what has our label may be deleted (DESIGN 6, law 4). */
+/** Only a Secret with our label may be deleted (DESIGN 6, law 4). */
 export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
 
-/** The key's Secret of the name before, beside the one that took its place. */
+/** The Secret with the previous name, if a Secret with the new name has replaced it. */
 export function replayOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
   const previous = present(view.previous);
   if (previous === undefined || previous.uid === secret.uid) return undefined;
@@ -163,8 +171,8 @@ export function replayOf(view: KeyView, secret: PresentSecret): PresentSecret | 
 }
 
 /**
- * The differences between the Secret and its shape, in words; empty when there are none. Labels and annotations of
- * others stay.
+ * The differences between the Secret and its shape, in words; empty if there are none. Labels and annotations of others
+ * are not compared.
  */
 export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const wanted = dataOf(shape, secret.data.get('key') ?? '');
@@ -182,6 +190,6 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
     .join(', ');
 }
 
-/** How a key is named where it must not stand: its first three and last four characters. */
+/** A key value as it may be shown: its first three and last four characters. */
 export const displayOf = (value: string): string =>
   value.includes('...') ? value : `${value.slice(0, 3)}...${value.slice(-4)}`;

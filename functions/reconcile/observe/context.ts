@@ -1,4 +1,4 @@
-// The context of observing: the platform, what the run has listed, the instant.
+// The context of observing: the platform, the lists of the run, the instant.
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
@@ -17,9 +17,8 @@ export interface Observation {
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
 /**
- * Lists what the scope holds. Rejects when the API server does not say what there is: then nothing is known, and
- * nothing is planned.
- * `isDry`: nothing may be written, not even bookings.
+ * Lists the objects of a scope. Rejects if the API server cannot be read: then nothing is known, and nothing is
+ * planned. `isDry`: nothing may be written, not even bookings.
  */
 export async function createObserveContext(deps: ReconcileDeps, memory: Memory, scope: Scope, isDry: boolean) {
   const now = deps.clock.now();

@@ -1,4 +1,4 @@
-// The database of an instance: whether it answers in our schema, and what it holds of the instance.
+// The database of an instance: whether it answers with our schema, and its rows of the instance.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { withTimeout } from '#core/concurrency/timeout.ts';
@@ -18,7 +18,7 @@ import type { Link } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
 import type { Observation, ObserveContext } from './context.ts';
 
-/** Where database and store are, or what is wrong with their Secrets. */
+/** The addresses of database and counter store, or the problems of their Secrets. */
 export interface Connections {
   readonly database: Problem | DatabaseConnection;
   readonly store: Problem | StoreConnection;
@@ -27,8 +27,8 @@ export interface Connections {
 type OfDatabase = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
 
 /**
- * `link`: absent where the database cannot be reached. `aliases`: of a hundred thousand claims, a trigger reads those
- * that it is about.
+ * `link`: absent if the database cannot be reached. `aliases`: those whose claims are read; a trigger reads only its
+ * own of a hundred thousand.
  */
 export async function reachDatabase(
   context: ObserveContext,
@@ -57,13 +57,13 @@ export async function reachDatabase(
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };
-    // The database answers, but not in our schema: a new database, or one of another version.
+    // The database answers without our schema: it is new, or belongs to another version.
     deps.log.info('a database lacks the schema of this version', { instance: pathOf(metadata), why: reasonOf(error) });
     return { database: { ok: true, message: where, isKnown: false, isOpen: false }, ...nothing, link };
   }
 }
 
-/** An instance that is deleted with its Secrets is closed where its database last was. */
+/** An instance that is deleted together with its Secrets is closed in the database where it last was. */
 function connectionOf(
   { memory }: ObserveContext,
   { uid, deletionTimestamp }: GatewayInstance['metadata'],
@@ -79,12 +79,12 @@ function linkTo({ deps }: ObserveContext, { uid }: GatewayInstance['metadata'], 
   return { uid, registry: deps.backends.database(connection), where };
 }
 
-/** A flush waits for those of other instances on its database, whose stores may hang. */
+/** A flush waits for flushes of other instances on its database, whose counter stores may hang. */
 const MAX_FLUSH: Millis = 15_000;
 
 /**
- * Books settled entries before they are summed up. Those that cannot be booked now come later: only the spend in status
- * is older.
+ * Books settled requests before their sums are read. Requests that cannot be booked now are booked later; until then
+ * only the spend in status is older.
  */
 async function flush(
   { deps, isDry, turns }: ObserveContext,
@@ -111,7 +111,7 @@ async function readSums(database: LedgerReader, claims: Iterable<Claim>, now: Mi
   return new Map(spent.map(({ scopeId, window, spent: amount }) => [sumKey(scopeId, window), amount]));
 }
 
-/** Looks again at what the databases of instances hold of some aliases. */
+/** Reads again the rows of some aliases in the databases of instances. */
 export async function observeClaims(
   { now }: ObserveContext,
   { world, links }: Observation,
@@ -125,7 +125,7 @@ export async function observeClaims(
     try {
       const found = await link.registry.claimsOf(link.uid, [...wanted.values()]);
       const spent = await readSums(link.registry, found, now);
-      // In place: there may be a hundred thousand of them, and only observing writes to them.
+      // Written in place: there may be a hundred thousand claims, and only observing writes them.
       const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
       for (const key of wanted.keys()) claims.delete(key);
       for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);

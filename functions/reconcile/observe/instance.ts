@@ -1,4 +1,4 @@
-// An instance as it is: its Secrets, its database and store, its snapshot, and what runs its gateway.
+// An instance as it is: its Secrets, database, counter store, snapshot, and the objects that run its gateway.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
@@ -46,7 +46,7 @@ import {
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
-/** All but what is looked for in other objects. */
+/** Everything except what is read from other objects. */
 export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims' | 'unsearchedClaims'>;
 
 export async function observeInstance(
@@ -81,9 +81,7 @@ export async function observeInstance(
   return { view, link };
 }
 
-/**
- * What Secrets are read for. Findings in them, of which there may be 16,384, are not kept while the database is asked.
- */
+/** The results of reading Secrets. Findings, of which there may be 16,384, are not kept while the database is read. */
 async function observeSecrets(context: ObserveContext, object: GatewayInstance) {
   const secrets = await readSecrets(context, object);
   const { databaseSecretRef, redisSecretRef } = object.spec;
@@ -96,7 +94,9 @@ async function observeSecrets(context: ObserveContext, object: GatewayInstance) 
   };
 }
 
-/** Findings in a Secret, its version, and the connection in it, or why it could not be read. Its values are not kept. */
+/**
+ * Findings in a Secret, its version, and the connection in it, or why it could not be read. Its values are not kept.
+ */
 interface SecretResult {
   readonly findings?: SecretFindings;
   readonly version?: string | undefined;
@@ -106,10 +106,13 @@ interface SecretResult {
 }
 type Secrets = ReadonlyMap<string, SecretResult>;
 
-/** Secrets of one instance that are read at the same time. */
+/** Secrets of one instance that are read concurrently. */
 const SECRETS_AT_A_TIME = 4;
 
-/** Reads each Secret once, by name. Readers of a condition may not read the Secret: its keys are not listed. */
+/**
+ * Reads each Secret once, by name. Whoever reads a condition may have no right to read the Secret, so its keys are not
+ * listed.
+ */
 async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
   const { databaseSecretRef: database, redisSecretRef: store } = spec;
   const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
@@ -139,7 +142,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
   return new Map(await mapConcurrent(names, read, SECRETS_AT_A_TIME));
 }
 
-/** The problem that a rule finds in a Secret, or that reading it had. */
+/** The problem that a rule finds in a Secret, or the error of reading it. */
 function problemIn(
   { problem, findings }: SecretResult = {},
   rule: (findings: SecretFindings) => ReadonlyArray<SecretFinding> | undefined,
@@ -157,7 +160,7 @@ function connectionsOf(
     parsed: Result<T, ConnectionProblem> | undefined,
   ): Problem | T => {
     if (problem !== undefined) return problem;
-    // A rule has found this already.
+    // A rule has already found this problem.
     if (parsed?.ok !== true) return { reason: 'SecretUnreadable', message: parsed?.failure.problem ?? '' };
     const { value } = parsed;
     const isNamed = platform.inCluster && 'host' in value;
@@ -219,10 +222,10 @@ function entryProblems(
   );
 }
 
-/** More than there are: superfluous ones are deleted. */
+/** More than are kept: superfluous snapshots are deleted. */
 const MAX_SNAPSHOTS = 10;
 
-/** The snapshot that the gateway would read of the instance, and whether it is published. */
+/** The snapshot that the gateway would read, and whether it is published. */
 async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SnapshotView> {
   const text = JSON.stringify(compile(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
@@ -234,7 +237,7 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
     return found.filter((map) => isOwnedBy(map.metadata, uid));
   };
   const ours = await search({ limit: MAX_SNAPSHOTS });
-  // Those of others that have our label may come first.
+  // ConfigMaps of others with our label may come first in the list.
   const isPublished =
     ours.some((map) => map.metadata.name === name) ||
     (await search({ fieldSelector: toFieldSelector({ 'metadata.name': name }) })).length > 0;
@@ -246,13 +249,13 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   return { hash, name, text, bytes: toUtf8(text).length, isPublished, isPushed, older };
 }
 
-/** A store that does not answer is written to: the failure of that is told. */
+/** A counter store that does not answer is written to as well: the error of that write is the one that is reported. */
 async function isInStore({ snapshots }: ReconcileDeps, path: string, text: string): Promise<boolean> {
   if (snapshots === undefined) return true;
   return (await snapshots.get(path).catch(() => undefined)) === text;
 }
 
-/** Parts of all types of workload that the instance may have, or have had. */
+/** Objects of all workload types that the instance may have, or may have had. */
 async function observeParts(
   { deps: { cluster, hash }, all }: ObserveContext,
   { metadata: { namespace, name, uid } }: GatewayInstance,

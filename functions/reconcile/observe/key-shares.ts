@@ -1,26 +1,33 @@
-// Shares of a run by namespace: how many changed keys each may have, and how many Secrets of unchanged ones are read.
+// Shares of a run by namespace: the number of changed VirtualKeys, and the Secrets of unchanged ones that are read.
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { Limits } from '../limits.ts';
 import { countByNamespace, shareOut, type Turns } from '../turns.ts';
 
-/** Looks at an instance in which all Secrets of unchanged keys are read, or more where a resync may read few. */
+/**
+ * The number of runs in which all Secrets of an instance's unchanged VirtualKeys are read; more runs if a resync may
+ * read few.
+ */
 const LOOKS = 60;
 
 export interface KeyShares {
-  /** Whether one more changed key of the namespace comes with this run. */
+  /** Whether this run may process one more changed VirtualKey of the namespace. */
   takeChanged(namespace: string): boolean;
-  /** The part of a namespace's unchanged keys whose Secrets are read. */
+  /** The part of a namespace's unchanged VirtualKeys whose Secrets are read. */
   secretsOf(namespace: string): number;
 }
 
-/** `keys`: all that the run may look at. Tenants choose how many those are, and on how many instances. */
+/**
+ * `keys`: the number that the run may process. Tenants decide how many VirtualKeys there are, and on how many
+ * instances.
+ */
 export function createKeyShares(
   keys: Iterable<VirtualKey>,
   { changedKeys, secrets }: Pick<Limits, 'changedKeys' | 'secrets'>,
   turns: Turns,
 ): KeyShares {
   const counts = countByNamespace(keys);
-  // Half is kept for the namespaces, those with few keys first: keys that change all the time leave room for others.
+  // Half is divided among the namespaces, those with few VirtualKeys first, so that VirtualKeys that change all the
+  // time leave room for others.
   const half = Math.floor(changedKeys / 2);
   const { rows, had } = turns.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));
   had();

@@ -1,4 +1,5 @@
-// Keys with their Secrets. A run reads the Secrets that may have changed, and a share of the published ones (DESIGN 6).
+// VirtualKeys with their Secrets. A run reads the Secrets that may have changed, and a share of the published ones
+// (DESIGN 6).
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { rowOf } from '#core/conditions/reasons.ts';
@@ -29,7 +30,7 @@ import {
 import type { ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
-/** The keys whose Secrets the run reads. Those that come with one of the next runs are postponed. */
+/** The VirtualKeys whose Secrets the run reads. `postponed`: VirtualKeys of the next runs. */
 export function selectKeys(
   context: ObserveContext,
   world: WorldBuilder,
@@ -43,14 +44,14 @@ export function selectKeys(
     isChanged(context, key, access(key)) ? 'changed' : 'settled',
   );
   const list = `changed keys of ${path}`;
-  const { true: tried = [], false: edited = [] } = Object.groupBy(changed, (key) => `${isTried(key)}` as const);
-  // Edits first. Of keys that stay as they should not be, however many, each has its turn.
+  const { true: tried = [], false: edited = [] } = Object.groupBy(changed, (key) => `${isStillNotReady(key)}` as const);
+  // Edited VirtualKeys come first. VirtualKeys that stay unready take turns, however many there are.
   const sorted = [...edited.toSorted(byRank), ...turns.order(list, tried, toRow)];
   const { true: taken = [], false: deferred = [] } = Object.groupBy(
     sorted,
     ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
   );
-  if (deferred.length > 0) for (const key of taken.filter(isTried)) turns.had(list, toRow(key));
+  if (deferred.length > 0) for (const key of taken.filter(isStillNotReady)) turns.had(list, toRow(key));
   world.postponed = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
   const read = all.complete === 'all' ? Map.groupBy(settled, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
@@ -62,7 +63,7 @@ export function selectKeys(
 
 const toRow = ({ metadata: { namespace, uid } }: VirtualKey) => ({ namespace, id: uid });
 
-/** A Secret is read once, however many keys name it. */
+/** Reads a Secret once, however many VirtualKeys name it. */
 export async function readKeys(
   { deps }: ObserveContext,
   world: WorldBuilder,
@@ -79,11 +80,11 @@ export async function readKeys(
   });
 }
 
-/** A Secret as one of the keys that name it compares it. */
+/** A Secret as it is compared for one of the VirtualKeys that name it. */
 type ReadSecret = (key: VirtualKey) => SecretView;
 
-/** Looked at already, and still not as it should be. */
-export const isTried = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
+/** The VirtualKey was processed since its last edit, and is still not ready. */
+export const isStillNotReady = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
   status?.observedGeneration === metadata.generation;
 const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
 const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
@@ -91,19 +92,19 @@ const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(oth
 function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  // A finalizer of another program keeps it for any time.
+  // A finalizer of another program may keep the object for any time.
   if (isDeleted(key) && !hasFinalizer(key)) return false;
   return (
     isDeleted(key) ||
     status?.observedGeneration !== metadata.generation ||
-    (ready?.status !== 'True' && !rowOf(ready?.reason)?.isOutsideSecret) ||
+    (ready?.status !== 'True' && !rowOf(ready?.reason)?.needsNoSecretRead) ||
     (at === 'allowed' && instance.database.ok && instance.database.isKnown && !isSettled(deps, key, instance))
   );
 }
 
 /**
- * A settled key has its Secret where the status says, with the one value that has no end, and that is not due to be
- * replaced. One whose alias another object has can do nothing with its Secret.
+ * A settled VirtualKey has its Secret where the status shows it, with the only value that has no end and that need not
+ * be rotated now. A VirtualKey whose alias another object has cannot use its Secret.
  */
 function isSettled(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView): boolean {
   const { state, claim } = claimOf(key, instance);
@@ -153,5 +154,5 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   return (key) => ({ ...view, owners, ...comparedParts(metadata, key.spec.secretTemplate) });
 }
 
-/** More than a Secret of a key has, so that it is seen to have too many. */
+/** One more than the Secret of a VirtualKey may have, so that too many are detected. */
 const MAX_OWNERS = 16;

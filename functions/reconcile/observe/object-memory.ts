@@ -1,19 +1,19 @@
-// The memory that objects of a run take: their authors decide how large they are, and a run holds all there are.
+// The memory that the objects of a run take. Their authors decide how large objects are, and a run holds all of them.
 import { hasFinalizer, isDeleted, type MalformedObject } from '../world.ts';
 
 const MIB = 1024 * 1024;
-/** Bytes of an object that count for nothing: those of an ordinary VirtualKey. */
+/** Bytes of an object that are not counted: those of an ordinary VirtualKey. */
 const ORDINARY = 2048;
 
-/** Bytes beyond what is ordinary: of one namespace, and of all. */
+/** The maximum bytes beyond ordinary objects: of one namespace, and of all. */
 interface Bounds {
   readonly namespace: number;
   readonly all: number;
 }
 
 /**
- * Bounds of a run by the bytes that members of one namespace may take. Of triggers, which load less, several run at the
- * same time. Instances have bounds of their own: whoever writes members elsewhere takes nothing from an instance.
+ * Bounds of a run by the bytes that members of one namespace may take. Several triggers run concurrently, because each
+ * loads less. Instances have bounds of their own: members in other namespaces cannot take an instance's room.
  */
 export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =>
   look === 'everywhere'
@@ -26,7 +26,7 @@ export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =
         instances: { namespace: bytes / 8, all: bytes / 8 },
       };
 
-/** A namespace whose VirtualKeys, Users and Teams are too large together: a run plans for none that is not deleted. */
+/** A namespace whose VirtualKeys, Users and Teams are too large together: a run plans only their deletion. */
 export interface DeferredNamespace {
   readonly namespace: string;
   readonly members: number;
@@ -38,7 +38,7 @@ type Sizeable = Pick<MalformedObject, 'metadata' | 'violations'> & { readonly ob
 
 interface Group<T> {
   readonly namespace: string;
-  /** Of all objects, and of those that are kept. */
+  /** Bytes of all objects, and of those that are kept. */
   readonly seen: { count: number; bytes: number };
   bytes: number;
   kept: Array<{ readonly own: T; readonly bytes: number }>;
@@ -46,9 +46,9 @@ interface Group<T> {
 }
 
 /**
- * Counts what a run keeps. `drop` is called, now or later, for each object that is not to be kept, of the namespace
- * whose objects are the largest together, those that are deleted last. `whole`: all that are not deleted, for they refer
- * to each other; else the last ones.
+ * Counts what a run keeps. `drop` is called, now or later, for each object that is not kept. Those are objects of the
+ * namespace with the most bytes, objects in deletion last. `whole`: all objects of the namespace that are not in
+ * deletion, because they refer to each other; else only the last ones.
  */
 export function createObjectMemory<T extends Sizeable>(
   max: Bounds,
@@ -63,7 +63,7 @@ export function createObjectMemory<T extends Sizeable>(
   };
   const shrink = (group: Group<T>): void => {
     if (!whole || group.isDeferred) {
-      // The last one of all for -1.
+      // For -1, the last one.
       const at = group.isDeferred ? -1 : group.kept.findLastIndex(({ own }) => !isLeaving(own));
       for (const last of group.kept.splice(at, 1)) remove(group, last);
       return;
@@ -82,7 +82,7 @@ export function createObjectMemory<T extends Sizeable>(
   return {
     keep(own: T): void {
       const { metadata, object, violations } = own;
-      // A status is ours: the first one that is written makes no object larger.
+      // A status is written by the operator: its first version must not make an object larger.
       const bytes = Math.max(0, bytesOf([metadata, object?.spec, violations]) - ORDINARY);
       const group = groupOf(metadata.namespace);
       group.seen.count += 1;
@@ -109,7 +109,7 @@ export function createObjectMemory<T extends Sizeable>(
   };
 }
 
-/** Deleting is how a namespace becomes smaller, and needs no other object. */
+/** Deletion makes a namespace smaller, and needs no other object. */
 const isLeaving = (own: Sizeable): boolean => isDeleted(own) && hasFinalizer(own);
 
 const largestOf = <T>(groups: ReadonlyMap<string, Group<T>>): Group<T> =>
@@ -117,13 +117,13 @@ const largestOf = <T>(groups: ReadonlyMap<string, Group<T>>): Group<T> =>
 
 const toMebibytes = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 
-/** Bytes that a value of JSON takes in V8, roughly. */
+/** Approximate bytes that a JSON value takes in V8. */
 export function bytesOf(value: unknown): number {
   if (typeof value === 'string') return 24 + (/[\u0100-\uffff]/.test(value) ? 2 : 1) * value.length;
   if (typeof value !== 'object' || value === null) return 0;
   if (Array.isArray(value)) return value.reduce((sum: number, one) => sum + 8 + bytesOf(one), 32);
   let bytes = 56;
-  // Names of members that our kinds have are in memory once; those of maps are texts of the object.
+  // Names of members that our kinds have are in memory once; names in maps are texts of the object.
   for (const [name, one] of Object.entries(value)) bytes += 8 + (name.length > 32 ? name.length : 8) + bytesOf(one);
   return bytes;
 }

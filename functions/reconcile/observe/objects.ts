@@ -1,5 +1,5 @@
-// Objects of our kinds: those that a scope holds, loaded whole (whatever is loaded can be planned for), read, validated
-// and sorted by kind.
+// Custom resources of the operator: the objects of a scope with everything that planning for them needs, read,
+// validated and sorted by kind.
 import {
   type Cluster,
   ClusterError,
@@ -35,15 +35,15 @@ import { boundsOf, createObjectMemory, type DeferredNamespace } from './object-m
 
 /** The world of a run. */
 export interface RunWorld extends WorldBuilder {
-  /** Instances of which every member is here, but for those of deferred namespaces. */
+  /** Instances of which every member is loaded, except those of deferred namespaces. */
   readonly complete: 'all' | Path | undefined;
-  /** By name. Of their members only those that are deleted are here. */
+  /** Deferred namespaces by name. Of their members only those in deletion are loaded. */
   readonly deferredNamespaces: ReadonlyMap<string, DeferredNamespace>;
 }
 
-type At = { readonly namespace: string; readonly name: string };
+type ObjectName = { readonly namespace: string; readonly name: string };
 
-/** `objectBytes`: those that members of one namespace may take beyond what is ordinary. */
+/** `objectBytes`: the bytes beyond ordinary objects that members of one namespace may take. */
 export async function loadObjects(
   { cluster, platform }: { readonly cluster: Cluster; readonly platform: PlatformView },
   scope: Scope,
@@ -78,11 +78,11 @@ export async function loadObjects(
   };
   const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
     whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
-  const get = async (kind: Kind, { namespace, name }: At) =>
+  const get = async (kind: Kind, { namespace, name }: ObjectName) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Load = { found, list, get };
   if (scope.look === 'everywhere') {
-    // Instances last: a key that is listed has its instance listed after it, unless that is really gone.
+    // Instances are listed last: the instance of a listed VirtualKey is then in the list unless it is really gone.
     await Promise.all([list(virtualKeys), list(users), list(teams)]);
     await list(gatewayInstances);
   } else if (scope.look === 'at') {
@@ -94,16 +94,16 @@ export async function loadObjects(
   return { ...found, complete, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
 }
 
-/** Of very many objects those that are not wanted are never all in memory. */
+/** Objects that are not wanted are dropped while the list is read, so that very many are never in memory together. */
 type IsWanted = (object: OwnObject) => boolean;
 
 interface Load {
   readonly found: WorldBuilder;
   readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
-  readonly get: (kind: Kind, at: At) => Promise<void>;
+  readonly get: (kind: Kind, at: ObjectName) => Promise<void>;
 }
 
-const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>> = {
+const BY_KIND: Readonly<Record<KindName, (load: Load, at: ObjectName) => Promise<void>>> = {
   GatewayInstance: async ({ list, get }, at) => {
     const fieldSelector = toFieldSelector({ 'spec.connectionRef.instanceRef.name': at.name });
     const isMember: IsWanted = (own) => own.kind !== 'GatewayInstance' && instancePathOf(own) === pathOf(at);
@@ -113,32 +113,35 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: At) => Promise<void>>>
   VirtualKey: async (load, at) => {
     await load.get(virtualKeys, at);
     const owner = load.found.keys.get(pathOf(at))?.object.metadata.ownerReferences?.find(({ kind }) => kind === 'User');
-    // A key that is gone may be one that its User, of the same name, wants back.
+    // A deleted VirtualKey may be one that its User, of the same name, creates again.
     await load.get(users, { namespace: at.namespace, name: owner?.name ?? at.name });
   },
   User: async ({ list, get }, { namespace, name }) => {
-    const isTheirs: IsWanted = (own) =>
+    const isVirtualKeyOfUser: IsWanted = (own) =>
       own.kind === 'VirtualKey' && (own.spec.userRef?.name === name || own.metadata.name === name);
     await get(users, { namespace, name });
-    await list(virtualKeys, { namespace }, isTheirs);
+    await list(virtualKeys, { namespace }, isVirtualKeyOfUser);
   },
   Team: async ({ list }, at) => {
     await Promise.all([teams, users, virtualKeys].map((kind) => list(kind, { namespace: at.namespace })));
   },
 };
 
-/** Loads what planning needs beside the objects here: users and teams of keys, the keys called like users. */
+/**
+ * Loads what planning for the loaded objects needs: Users and Teams of VirtualKeys, and the VirtualKeys with the names
+ * of Users.
+ */
 async function loadReferred({ found, get }: Load): Promise<void> {
   const asked = new Set<ObjectId>();
-  /** The object that was asked for now: undefined where it is known already, or not there. */
-  const fetch = async <T>(kind: Kind, at: At, have: ReadonlyMap<Path, T>): Promise<T | undefined> => {
+  /** The object that was read now; undefined if it was loaded before, or does not exist. */
+  const fetch = async <T>(kind: Kind, at: ObjectName, have: ReadonlyMap<Path, T>): Promise<T | undefined> => {
     const id = idOf(kind.kind, at);
     if (have.has(pathOf(at)) || asked.has(id)) return undefined;
     asked.add(id);
     await get(kind, at);
     return have.get(pathOf(at));
   };
-  // Each object is looked at once, however long a chain of users and keys is.
+  // Each object is read once, however long a chain of Users and VirtualKeys is.
   let [keys, members] = [keysIn(found), [...found.users.values()]];
   while (keys.length + members.length > 0) {
     const ofKeys = keys.map(({ metadata: { namespace }, spec: { userRef, teamRef } }) =>
@@ -156,18 +159,18 @@ async function loadReferred({ found, get }: Load): Promise<void> {
   }
 }
 
-/** Loads the teams that users here name, or are members of: a namespace may have many large ones. */
-async function loadTeams({ found, list }: Load, { namespace }: At): Promise<void> {
+/** Loads the Teams that the loaded Users name or are members of: a namespace may have many large Teams. */
+async function loadTeams({ found, list }: Load, { namespace }: ObjectName): Promise<void> {
   if (found.users.size === 0) return;
   const named = new Set([...found.users.values()].flatMap(({ spec }) => spec.teamRefs.map(({ name }) => name)));
-  const isTheirs: IsWanted = (own) =>
+  const isTeamOfUsers: IsWanted = (own) =>
     own.kind === 'Team' &&
     !found.teams.has(pathOf(own.metadata)) &&
     (named.has(own.metadata.name) || own.spec.members.some(({ name }) => found.users.has(pathOf({ namespace, name }))));
-  await list(teams, { namespace }, isTheirs);
+  await list(teams, { namespace }, isTeamOfUsers);
 }
 
-/** Loads the instances of all members here. */
+/** Loads the instances of all loaded members. */
 async function loadInstances({ found, get }: Load): Promise<void> {
   const named = new Map(
     membersOf(found).map((member) => [instancePathOf(member), member.spec.connectionRef.instanceRef]),
@@ -176,8 +179,8 @@ async function loadInstances({ found, get }: Load): Promise<void> {
 }
 
 /**
- * `absent` where the API server does not serve the kind: its CRD is gone. A 404 for any other cause is thrown: it must
- * not pass for an empty kind.
+ * `absent` if the API server does not serve the kind: its CRD is gone. A 404 for any other cause is thrown: it must not
+ * count as an empty list.
  */
 export async function whereServed<T, const A>(
   cluster: Cluster,
@@ -194,7 +197,7 @@ export async function whereServed<T, const A>(
   }
 }
 
-/** Adds an object, and answers it. Objects of other kinds are passed over, and those that are not wanted. */
+/** Adds an object and returns it. Ignores objects of other kinds and objects that are not wanted. */
 function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = () => true): OwnObjectView | undefined {
   const own = toOwn(object);
   if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
@@ -202,7 +205,7 @@ function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = ()
   return own;
 }
 
-/** Puts an object where it belongs, in place of its previous version: one that cannot be read has no spec any more. */
+/** Adds an object in place of its previous version. A version that cannot be read has no spec. */
 export function put(into: WorldBuilder, own: OwnObjectView): void {
   const id = idOf(own.kind, own.metadata);
   const [read, path] = [own.object, pathOf(own.metadata)];
@@ -218,16 +221,16 @@ export function put(into: WorldBuilder, own: OwnObjectView): void {
   else into.teams.set(path, read);
 }
 
-/** The members of a malformed instance are not planned for either. */
+/** Nothing is planned for the members of a malformed instance either. */
 function putMalformed(into: WorldBuilder, own: MalformedObject): void {
   into.malformed.set(idOf(own.kind, own.metadata), own);
   if (own.kind === 'GatewayInstance') into.unobserved.set(pathOf(own.metadata), toText(own.violations));
 }
 
-/** Takes an object away, as if it had not been there. */
+/** Removes an object, as if it had not been listed. */
 export function remove(
   from: WorldBuilder,
-  { kind, metadata }: Pick<OwnObject, 'kind'> & { readonly metadata: At },
+  { kind, metadata }: Pick<OwnObject, 'kind'> & { readonly metadata: ObjectName },
 ): void {
   const [id, path] = [idOf(kind, metadata), pathOf(metadata)];
   const maps = { GatewayInstance: from.instances, VirtualKey: from.keys, User: from.users, Team: from.teams };
@@ -237,7 +240,7 @@ export function remove(
   from.malformed.delete(id);
 }
 
-/** Leaves of an instance what is left of one that cannot be read. */
+/** Replaces an instance by what is kept of one that cannot be read. */
 function reject(from: WorldBuilder, instance: OwnObjectView): void {
   remove(from, instance);
   const { kind, metadata, status } = instance;
@@ -253,15 +256,12 @@ const TOO_LARGE_TOGETHER: Violation = {
     'the GatewayInstances of this namespace take more memory together than a resync has for them; shorten or remove the largest of them',
 };
 
-/**
- * An object of our kinds: with its defaults, and undefined where it is malformed; and what breaks a rule about its own
- * spec.
- */
+/** An object with its defaults, or undefined if it is malformed; and the violations of rules about its own spec. */
 export interface OwnObjectView extends MalformedObject {
   readonly object: OwnObject | undefined;
 }
 
-/** Validated as admission does it. A status that cannot be read counts as absent: it is written anew. */
+/** Validates as the admission webhook does. A status that cannot be read counts as absent, and is written again. */
 export function toOwn(object: KubeObject): OwnObjectView | undefined {
   const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
@@ -271,7 +271,7 @@ export function toOwn(object: KubeObject): OwnObjectView | undefined {
   const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
   const own = { apiVersion: kind.apiVersion, kind: kind.kind, metadata: toMetadata(object), status };
   const isMalformed = spec === undefined || violations.some(({ rule }) => UNPLANNABLE.has(rule));
-  // The API server gives every stored object the metadata that our types demand; the kind decides the spec.
+  // The API server sets the metadata that our types require; the kind decides the type of the spec.
   return {
     ...own,
     violations: violations.map(withoutLargeValue),
@@ -279,10 +279,13 @@ export function toOwn(object: KubeObject): OwnObjectView | undefined {
   };
 }
 
-/** Planning reads every duration, so one without an end is as bad as none; and the Secret of a key fits in memory. */
+/**
+ * Planning reads every duration, so an endless duration is a violation too; and the Secret of a VirtualKey must fit in
+ * memory.
+ */
 const UNPLANNABLE: ReadonlySet<string> = new Set(['DurationTooLong', 'TooManyMarks', 'TooManyFinalizers']);
 
-/** Messages show no more than the beginning of a text; the object is not kept for it. */
+/** Messages show only the beginning of a text, so the object is not kept for its text. */
 function withoutLargeValue(violation: Violation): Violation {
   const { value } = violation;
   const isLarge = typeof value === 'object' || (typeof value === 'string' && value.length > MAX_VALUE);
@@ -291,7 +294,9 @@ function withoutLargeValue(violation: Violation): Violation {
 
 const MAX_VALUE = 1024;
 
-/** Characters of all finalizers: a list that is not kept cannot be written again without ours. */
+/**
+ * The maximum characters of all finalizers: the operator's finalizer cannot be removed from a list that is not kept.
+ */
 const MAX_FINALIZERS = 16_384;
 const hasManyFinalizers = ({ metadata: { finalizers = [] } }: KubeObject) =>
   finalizers.join('').length > MAX_FINALIZERS;
@@ -305,10 +310,10 @@ const TOO_MANY_FINALIZERS: Violation = {
 
 const MAX_OWNERS = 16;
 
-/** Metadata that planning reads. Whatever else may be there is up to 1.5 MB of an object. */
+/** Metadata that planning reads. Other metadata may take up to 1.5 MB of an object. */
 function toMetadata(object: KubeObject): OwnObject['metadata'] {
   const { labels, annotations, ownerReferences, finalizers, ...rest } = object.metadata;
-  // The API server fills in what our types demand.
+  // The API server sets what our types require.
   const kept = rest as OwnObject['metadata'];
   return {
     ...(Object.fromEntries(Object.entries(kept).filter(([member]) => KEPT.has(member))) as typeof kept),
@@ -329,7 +334,7 @@ const KEPT: ReadonlySet<string> = new Set([
 /** Labels and annotations that planning reads. */
 const READ = [OWNED_LABEL, ...ANNOTATION_NAMES];
 
-/** The longest that has an effect is the name of a user. */
+/** The longest value that is used is the name of a user. */
 const readOf = (texts: Readonly<Record<string, string>>) =>
   Object.fromEntries(
     READ.flatMap((name) => {

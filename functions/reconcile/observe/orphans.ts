@@ -1,4 +1,5 @@
-// Rows whose objects are gone. Nothing counts as gone before a GET by name has said so: a list may be older than a row.
+// Database rows whose objects are gone. An object counts as gone only after a GET by name, because a list may be older
+// than a row.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
@@ -24,18 +25,18 @@ import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
 import { toOwn, whereServed } from './objects.ts';
 
-/** An object that a claim names, as much of it as is compared: an owner of a database may name objects of a megabyte. */
+/** An object that a claim names, with only what is compared: the owner of a database may name objects of a megabyte. */
 interface ClaimedObject {
   readonly uid: string | undefined;
-  /** Of a Secret with our label: the VirtualKey that it was made for. */
+  /** Of a Secret with our label: the VirtualKey that the Secret was created for. */
   readonly keyUid?: string | undefined;
-  /** Absent where it is malformed, or no member of an instance. */
+  /** Absent if the object is malformed, or not a member of an instance. */
   readonly claims?: { readonly instance: Path; readonly key: string; readonly uid: string };
 }
 
 /**
- * Claims whose holder is gone: among all of a complete instance, else among those whose aliases the members here want.
- * Of very many some are looked for now, first those that are wanted.
+ * Claims whose holder is gone: among all claims of a complete instance, else among those whose aliases the loaded
+ * members want. If there are very many, a part is searched now, first those that are wanted.
  */
 export async function findOrphanedClaims(
   context: ObserveContext,
@@ -47,8 +48,8 @@ export async function findOrphanedClaims(
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
   const lookUp = createLookUp(context.deps.cluster);
   /**
-   * Whether nothing of the holder's uid claims this any more. A claim stays while its object is malformed, or the kind
-   * is not served.
+   * Whether no object with the holder's uid claims this any more. A claim stays while its object is malformed, or the
+   * kind is not served.
    */
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
@@ -57,12 +58,13 @@ export async function findOrphanedClaims(
       ? lookUp(kindOf[KIND_OF[claim.kind]], namespace, name)
       : lookUp(RESOURCES.secrets, namespace, secret));
     if (found === undefined || found === 'not served') return found === undefined;
-    // Only who knows the uid can see by what stays that the Secret is there.
+    // The claim stays only if the Secret was created for its uid: whoever writes claims into a database cannot find out
+    // which Secrets exist without knowing their uids.
     if (secret !== undefined) return found.keyUid !== uid;
     const isSame = found.uid === uid;
     if (found.claims === undefined) return !isSame;
     if (found.claims.instance !== instance || found.claims.key !== key) return true;
-    // Another of its name that the list does not show: it may bring along what proves that the claim is its own.
+    // Another object of that name which is not in the list: it may have the proof that the claim is its own.
     return !isSame && listed.has(found.claims.uid);
   };
   const wanted = new Set(listed.values());
@@ -96,7 +98,7 @@ export async function findOrphanedClaims(
 
 const rowOf = ([, { holder, scopeId }]: readonly [string, Claim]) => ({ namespace: holder.namespace, id: scopeId });
 
-/** Looks up each object once. */
+/** Reads each object once. */
 function createLookUp(cluster: Cluster) {
   const found = new Map<ObjectId, Promise<ClaimedObject | 'not served' | undefined>>();
   const ask = async (
@@ -124,20 +126,20 @@ function createLookUp(cluster: Cluster) {
   };
 }
 
-/** Objects that the database of one instance may have looked for: an equal share of those that its namespace may. */
+/** The number of objects that may be read for one instance's database: an equal share of its namespace's number. */
 function suspectsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
   const own = instanceCounts.get(object.metadata.namespace) ?? 1;
   return Math.ceil(limits.suspects / Math.max(1, instanceCounts.size) / own);
 }
 
-/** Instances of this cluster that the database still counts as open, though they are gone. */
+/** Instances of this cluster that the database still has as open, although they are gone. */
 export async function findOrphanedInstances(
   context: ObserveContext,
   view: ObservedInstance,
   link: Link | undefined,
 ): Promise<ReadonlyArray<InstanceRow>> {
   const { all, deps } = context;
-  // Only where everything was listed: an instance that is not there is then gone, or younger than the list.
+  // Only if everything was listed: an instance that is not in the list is then gone, or younger than the list.
   if (all.complete !== 'all' || link === undefined || !view.database.ok || !view.database.isKnown) return [];
   const cluster = await clusterOf(context);
   if (cluster === undefined) return [];

@@ -1,4 +1,4 @@
-// The parts of a run, which never wait for one another: instances with their members.
+// The parts of a run, which never wait for each other: instances with their members.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -16,16 +16,16 @@ import {
 import type { ObserveContext } from './context.ts';
 import { createKeyShares, type KeyShares } from './key-shares.ts';
 
-/** Parts that run at the same time, of those that were quick and of the others: each namespace has a share of them. */
+/** Parts that run concurrently: quick ones, and the others. Each namespace has a share of them. */
 const PLACES = 32;
-/** A part that took longer the last time, or that is new, is none that is quick. */
-export const QUICK: Millis = 1000;
-/** After so long a run begins no more parts: the next run begins with those. */
+/** A part is quick if it took at most this time in the last run. A new part is not quick. */
+export const QUICK_LIMIT: Millis = 1000;
+/** The time after which a run begins no more parts. The next run begins with those that are left. */
 const MAX_START: Millis = 40_000;
 
-/** A part that has its turn. */
+/** A part that runs now. */
 export interface Part {
-  /** The path of its instance, which may not be there. */
+  /** The path of its instance, which may not exist. */
   readonly path: Path;
   readonly world: WorldBuilder;
   /** Shares of the keys of all parts of the run. */
@@ -33,8 +33,8 @@ export interface Part {
 }
 
 /**
- * The parts whose turn it is, and how many of them are left to the next run. All that have begun have ended before this
- * does, also where one rejects: nothing continues behind an answer.
+ * Runs the parts in turn, and returns how many are left to the next run. It ends only when all parts that have begun
+ * have ended, also if one rejects: nothing continues after the answer.
  */
 export async function eachPart<T>(
   { all, limits, memory, turns, deps: { clock } }: EachContext,
@@ -51,7 +51,7 @@ export async function eachPart<T>(
   const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
   const began = clock.now();
   const visits = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
-  const lastOf = ({ path }: Part) => memory.visits.get(path) ?? { at: 0, took: QUICK };
+  const lastOf = ({ path }: Part) => memory.visits.get(path) ?? { at: 0, took: QUICK_LIMIT };
   const ended = new Map<Part, T>();
   const visitInTime = async (part: Part): Promise<void> => {
     const at = clock.now();
@@ -59,12 +59,12 @@ export async function eachPart<T>(
     ended.set(part, await run(part));
     visits.set(part.path, { at: began, took: clock.now() - at });
   };
-  // Those that the last resync did not begin come first; which part is first of the others changes.
+  // Parts that the last resync did not begin come first. The order of the others changes from run to run.
   const mixed = turns.mix(parts, ({ path }) => path);
   const sorted = mixed.toSorted((one, other) => lastOf(one).at - lastOf(other).at);
   const outcomes = await Promise.allSettled(
     sorted.map((part) => {
-      const queue = lastOf(part).took < QUICK ? quick : others;
+      const queue = lastOf(part).took < QUICK_LIMIT ? quick : others;
       return queue.run(namespaceOf(part.path), () => visitInTime(part));
     }),
   );
@@ -82,8 +82,8 @@ type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'turns'> &
 };
 
 /**
- * An instance with its members, whatever those name: tenants choose what they name, and the instance of one must not
- * wait for that of another. Each object is in one part; malformed objects have one of their own.
+ * An instance with its members, whatever they refer to: tenants decide what they refer to, and one tenant's instance
+ * must not wait for another's. Each object is in one part. All malformed objects are in a part of their own.
  */
 export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>> {
   const { keys, users, teams, malformed, platform, violations, deferred } = all;
@@ -118,7 +118,7 @@ export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>
 
 const ownersOf = ({ metadata }: Member) => (metadata.ownerReferences ?? []).map(({ name }) => name);
 
-/** Adds what the member names, where that is of another instance. */
+/** Adds the objects of other instances that the member refers to. */
 function refer<T extends User | Team | KeyView>(
   into: Map<Path, T>,
   member: Member,

@@ -1,15 +1,16 @@
-// Room for what triggers load: one of a Team loads all keys of its namespace, and keeps them until databases answered.
+// Room for the objects that triggers load: a trigger for a Team loads all VirtualKeys of its namespace, and keeps them
+// until databases have answered.
 import type { ReconcileDeps } from '../deps.ts';
 import type { Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import type { World } from '../world.ts';
 
-/** Characters of JSON that a run may hold without a place: some hundred keys. */
+/** Characters of JSON that a run may hold without a place: some hundred VirtualKeys. */
 const MAX_LIGHT = 1024 * 1024;
 
 /**
- * A trigger that lists objects has a place from then on, until it has loaded little, or ends. A resync needs none: one
- * runs at a time.
+ * A trigger that lists objects takes a place, and has it until it has loaded little, or ends. A resync needs no place,
+ * because only one runs at a time.
  */
 export async function withRoom<T>(
   { deps, memory, scope }: { readonly deps: ReconcileDeps; readonly memory: Memory; readonly scope: Scope },

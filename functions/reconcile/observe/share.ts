@@ -1,24 +1,32 @@
-// The share of a part: what its databases and stores may answer, and the time that they and its actions may take.
+// The share of a part: the bytes that its databases and counter stores may answer, and the time that they and the
+// part's actions may take.
 import type { Millis } from '#core/ports/money.ts';
 import type { ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
-/** Milliseconds after which a part begins no more steps, and no more reports; the next run begins with the rest. */
+/**
+ * Milliseconds after which a part begins no more steps, and after which it begins no more reports. The next run begins
+ * with the rest.
+ */
 const [MAX_STEPS, MAX_REPORTS]: [Millis, Millis] = [50_000, 90_000];
-/** Milliseconds in which its servers have to answer what there is, and everything that steps ask. */
+/**
+ * Milliseconds in which a part's database and counter store must answer what is observed, and all that its steps send.
+ */
 const [MAX_OBSERVE, MAX_SHARE]: [Millis, Millis] = [40_000, MAX_REPORTS];
 
-/** The time of a part: its owner decides how long its database takes to answer, and how much there is to do. */
+/**
+ * The time of a part: an instance's owner decides how long its database takes to answer, and how much there is to do.
+ */
 export interface PartTime {
-  /** Its servers have answered what there is: reads of the API server, and steps, may take longer. */
+  /** Ends the time limit of observing: database and counter store have answered. */
   observed(): void;
-  /** No more steps may begin. */
+  /** The time in which steps may begin is over. */
   isLate(): boolean;
-  /** Nothing may begin. */
+  /** The time in which anything may begin is over. */
   isOver(): boolean;
 }
 
-/** A part holds what it is answered, and everything that it asked ends with it, or with its time. */
+/** Runs a part. Its calls to database and counter store are aborted at its end, or when its time is over. */
 export async function withShare<T>(
   context: ObserveContext,
   { world: { keys, users, teams } }: Pick<Part, 'world'>,

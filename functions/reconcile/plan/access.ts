@@ -1,4 +1,4 @@
-// A member's access to its instance, and the state of the claim that it makes there.
+// A member's access to its instance, and the state of its claim there.
 
 import type { Reason } from '#core/conditions/reasons.ts';
 import { cutText } from '#core/json/text.ts';
@@ -19,10 +19,10 @@ import {
 import type { InstanceConditions } from './conditions-instance.ts';
 
 /**
- * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: there is no such
- * instance, or it is being deleted. `paused`: nothing may be done, or it could not be looked at. `notAllowed`: it does
- * not admit the namespace; a member that it never admitted gets the same message as for a missing one. `unreachable`:
- * its database.
+ * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: the instance does
+ * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `notAllowed`:
+ * the instance does not admit the namespace; a member that it never admitted gets the same message as for a missing
+ * one. `unreachable`: its database.
  */
 export type InstanceAccess =
   | {
@@ -37,7 +37,7 @@ export type InstanceAccess =
       readonly why: Problem<Reason> | undefined;
     };
 
-/** `open`: the alias is free. `orphaned`: its holder is gone, or lives on only in the Secret of a retained key. */
+/** `open`: the alias is free. `orphaned`: its holder is gone, or exists only as the Secret of a retained VirtualKey. */
 export type ClaimState =
   | { readonly state: 'open'; readonly claim?: undefined }
   | { readonly state: 'ours' | 'orphaned' | 'taken'; readonly claim: Claim };
@@ -68,7 +68,7 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   if (!isAdmitted) return { at: 'notAllowed', ...no(namespaceNotAllowed(ref, namespace)) };
   const evaluated = evaluate(instance);
   const { ready, workload } = evaluated;
-  // A rollout of seconds would tell every key twice.
+  // A rollout of a few seconds would otherwise change the condition of every VirtualKey twice.
   const isQuiet = ready === workload.reached && workload.isRolling && wasReady(member);
   const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
   return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, evaluated, why };

@@ -1,16 +1,20 @@
-// Events about the spend of budgets: shares that were passed, and the soft budget. Each is told once in a window.
+// Events about the spend of budgets: thresholds that were passed, and the soft budget. Each is reported once in a
+// window.
 import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
 import type { Spend, WindowSpend } from '../key/budget.ts';
 import type { Member } from '../world.ts';
-import { SOFT } from './conditions-member.ts';
+import { SOFT_BUDGET_REACHED } from './conditions-member.ts';
 
-/** The shares of a budget that are told of once in a window, in per cent. The end of a budget is told by `Ready`. */
+/**
+ * The thresholds, in per cent of a budget, that are reported once in a window. The end of a budget is reported by
+ * `Ready`.
+ */
 const SHARES = [95, 80, 50];
 
-/** One budget of a member: its spend now, and as the status told it last. */
+/** One budget of a member: its spend now, and the spend in the last status. */
 interface BudgetChange {
   readonly spend: Spend | undefined;
   readonly reset: string | undefined;
@@ -22,7 +26,7 @@ interface BudgetChange {
   readonly window?: string;
 }
 
-/** The event that spend has passed a share, planned before the status that would hide this. */
+/** The event for a passed threshold. It is planned before the status that makes the threshold unrecognizable. */
 export function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: BudgetChange): Action[] {
   if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
   const limit = parseMoney(maxBudget) ?? 0n;
@@ -50,11 +54,11 @@ export function planWindowEvent(key: VirtualKey, spend: WindowSpend): Action[] {
   return planShareEvent(key, { spend, reset: toTimestamp(resetsAt), maxBudget, before, window });
 }
 
-/** Once in a window; after an edit of `softBudget` once more. */
+/** Once in a window, and once more after an edit of `softBudget`. */
 export function planSoftBudgetEvent(key: VirtualKey, evaluated: ConditionState | undefined): Action[] {
   if (evaluated?.status !== 'True') return [];
-  const before = key.status?.conditions?.find(({ type }) => type === SOFT);
+  const before = key.status?.conditions?.find(({ type }) => type === SOFT_BUDGET_REACHED);
   if (before?.status === 'True' && before.message === evaluated.message) return [];
   const { message } = evaluated;
-  return [event(key, { reason: SOFT, message, once: `${SOFT}/${message}` })];
+  return [event(key, { reason: SOFT_BUDGET_REACHED, message, once: `${SOFT_BUDGET_REACHED}/${message}` })];
 }

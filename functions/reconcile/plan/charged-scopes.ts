@@ -1,4 +1,4 @@
-// The users and teams that pay beside a key.
+// The Users and Teams that are charged together with a VirtualKey.
 import type { BlockingReason } from '#core/conditions/reasons.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { type Reference, referenceFound } from '#core/rules/references.ts';
@@ -19,14 +19,17 @@ import {
 } from '../world.ts';
 import { claimOf, type InstanceAccess } from './access.ts';
 
-/** Users and teams that pay beside a key, and those that should and cannot. `isWaiting`: one will have its claim later in this run. */
+/**
+ * Users and Teams that are charged together with a VirtualKey, and those that should be but cannot. `isWaiting`: the
+ * claim of one of them is written later in this run.
+ */
 export interface ChargedScopes {
   readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
   readonly unpaid: ReadonlyArray<Finding<BlockingReason>>;
   readonly isWaiting: boolean;
 }
 
-/** The key's user, and its `teamRef`, else all teams of the user, by name, at most eight (LEDGER 2). */
+/** The VirtualKey's User, and its `teamRef`, else all Teams of the User, by name, at most eight (LEDGER 2). */
 export function createChargedScopes(
   world: World,
   access: (member: Member) => InstanceAccess,
@@ -56,9 +59,9 @@ const MAX_TEAMS = 8;
 
 type TeamsOf = (user: User, instance: Path) => ReadonlyArray<string>;
 
-/** The names of the first eight teams of a user on an instance: found once for all of the user's keys there. */
+/** The names of a User's first eight Teams on an instance, computed once for all of the User's VirtualKeys there. */
 function createTeamsOf({ teams, keys }: World): TeamsOf {
-  // A team may have a thousand members, and of most of them nothing is asked here.
+  // A Team may have a thousand members, most of which are not needed here.
   const users = new Set([...keys.values()].map(({ object: { metadata, spec } }) => userPathOf(metadata, spec.userRef)));
   let memberships: Map<string, Team[]> | undefined;
   const findMemberships = () => {
@@ -91,7 +94,7 @@ function createTeamsOf({ teams, keys }: World): TeamsOf {
 const userPathOf = ({ namespace }: Member['metadata'], user: { readonly name: string } | undefined): Path =>
   pathOf({ namespace, name: user?.name ?? '' });
 
-/** A missing team that the user itself names leaves the key unpaid, as a missing teamRef does. */
+/** If a Team that the User itself names is missing, the VirtualKey is blocked, as with a missing teamRef. */
 function referencesOf(key: VirtualKey, { users }: World, teamsOf: TeamsOf): ReadonlyArray<Reference> {
   const { namespace } = key.metadata;
   const { userRef, teamRef } = key.spec;
@@ -104,11 +107,11 @@ function referencesOf(key: VirtualKey, { users }: World, teamsOf: TeamsOf): Read
   return [...ofUser, ...teamsOf(user, instancePathOf(key)).map((name) => refer('Team', path, name))];
 }
 
-/** The object that a reference names, as the rule about references reads it. */
+/** The object that a reference names, in the form that the rule about references reads. */
 export const toReferred = (object: User | Team | undefined) =>
   object && { instance: object.spec.connectionRef.instanceRef, isDeleted: isDeleted(object) };
 
-/** The user or team is there, and cannot pay. */
+/** The User or Team exists but cannot be charged. */
 const notReady = ({ kind, path, name }: Reference): Finding<`${Reference['kind']}NotReady`> => ({
   rule: `${kind}NotReady`,
   path,

@@ -1,5 +1,5 @@
-// Whether an instance can serve, and if not, why: evaluated from spec, Secrets, database and store, never by calling an
-// upstream (DESIGN 10).
+// Whether an instance can serve, and if not, why. This is computed from spec, Secrets, database and counter store,
+// never by calling a provider (DESIGN 10).
 
 import { type ConditionState, MAX_MESSAGE, toTimestamp } from '#core/conditions/conditions.ts';
 import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
@@ -24,7 +24,7 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   const evaluated = checkModels(view);
   const database = checkDatabase(view, world);
   const store = toFailed(whyNotShared(view, workload.type, world.platform.manyProcesses)) ?? view.store;
-  // In this order: the first that keeps the instance from serving is the reason of Ready.
+  // In this order: the first cause that keeps the instance from serving is the reason of Ready.
   const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
   const serves = workload.url === undefined ? 'serves' : `serves at ${workload.url}`;
   const ready: Reachability = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
@@ -58,7 +58,7 @@ type Unreachable = Extract<Reachability, { readonly ok: false }>;
 
 const toFailed = (problem: Problem | undefined): Unreachable | undefined => problem && { ok: false, ...problem };
 
-/** A database that answers and is not open in our schema is not ready. */
+/** A database that answers but has not our schema is not ready. */
 function checkDatabase(view: InstanceView, { failures }: World): Reachability {
   const { database, object } = view;
   if (!database.ok || isOpen(view)) return database;
@@ -68,7 +68,7 @@ function checkDatabase(view: InstanceView, { failures }: World): Reachability {
   return { ok: false, reason: 'DatabaseNotMigrated', message, ...(isOfDatabase ? failure : {}) };
 }
 
-/** `all`: what ModelsReady says. `any`: whether one entry at least can serve, which is all that Ready asks. */
+/** `all`: the state of ModelsReady. `any`: whether at least one model entry can serve, which is enough for Ready. */
 function checkModels(view: InstanceView): { readonly all: Reachability; readonly any: Reachability } {
   const { object, entryProblems } = view;
   const { models } = object.spec;
@@ -76,7 +76,7 @@ function checkModels(view: InstanceView): { readonly all: Reachability; readonly
   if (none !== undefined) return { all: none, any: none };
   const served = models.length - entryProblems.size;
   const some = { ok: true, message: `${served} of ${models.length} model entries can serve` } as const;
-  // Entries that share a Secret serve all the same: that keeps nothing from being ready.
+  // Model entries that share a Secret still serve, so this does not change Ready.
   const shared = toProblem(sharedCredentials(models, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
   const [first] = entryProblems.values();
   if (first === undefined) return { all: toFailed(shared) ?? snapshotProblem(view) ?? some, any: some };
@@ -86,7 +86,7 @@ function checkModels(view: InstanceView): { readonly all: Reachability; readonly
   return { all: problem, any: served > 0 ? some : problem };
 }
 
-/** A snapshot that is too large is not published; the previous one continues serving. */
+/** A snapshot that is too large is not published. The previous one continues serving. */
 function snapshotProblem({ snapshot }: InstanceView): Unreachable | undefined {
   if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
   const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
@@ -99,18 +99,18 @@ function checkSnapshot(view: InstanceView): Reachability {
   const earlier = view.object.status?.snapshotHash;
   if (earlier !== undefined) return { ok: true, message: `the gateway continues with snapshot ${earlier}` };
   const message = isPublished
-    ? `${name} could not be written to where gateways outside the cluster read it: the log of reconcile says why`
+    ? `${name} could not be written to where gateways outside the cluster read it: the log of the reconciler has the reason`
     : 'the compiled models are not published yet';
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }
 
 /**
- * The condition `LedgerAdopted`, while the annotation is there: an instance has its own ledger, or that of a closed one
- * which it continues with.
+ * The condition `LedgerAdopted`, while the annotation is set: whether the instance has its own ledger, or continues
+ * that of a closed instance.
  */
 export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
-  const asked = ledgerAskedFor(object);
+  const asked = requestedLedger(object);
   if (asked === undefined || !isOpen(view)) return [];
   const type = 'LedgerAdopted';
   if (adopted?.uid === asked.uid) {
@@ -124,13 +124,13 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
 }
 
 /**
- * The time for which claims wait for their objects after an adoption: a restore brings the instance first and its keys
- * one by one.
+ * The time for which claims wait for their objects after an adoption: a restore creates the instance first, and then
+ * its VirtualKeys one by one.
  */
 const ARRIVAL: Millis = 3_600_000;
 
-/** `<uid>`, or `<uid> lost` where no operator can close that instance any more. */
-export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>): PreviousLedger | undefined {
+/** `<uid>`, or `<uid> lost` if no operator can close that instance any more. */
+export function requestedLedger({ metadata }: Pick<GatewayInstance, 'metadata'>): PreviousLedger | undefined {
   const text = metadata.annotations?.[ADOPT_LEDGER_ANNOTATION];
   if (text === undefined) return undefined;
   const [uid = '', word] = text.trim().split(/\s+/);
@@ -138,13 +138,13 @@ export function ledgerAskedFor({ metadata }: Pick<GatewayInstance, 'metadata'>):
 }
 
 /**
- * Whether its database has our schema and the instance, with the ledger that it asks for: one that has claims of its
- * own keeps those.
+ * Whether the database has our schema and the instance, with the ledger that the annotation names. An instance that
+ * already has claims keeps its own ledger.
  */
 export function isOpen({ database, object, adopted, hasClaims }: InstanceView): boolean {
-  const isSettled = ledgerAskedFor(object) === undefined || adopted !== undefined || hasClaims;
+  const isSettled = requestedLedger(object) === undefined || adopted !== undefined || hasClaims;
   return database.ok && database.isOpen && isSettled;
 }
 
-export const mayStillArrive = ({ adopted, time }: InstanceView): boolean =>
+export const mayClaimsStillArrive = ({ adopted, time }: InstanceView): boolean =>
   adopted !== undefined && time < adopted.since + ARRIVAL;

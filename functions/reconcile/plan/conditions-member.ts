@@ -1,4 +1,5 @@
-// Whether a key, a user or a team works, and if not, the first cause, in the order of the table of reasons (DESIGN 3).
+// Whether a VirtualKey, User or Team works, and if not, the first cause, in the order of the table of reasons (DESIGN
+// 3).
 import { type ConditionState, toTimestamp } from '#core/conditions/conditions.ts';
 import { byOrder, type Reason } from '#core/conditions/reasons.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
@@ -39,10 +40,10 @@ type Violated = ReadonlyArray<Finding<Reason>>;
 type Cause = Why | Finding<Reason> | Violated | undefined;
 
 /**
- * Why it does not work: the first cause, and where that is a violation of a rule, all violations; undefined when it
- * works. `view`: of a key.
+ * The first cause for which the member does not work; all violations, if that cause is a violated rule. Undefined: it
+ * works. `view`: of a VirtualKey.
  */
-export function whyNot(member: Member, context: PlanContext, view?: KeyView): Why | undefined {
+export function notReadyCause(member: Member, context: PlanContext, view?: KeyView): Why | undefined {
   const why = whyNotAccess(member, context);
   const own = context.own(member);
   if (why !== undefined || own === undefined) return why;
@@ -54,7 +55,7 @@ export function whyNot(member: Member, context: PlanContext, view?: KeyView): Wh
   return first !== undefined && 'rule' in first ? toProblem(found.filter((cause) => 'rule' in cause)) : first;
 }
 
-/** Causes that keys, users and teams have in common: instance, namespace, alias. */
+/** Causes that VirtualKeys, Users and Teams have in common: instance, namespace, alias. */
 function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
   if (isDeleted(member)) return { reason: 'Deleting', message: toWaiting(member, memberBlockedBy(member, context)) };
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
@@ -72,26 +73,26 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const { models } = key.spec;
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
   return [
-    // The Secret is ours and holds a value that works.
+    // The Secret is ours and holds a working value.
     whyNotSecret(view, own.claim, context),
-    // The users and teams that are to pay are there, and the key is not blocked: its policy follows.
+    // The Users and Teams that are charged exist, and the VirtualKey is not blocked: its policy is not blocked either.
     ...blockersOf(key, context),
-    // Its user and its teams are not blocked.
+    // Its User and its Teams are not blocked.
     ...paying.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
-    // The key's lifetime is not over.
+    // The lifetime of the VirtualKey is not over.
     whyExpired(key, own.claim, now),
-    // The budgets of the key, its user and its teams are not used up.
+    // The budgets of the VirtualKey, its User and its Teams are not spent.
     whyExceeded(key, 'this VirtualKey has', own, now),
     spent.find(({ model }) => model === undefined),
     ...paying.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
-    // At least one model has some of its own budget left, and at least one is served. `ModelsReady` reports single
+    // At least one model has budget of its own left, and at least one model is served. `ModelsReady` reports single
     // models.
     isAllSpent ? spent.find(({ model }) => model !== undefined) : undefined,
     whyUnserved(key, own, context),
   ];
 }
 
-/** Why a user or a team is not what its keys can spend from, or has no key of its own. */
+/** Why VirtualKeys cannot be charged to a User or Team, or why a User's own VirtualKey does not exist. */
 const causesOfOwner = (member: Member, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
   member.kind === 'User' ? whyNoKey(member, context) : undefined,
   whyBlocked(member, 'spec.blocked is true: none of its keys works'),
@@ -136,7 +137,7 @@ function whyExceeded(object: Member, whose: string, own: OwnClaim, now: number):
   return { reason: 'BudgetExceeded', message };
 }
 
-/** None of its models is served. */
+/** None of the VirtualKey's models is served. */
 function whyUnserved(member: Member, { instance }: OwnClaim, context: PlanContext): Cause {
   const unserved = unservedModels(member, context.evaluate(instance));
   return unserved.length === member.spec.models.length ? unserved : undefined;
@@ -166,7 +167,8 @@ function whyTaken(member: Member, context: PlanContext): Why | undefined {
 }
 
 /**
- * Teams that a user names and that are not there: the user's keys do not work, for that team's budget cannot be kept.
+ * Teams that a User names and that do not exist: the User's VirtualKeys do not work, because that Team's budget cannot
+ * be enforced.
  */
 function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Violated {
   const findings = spec.teamRefs.map(({ name }, index) => {
@@ -177,7 +179,7 @@ function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanConte
   return findings.filter((finding) => finding !== undefined);
 }
 
-/** The cause that keeps a user's own key from being made, or from working. */
+/** The cause that keeps a User's own VirtualKey from being created, or from working. */
 function whyNoKey(user: User, context: PlanContext): Cause {
   const { key, isOwned } = ownedKeyOf(user, context);
   if (!user.spec.autoCreateKey || key === undefined) return undefined;
@@ -185,8 +187,8 @@ function whyNoKey(user: User, context: PlanContext): Cause {
 }
 
 /**
- * `ModelsReady`: the instance serves all of its models, and each has some of its own budget left. Unknown while the
- * instance is not evaluated.
+ * `ModelsReady`: the instance serves all models of the VirtualKey, and each has budget of its own left. Unknown while
+ * the instance is not evaluated.
  */
 export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
   const type = 'ModelsReady' as const;
@@ -203,7 +205,7 @@ export function toModelsCondition(member: Member, context: PlanContext): Conditi
   return { type, status: 'True', reason: 'Ready', message };
 }
 
-/** `Rotation`: where the key's value stands. Undefined for a key that is not rotated. */
+/** `Rotation`: the state of the VirtualKey's value in its rotation. Undefined if the VirtualKey is not rotated. */
 export function toRotationCondition(
   key: VirtualKey,
   claim: Claim,
@@ -228,9 +230,9 @@ export function toRotationCondition(
   return { type, status: 'True', reason, message: sentences.join('; ') };
 }
 
-export const SOFT = 'SoftBudgetReached' as const;
+export const SOFT_BUDGET_REACHED = 'SoftBudgetReached' as const;
 
-/** A `softBudget` is reported, and the key continues working until its window's `maxBudget` is spent. */
+/** A spent `softBudget` is reported. The VirtualKey continues working until its window's `maxBudget` is spent. */
 export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undefined): ConditionState | undefined {
   const { softBudget, maxBudget } = spec;
   const limit = softBudget === undefined ? undefined : parseMoney(softBudget);
@@ -238,8 +240,8 @@ export function toSoftBudgetCondition({ spec }: VirtualKey, spend: Spend | undef
   const window = `in the window that ends at ${toTimestamp(spend.resetsAt)}`;
   if (spend.spent < limit) {
     const message = `the spend is below the softBudget of ${softBudget} dollars ${window}`;
-    return { type: SOFT, status: 'False', reason: 'BelowSoftBudget', message };
+    return { type: SOFT_BUDGET_REACHED, status: 'False', reason: 'BelowSoftBudget', message };
   }
   const message = `the softBudget of ${softBudget} dollars is spent ${window}: the VirtualKey works until it has spent ${maxBudget}`;
-  return { type: SOFT, status: 'True', reason: SOFT, message };
+  return { type: SOFT_BUDGET_REACHED, status: 'True', reason: SOFT_BUDGET_REACHED, message };
 }

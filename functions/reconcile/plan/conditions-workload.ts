@@ -1,5 +1,5 @@
-// Whether what runs an instance's gateway serves, where, and with which snapshot, read off the status that controllers
-// write.
+// Whether the objects that run an instance's gateway serve, where, and with which snapshot, as controllers report it in
+// their status.
 import { type Reason, toOtherReason } from '#core/conditions/reasons.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
@@ -10,20 +10,20 @@ import { type InstanceView, idOf, type Problem, type Reachability, type World } 
 export interface WorkloadConditions {
   readonly reached: Reachability;
   readonly url: string | undefined;
-  /** Undefined: `Auto` could not be decided, and nothing was before. */
+  /** Undefined: `Auto` could not be decided, and was not decided before. */
   readonly type: WorkloadType | undefined;
-  /** Why nothing of it is written; what runs continues. */
+  /** Why no part of the workload is written now. Running Pods continue. */
   readonly heldBack: Problem | undefined;
-  /** Whether all that serve have the published snapshot. */
+  /** Whether all serving Pods have the published snapshot. */
   readonly isCurrent: boolean;
-  /** Whether the only cause that none serves is a rollout which takes the earlier Pods away first. */
+  /** Whether nothing serves only because a rollout removes the earlier Pods first. */
   readonly isRolling: boolean;
 }
 
 const FOREIGN = 'WorkloadConflict' as const;
 const TYPES = ['Deployment', 'Knative'] as const;
 
-/** While a new type comes up, the previous one continues serving where it was. */
+/** While a new type starts, the previous one continues serving at its address. */
 export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
   const own = evaluateOwnType(view, world);
   const before = view.object.status?.url;
@@ -38,7 +38,7 @@ export function evaluateWorkload(view: InstanceView, world: World): WorkloadCond
   };
 }
 
-/** The workload of the instance's type alone. */
+/** The workload of the instance's type, without that of another type. */
 export function evaluateOwnType(view: InstanceView, world: World): WorkloadConditions {
   const { object, servedAt } = view;
   const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
@@ -60,7 +60,7 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const { reached, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
   const ofKnative = reached === NOT_MADE ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
   const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack, isCurrent, isRolling };
-  // Without its own Service no client reaches the gateway, however well it runs.
+  // Without its own Service no client reaches the gateway.
   const stops = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
   const cause = stops ?? (reached === NOT_MADE ? heldBack : undefined);
   if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own, isRolling: false };
@@ -70,8 +70,8 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
 }
 
 /**
- * `Auto` is decided once; a failed discovery never flips it (DESIGN 6). Where the platform serves instances itself, it
- * serves those.
+ * `Auto` is decided once, and a failed discovery never changes the decision (DESIGN 6). A platform that serves
+ * instances itself serves those with `Auto`.
  */
 function decideType({ object, servedAt }: InstanceView, { platform }: World): Problem | WorkloadType {
   const { type } = object.spec.workload;
@@ -86,9 +86,9 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
 }
 
 /**
- * Pods mount the Secrets of database and store when they start, and read them then: while one of these is missing a new
- * Pod would not come up, so what runs is left as it is. The same while the store may not be used as it would be, and
- * while database or store do not answer to what a changed Secret says: new Pods would serve nobody.
+ * Pods mount the Secrets of database and counter store, and read them when they start. While one of these is missing, a
+ * new Pod could not start, so the workload is not changed. The same applies while the counter store may not be used as
+ * the spec asks, and while the database or counter store of a changed Secret does not answer: new Pods could not serve.
  */
 function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World): Problem | undefined {
   if (type === 'Knative' && platform.knative === false) {
@@ -99,7 +99,7 @@ function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World
   return view.secretProblem ?? whyNotShared(view, type, platform.manyProcesses) ?? whyNotReached(view);
 }
 
-/** The problem of a database or a store that Pods with other connections may still reach. */
+/** The problem of a database or counter store that Pods with the previous connections may still reach. */
 function whyNotReached({ parts, secretVersions, database, store }: InstanceView): Problem | undefined {
   const read = TYPES.flatMap((type) => {
     const part = parts.get(PARTS_OF[type][0]);
@@ -111,7 +111,7 @@ function whyNotReached({ parts, secretVersions, database, store }: InstanceView)
   return store.ok ? undefined : store;
 }
 
-/** Why a store in memory, which one process keeps for itself, would be that of several. */
+/** Why several processes would need counters that are in the memory of one process. */
 export function whyNotShared(
   { object, storeType }: InstanceView,
   type: WorkloadType | undefined,
@@ -131,8 +131,8 @@ export function whyNotShared(
 }
 
 /**
- * Why a part is left as it is: it is not ours, or an operator of a later version wrote it. One that was rolled back, or
- * that an update has not stopped yet, never undoes what its successor wrote.
+ * Why a part is not changed: it belongs to somebody else, or a later version of the operator wrote it. An operator that
+ * was rolled back, or that an update has not stopped yet, never undoes what a later version wrote.
  */
 export function whyLeftAlone(
   { object, parts }: InstanceView,
@@ -153,7 +153,8 @@ export function whyLeftAlone(
 }
 
 /**
- * The state of the part that runs a gateway, by its controller. `url`: where it serves, if only the controller knows.
+ * The state of the part that runs a gateway, as its controller reports it. `url`: its address, if only the controller
+ * knows it.
  */
 type WorkloadState = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolling'> & {
   readonly url?: string | undefined;
@@ -167,8 +168,8 @@ const NOT_MADE = {
 const ABSENT: WorkloadState = { reached: NOT_MADE, isCurrent: false, isRolling: false };
 
 /**
- * `isUp`: some of it serves. `isNewest`: nothing of an earlier configuration runs any more. `stuck`: why the newest
- * does not come up. `isRolling`: the newest has not come up yet, and may.
+ * `isUp`: some Pods serve. `isNewest`: no Pod of an earlier configuration runs. `stuck`: why the newest does not start.
+ * `isRolling`: the newest has not started yet, and may.
  */
 interface WorkloadObservation {
   readonly isUp: boolean;
@@ -200,7 +201,7 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Workload
 
 /**
  * Pods are not read: the Deployment's deadline for a rollout shows that they cannot start, and the message names the
- * command that says why.
+ * command that shows why.
  */
 function readDeployment({ metadata, spec, status }: LivePart, { object }: InstanceView): WorkloadObservation {
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
@@ -221,10 +222,10 @@ function readDeployment({ metadata, spec, status }: LivePart, { object }: Instan
   };
 }
 
-/** The word of the controller, or ours where it has none. */
+/** The controller's reason, or ours if it has none. */
 const toReason = (word: string | undefined, ours: Reason) => (word ? toOtherReason(word) : ours);
 
-/** The route of a Knative Service serves while any revision does; its `Ready` also demands the newest. */
+/** The route of a Knative Service serves while any revision does. Its `Ready` also requires the newest. */
 function readKnative({ status }: LivePart): WorkloadObservation {
   const { conditions, url, latestCreatedRevisionName, latestReadyRevisionName, traffic } = status;
   const isTrue = (type: string) => conditions.find((one) => one.type === type)?.status === 'True';
@@ -237,7 +238,7 @@ function readKnative({ status }: LivePart): WorkloadObservation {
       latestCreatedRevisionName === latestReadyRevisionName &&
       traffic.every(({ latestRevision }) => latestRevision),
     stuck: cause && { reason: toReason(cause.reason, 'WorkloadNotReady'), message: cause.message },
-    // The revision before serves meanwhile.
+    // The previous revision serves meanwhile.
     isRolling: false,
     starting: 'Knative has not said that it is ready',
   };

@@ -1,4 +1,4 @@
-// The context of planning: what a plan looks up more than once.
+// The context of planning: what a plan reads more than once.
 
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
@@ -50,7 +50,7 @@ function createKeysOf({ keys }: World) {
       instancePathOf,
     );
   return {
-    /** The keys here of this instance. */
+    /** The loaded VirtualKeys of this instance. */
     keysOf: (instance: Path): ReadonlyArray<VirtualKey> => {
       byInstance ??= group();
       return byInstance.get(instance) ?? [];

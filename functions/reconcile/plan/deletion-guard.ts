@@ -1,4 +1,4 @@
-// The deletion guard: what would remove more than is plausible waits until the instance's share lets it (DESIGN 6, law
+// The deletion guard: removals beyond a plausible share wait until the instance's annotation allows them (DESIGN 6, law
 // 4).
 import { DEFAULT_SHARE, parseShare } from '#core/conditions/deletion-share.ts';
 import { DELETION_SHARE_ANNOTATION } from '#crds/names/group.ts';
@@ -6,18 +6,18 @@ import type { Action, ActionOf, DeletionGuard } from '../action.ts';
 import { claimKey, type InstanceView, isDeleted, objectIn, pathOf, retainedSecret, type World } from '../world.ts';
 import type { PlanContext } from './context.ts';
 
-/** Never too many. */
+/** So few removals are never too many. */
 const ALWAYS = 10;
 
 type Removal = ActionOf<DeletionGuard['action']>;
 
 export interface GuardedActions {
   readonly actions: ReadonlyArray<Action>;
-  /** Deletions that wait, for they are too many. */
+  /** Deletions that wait because they are too many. */
   readonly guarded: ReadonlyArray<DeletionGuard>;
 }
 
-/** Removals of one kind that are counted together: those of a namespace, or of all that have few. */
+/** Removals of one kind that are counted together: those of one namespace, or those of all namespaces with few. */
 interface Group {
   readonly namespace?: string;
   readonly removals: ReadonlyArray<Removal>;
@@ -26,12 +26,12 @@ interface Group {
 }
 
 interface NamespaceGroup extends Group {
-  /** Removals of retained keys whose Secret is gone. */
+  /** Removals of retained VirtualKeys whose Secret is gone. */
   readonly revoked: ReadonlyArray<Removal>;
   readonly others: ReadonlyArray<Removal>;
 }
 
-/** Tenants share an instance: one who loses too much of its own keeps no removal of the others waiting. */
+/** Tenants share an instance: one that loses too many of its own objects does not delay the removals of others. */
 export function guardDeletions(actions: ReadonlyArray<Action>, context: PlanContext): GuardedActions {
   const removals = actions.filter((action) => isRemoval(action, context.world));
   const waiting = new Set<Action>();
@@ -49,7 +49,7 @@ export function guardDeletions(actions: ReadonlyArray<Action>, context: PlanCont
   return { actions: actions.filter((action) => !waiting.has(action)), guarded };
 }
 
-/** Removals of an object that a person deleted do not count. */
+/** Removals of an object that a person deleted are not counted. */
 function isRemoval(action: Action, world: World): action is Removal {
   if (action.action !== 'DeleteKey' && action.action !== 'RetireScope') return false;
   const object = objectIn(world, action.kind, pathOf(action));
@@ -57,8 +57,8 @@ function isRemoval(action: Action, world: World): action is Removal {
 }
 
 /**
- * All namespaces of an instance, with what would be removed there; also those that have nothing of it yet, because their
- * objects have just come to name it.
+ * All namespaces of an instance with their planned removals, also namespaces without any, whose objects have just begun
+ * to name the instance.
  */
 function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanContext): ReadonlyArray<NamespaceGroup> {
   const [{ action, instance } = { action: 'RetireScope', instance: '' }] = removals;
@@ -75,7 +75,7 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
       removed,
       (removal) => `${isRevoked(removal, view)}` as const,
     );
-    // Those that were not asked for yet may be gone as well: in batches nothing would ever be too many.
+    // Claims that were not searched yet may be orphaned too: otherwise no batch would ever be too large.
     const count = removed.length + (isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0);
     const of = Math.max(count, present.get(namespace)?.length ?? 0);
     return { namespace, removals: removed, revoked, others, count, of };
@@ -89,8 +89,9 @@ function isRevoked(removal: Removal, view: InstanceView | undefined): boolean {
 }
 
 /**
- * Namespaces that lose too much of their own; and all others, if those together do. Retained keys whose Secret is gone
- * count apart: a person deletes it to end a key, which waits for nothing that others lose.
+ * Namespaces that lose too many of their own objects; and all others, if those together lose too many. Retained
+ * VirtualKeys whose Secret is gone are counted separately: a person deletes that Secret to end the value, which must
+ * not wait for the removals of others.
  */
 function findTooMany(groups: ReadonlyArray<NamespaceGroup>, share: number): ReadonlyArray<Group> {
   const isTooMany = ({ count, of }: Group) => count > Math.max(ALWAYS, (of * share) / 100);
@@ -110,7 +111,7 @@ function findTooMany(groups: ReadonlyArray<NamespaceGroup>, share: number): Read
 
 const sum = (groups: ReadonlyArray<Group>, of: 'count' | 'of') => groups.reduce((all, group) => all + group[of], 0);
 
-/** Namespaces that a message names. */
+/** The maximum number of namespaces that a message names. */
 const MAX_NAMED = 3;
 
 function toGuard(

@@ -1,4 +1,5 @@
-// Deletion: the cleaning before an object may go, and when it goes without: deletion never sticks (DESIGN 6, law 3).
+// Deletion: what is cleaned up before an object is released, and when it is released without that. Deletion never hangs
+// (DESIGN 6, law 3).
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -24,16 +25,16 @@ import {
 import { claimOf } from './access.ts';
 import type { PlanContext } from './context.ts';
 
-/** The time for which the database is tried; the first run after that removes the finalizer. */
+/** The time for which the database is tried. The first run after it removes the finalizer. */
 const FINALIZE_TIMEOUT: Millis = 20_000;
 
-/** A time that is as far in the future is none of the API server's: server-side apply created the object with it. */
+/** A time so far in the future is not from the API server: server-side apply created the object with it. */
 function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
   const { deletionTimestamp } = metadata;
   return deletionTimestamp !== undefined && Math.abs(now - Date.parse(deletionTimestamp)) >= FINALIZE_TIMEOUT;
 }
 
-/** Why a deleted instance cannot be cleaned yet; undefined where nothing is in the way. */
+/** Why a deleted instance cannot be cleaned up yet; undefined if nothing prevents it. */
 export function instanceBlockedBy({ object, database }: InstanceView, { failures }: World): string | undefined {
   return failures.get(idOf(object.kind, object.metadata))?.message ?? (database.ok ? undefined : database.message);
 }
@@ -46,7 +47,7 @@ export function memberBlockedBy(member: Member, context: PlanContext): string | 
   return failure?.message ?? (instance.database.ok ? undefined : instance.database.message);
 }
 
-/** The message about a deleted object: what it waits for, until when, and what then. */
+/** The message about a deleted object: what it waits for, until when, and what happens then. */
 export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
   const { deletionTimestamp } = metadata;
   if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata }))
@@ -55,24 +56,27 @@ export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string
   return `deletion waits for the database: ${why}. After ${until} the finalizer is removed anyway`;
 }
 
-/** Keys stop working with their instance: closing it retires all their claims. */
+/** VirtualKeys stop working with their instance: closing it retires all their claims. */
 export function planInstanceDeletion(view: InstanceView, { now, world }: PlanContext): Action[] {
   const { object } = view;
   if (!hasFinalizer(object)) return [];
   const blocked = instanceBlockedBy(view, world);
   if (blocked !== undefined)
     return isTimedOut(object, now)
-      ? [removeFinalizer(object, TIMED_OUT, `keys in its database still count as live: ${blocked}`)]
+      ? [removeFinalizer(object, TIMED_OUT, `VirtualKeys in its database still work: ${blocked}`)]
       : [];
-  const why = 'it is deleted: none of its keys works any more';
+  const why = 'it is deleted: none of its VirtualKeys works any longer';
   return [{ action: 'CloseInstance', ...about(object, why) }, removeFinalizer(object)];
 }
 
-/** `Delete`: claim, value and Secret go. `Retain`: claim and Secret stay and work on until a VirtualKey adopts them. */
+/**
+ * `Delete`: claim, value and Secret are removed. `Retain`: claim and Secret stay, and the value works until a
+ * VirtualKey adopts them.
+ */
 export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
   if (!hasFinalizer(key)) return [];
-  // Nobody else would delete a Secret that could not be read.
+  // A Secret that could not be read would otherwise stay for ever.
   if (view.secret.state === 'unread' && !isTimedOut(key, context.now)) return [];
   const { instance } = context.access(key);
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(key, instance);
@@ -105,16 +109,16 @@ export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecr
   uid,
 });
 
-/** Claim and Secret say so before the object goes. */
+/** Marks claim and Secret as retained before the object is released. */
 function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, shape: SecretShape): Action[] {
   const { policy } = claim;
   if (policy === undefined) return [];
-  const on = aboutClaim(key, 'deletionPolicy is Retain: it works on until a VirtualKey adopts it');
+  const on = aboutClaim(key, 'deletionPolicy is Retain: the key value works until a VirtualKey adopts it');
   const isReleased =
     secret.owners.length === 0 &&
     secret.labels[RETAINED_LABEL] === 'true' &&
     secret.annotations[KEY_UID_ANNOTATION] === key.metadata.uid;
-  // Blocked because its user went just before it: the key is to continue working.
+  // The policy is blocked because the User was deleted a moment ago. A retained VirtualKey must continue working.
   const { scopeId, anchor } = claim;
   const retained = { scopeId, anchor, blocked: key.spec.blocked, retained: secret.name };
   const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
@@ -132,14 +136,14 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
 }
 
 /**
- * Retires the claim of a member, then removes its finalizer; keys that name a user or team say so. Empty: the database
- * is to be tried again.
+ * Retires the claim of a member, then removes its finalizer. VirtualKeys that refer to a deleted User or Team report
+ * it. Empty: the database must be tried again.
  */
 export function planRetirement(member: Member, context: PlanContext): Action[] {
   const { instance } = context.access(member);
   const blocked = memberBlockedBy(member, context);
   if (blocked !== undefined) {
-    const left = `its claim is left behind${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
+    const left = `its claim stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
     return isTimedOut(member, context.now) ? [removeFinalizer(member, TIMED_OUT, left)] : [];
   }
   const { kind, alias, key } = aliasOf(member);
@@ -151,9 +155,9 @@ export function planRetirement(member: Member, context: PlanContext): Action[] {
 
 const TIMED_OUT = 'it was tried for 20 seconds';
 
-/** `left`: what cannot be cleaned. */
+/** `left`: what cannot be cleaned up. */
 export const removeFinalizer = (
   object: Pick<OwnObject, 'kind' | 'metadata'>,
-  why = 'nothing of it is left to clean',
+  why = 'nothing is left to clean up',
   left?: string,
 ): Action => ({ action: 'RemoveFinalizer', ...about(object, why), left });

@@ -1,15 +1,18 @@
-// The steps of an instance: finalizer, database, snapshot, and what runs its gateway.
+// The steps of an instance: finalizer, database, snapshot, and the objects that run its gateway.
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import { type Action, about } from '../action.ts';
 import { wantedParts } from '../workload/desired-objects.ts';
 import { PARTS_OF, type PartName, partTitle } from '../workload/object-parts.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
-import { isOpen, ledgerAskedFor } from './conditions-instance.ts';
+import { isOpen, requestedLedger } from './conditions-instance.ts';
 import { evaluateOwnType, whyLeftAlone } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
 import { planInstanceDeletion } from './deletion.ts';
 
-/** The published snapshot and so many before it: Pods and revisions that still run may have mounted them. */
+/**
+ * The number of snapshots that are kept, the published one included: running Pods and revisions may have mounted the
+ * others.
+ */
 const KEPT = 2;
 
 export function planInstance(view: InstanceView, context: PlanContext): Action[] {
@@ -26,7 +29,7 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   ];
 }
 
-/** Orphaned instances were deleted while their database was away: none of their keys may count as live. */
+/** Orphaned instances were deleted while their database was away: none of their VirtualKeys may count as working. */
 function planOrphans({ object, orphans }: InstanceView): Action[] {
   return orphans.map(({ uid, namespace, name }) => {
     const why = `instance ${namespace}/${name} (${uid}) is gone and left its keys open in the same database`;
@@ -37,7 +40,7 @@ function planOrphans({ object, orphans }: InstanceView): Action[] {
 function planOpening(view: InstanceView): Action[] {
   const { object, database } = view;
   if (!database.ok || isOpen(view)) return [];
-  const ledger = ledgerAskedFor(object);
+  const ledger = requestedLedger(object);
   const adopts = `, and it continues with the keys and the spend of instance ${ledger?.uid} if that is closed`;
   const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
   return [{ action: 'OpenInstance', ...about(object, why), ledger }];
@@ -57,7 +60,7 @@ function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   return [...(snapshot.isPushed ? [] : [push]), ...removals];
 }
 
-/** While a rollout is under way, Pods of any earlier one may still have to start. */
+/** During a rollout, Pods with any earlier snapshot may still start. */
 function superfluous(view: InstanceView, context: PlanContext): SnapshotView['older'] {
   const { object, snapshot } = view;
   if (!snapshot.isPublished || !context.evaluate(view).workload.isCurrent) return [];
@@ -66,8 +69,8 @@ function superfluous(view: InstanceView, context: PlanContext): SnapshotView['ol
 }
 
 /**
- * The workload is stated whole in every run, once its snapshot is there to be mounted. Parts of others are never
- * touched; the conditions say so.
+ * The workload is written whole in every run, when its snapshot exists and can be mounted. Objects of others are never
+ * changed; conditions report them.
  */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
@@ -84,7 +87,7 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
     .map(({ part, object: stated }): Action => {
       const uid = parts.get(part)?.metadata.uid;
       const title = partTitle(part, object.metadata.name);
-      const why = uid === undefined ? `${title} is not there` : `${title} is to say what the instance says`;
+      const why = uid === undefined ? `${title} does not exist` : `${title} differs from the spec of the instance`;
       const { generation } = object.metadata;
       return { action: 'ApplyWorkload', ...about(object, why), part, object: stated, generation, uid };
     });
@@ -101,8 +104,8 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   return [
     ...applies,
     ...(isFixed ? remove('HorizontalPodAutoscaler', 'workload.scale needs none') : []),
-    // The former workload goes when the new one serves. The part that runs the gateway goes last: while it is there,
-    // the rest is looked for.
+    // The previous workload is removed when the new one serves. The object that runs the gateway is removed last: while
+    // it exists, the others are searched for.
     ...others.flatMap((other) =>
       reached.ok
         ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))

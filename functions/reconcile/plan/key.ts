@@ -1,14 +1,13 @@
-// The life of a key, in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status and
-// event.
-// A value is recorded before it is published, so a published one always works. Of two concurrent runs one writes the
-// Secret, and the other takes its value back.
+// The life of a VirtualKey in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status
+// and event. A value is recorded before it is published, so a published value always works. Of two concurrent runs one
+// writes the Secret, and the other ends its own value.
 
 import { askedFor, overlapOf } from '#core/keys/rotation.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
-import { endedOf, isOverlapping, othersOf, publishedOf, whyRotate } from '../key/rotation.ts';
+import { endedOf, isOverlapping, publishedOf, unpublishedValues, whyRotate } from '../key/rotation.ts';
 import { driftOf, isLabelled, isOurs, replayOf, secretNameOf, shapeOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
@@ -29,22 +28,22 @@ import type { PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
 import { NOT_ADMITTED, planFinalizer, planScope } from './member.ts';
 
-/** The steps that can be taken now, in order. The status is planned when there are none. */
+/** The steps that are possible now, in order. The status is planned when there are none. */
 export function planKey(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
   if (isDeleted(key)) return planKeyDeletion(view, context);
   if (context.world.failures.has(idOf(key.kind, key.metadata))) return [];
   const access = context.access(key);
-  if (access.at === 'notAllowed') return suspendValues(view, access.instance);
+  if (access.at === 'notAllowed') return retireValues(view, access.instance);
   if (access.at !== 'allowed') return [];
   const { instance } = access;
   if (!isOpen(instance)) return planFinalizer(key);
   const { value, why, steps } = planSecret(view, instance, context);
-  // A key that goes with its user is not blocked for it first: it may be one that is retained.
+  // A VirtualKey that is deleted with its User is not blocked before: it may be retained.
   const scope = isLeaving(key, context)
     ? []
     : planScope(key, instance, context, { view, ...(value && { value, why }) });
-  // The steps after the row wait for it: for the alias, or for a user or team that pays.
+  // The steps after the row wait for it: for the alias, or for a User or Team that is charged.
   const isRecorded = value === undefined || scope.some(({ action }) => action === 'PutScope');
   return [...planFinalizer(key), ...scope, ...(isRecorded ? steps : [])];
 }
@@ -56,29 +55,29 @@ const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
   }) === true;
 
 /**
- * A key of a namespace that is not admitted any more does not work: its values are retired, its claim and its Secret
- * stay.
+ * A VirtualKey of a namespace that the instance no longer admits does not work: its values are retired. Its claim and
+ * its Secret stay.
  */
-function suspendValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
+function retireValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
   return retire(object, claim, hashesOf(claim), NOT_ADMITTED);
 }
 
-/** `value`: to be recorded before the steps. */
+/** `value`: recorded before the steps. */
 interface SecretPlan {
   readonly value?: ScopeValue;
   readonly why?: string;
   readonly steps: ReadonlyArray<Action>;
 }
 
-/** The facts about a key's value. */
+/** The facts about a VirtualKey's value. */
 interface Case {
   readonly view: KeyView;
   readonly key: VirtualKey;
-  /** Without values while the key has none. */
+  /** Without values if the VirtualKey has none yet. */
   readonly claim: ClaimState;
-  /** Values that live without end: one in the overlap of a rotation is not among them. */
+  /** Working values without an end: a value in the overlap of a rotation is not among them. */
   readonly live: ReadonlyArray<string>;
   readonly ended: World['ended'];
   /** The database's clock. */
@@ -115,7 +114,7 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   return { ...plan, steps: [...over, ...steps] };
 }
 
-/** Renamed: the value moves along. Lost: clients have lost the old value too, a new one is made. */
+/** Renamed: the value moves to the new Secret. Lost: clients have lost the old value too, so a new one is created. */
 function planAbsent(one: Case): SecretPlan {
   const { view, key, live, put } = one;
   const previous = present(view.previous);
@@ -125,63 +124,66 @@ function planAbsent(one: Case): SecretPlan {
   if (isMoved && isRestorable(one, previous.hash)) return { value: restored(one, previous.hash), steps: [] };
   const isLost = live.length > 0 || key.status?.keyID !== undefined;
   const why = isLost
-    ? `Secret "${one.shape.name}" is lost: a new key takes its place`
-    : `it has no key yet: one is made in Secret "${one.shape.name}"`;
+    ? `Secret "${one.shape.name}" is lost: a new key value replaces it`
+    : `it has no key value yet: one is created in Secret "${one.shape.name}"`;
   return { value: newValue(key), why, steps: [...retireLost(one, 'its Secret is lost'), put('new', why)] };
 }
 
 /**
- * In this order: the first that fits says what is to be done. Nothing for a Secret that was not read, or is not ours.
+ * The first case that applies decides, in this order. Nothing is done with a Secret that was not read, or that is not
+ * ours.
  */
 function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   const { view, key, live, claim, time, put } = one;
   if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
   const { hash = '', name } = secret;
-  // Only what has our label may be deleted later.
-  if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" lost our label`)] };
+  // Only a Secret with our label may be deleted later.
+  if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" no longer has the operator's label`)] };
   if (live.includes(hash)) return planWorking(one, secret);
   const isOld = isOverlapping(claim, hash, time);
-  // The Secret holds the value that the key had: its row was lost, or its values were suspended.
+  // The Secret holds the value that the VirtualKey had: its row was lost, or its values were retired.
   if (hash !== '' && !isOld && isRestorable(one, hash))
     return {
       value: { ...newValue(key), ...restored(one, hash) },
-      why: `the value in Secret "${name}" is to work`,
+      why: `the value in Secret "${name}" must work`,
       steps: [],
     };
-  // Another run may just have published the value that the Secret holds.
+  // Another run may just have published the value in the Secret.
   const unlessLive = secret.hash;
-  // The Secret was edited, and the status still has the true value.
+  // The Secret was edited, and the status still has the correct value.
   if (view.statusHash !== undefined && live.includes(view.statusHash)) {
-    const why = `the key in Secret "${name}" was edited: the true one is put back`;
+    const why = `the key value in Secret "${name}" was edited: the correct value is restored`;
     return { value: { hash: view.statusHash, unlessLive }, why, steps: [put('status', why)] };
   }
-  // The Secret was put back to a value that a rotation had replaced, which works for a while: another takes its place
-  // in time.
+  // The Secret was changed back to a value that a rotation had replaced. That value ends soon, so a new value replaces
+  // it before.
   if (isOld) {
-    const why = `the value in Secret "${name}" was replaced and works no longer soon`;
+    const why = `the value in Secret "${name}" was replaced by a rotation and stops working soon`;
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
-  const why = `the key in Secret "${name}" was edited and the true one is lost: a new key takes its place`;
+  const why = `the key value in Secret "${name}" was edited and the correct value is lost: a new value replaces it`;
   return { value: { ...newValue(key), unlessLive }, why, steps: [...retireLost(one, why), put('new', why)] };
 }
 
 /**
- * The Secret holds a value that works: the others end, a new one comes when it is due, and what differs is repaired.
+ * The Secret holds a working value: other values end, a new one is created when a rotation is due, and differences of
+ * the Secret are repaired.
  */
 function planWorking({ key, view, claim, time, shape, put }: Case, secret: PresentSecret): SecretPlan {
   const { hash = '', name } = secret;
-  const others = othersOf(claim, hash, key.status?.keyID, time);
+  const others = unpublishedValues(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
-  const whyOver = `a new value has taken its place: the previous one works on for ${overlap / 1000} seconds`;
+  const whyOver = `a new value has replaced it: the previous one works for another ${overlap / 1000} seconds`;
   const before = replayOf(view, secret);
   const left: Action[] = [
     ...retire(key, claim, others.replaced, whyOver, overlap),
-    ...retire(key, claim, others.lost, 'nobody was ever given it'),
+    ...retire(key, claim, others.lost, 'it was never published'),
     ...(before === undefined ? [] : [deleteSecret(key, before, `Secret "${before.name}" is called "${name}" now`)]),
   ];
   const value = claim.values.find((one) => one.hash === hash);
   const due = value && whyRotate(key, value, claim, time);
-  // The end of the old value follows the new Secret: nothing else would show a next run that this value was published.
+  // The end of the old value is written after the new Secret: nothing else would show the next run that the new value
+  // was published.
   const ended = retire(key, claim, [hash], whyOver, overlap);
   if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
   const drift = driftOf(secret, shape);
@@ -189,8 +191,8 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
 }
 
 /**
- * This is the value that the key had, as far as that is known, and the claim has none, or only those before it: a
- * backup of the database was restored. A forged Secret is no such value: only reconcile may write the status.
+ * Whether this is the last known value of the VirtualKey, and its claim has no values or only earlier ones: a backup of
+ * the database was restored. A forged Secret has no such value, because only the reconciler may write the status.
  */
 function isRestorable({ live, ended, claim, key }: Case, hash: string): boolean {
   const keyID = key.status?.keyID;
@@ -198,7 +200,7 @@ function isRestorable({ live, ended, claim, key }: Case, hash: string): boolean 
   return keyID === hash && !hashesOf(claim).includes(hash) && !ended.has(hash);
 }
 
-/** Of a claim with values, one that was ended there is not restored: a backup of the cluster shows it again. */
+/** In a claim with values, a value that was ended there is not restored: it comes from a backup of the cluster. */
 const restored = ({ live }: Case, hash: string): ScopeValue => ({
   hash,
   unlessEnded: live.length === 0 ? undefined : hash,

@@ -1,4 +1,4 @@
-// The scope of a key, a user or a team: the first claim of an alias wins, and the policy, on which the gateway acts,
+// The scope of a VirtualKey, User or Team: the first claim of an alias wins. The policy, by which the gateway decides,
 // follows the spec.
 
 import type { BlockingReason } from '#core/conditions/reasons.ts';
@@ -34,14 +34,14 @@ import {
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOlder } from './claimants.ts';
-import { isOpen, mayStillArrive } from './conditions-instance.ts';
+import { isOpen, mayClaimsStillArrive } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { planRetirement } from './deletion.ts';
 
-/** The reason why values of a key end that continues to exist. */
-export const NOT_ADMITTED = 'the instance does not admit its namespace any more';
+/** Why values of a VirtualKey end that continues to exist. */
+export const NOT_ADMITTED = 'the instance no longer admits its namespace';
 
-/** The steps of a user or team that can be taken now, in order. */
+/** The steps of a User or Team that are possible now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
   if (isDeleted(member)) return hasFinalizer(member) ? planRetirement(member, context) : [];
   const access = context.access(member);
@@ -56,8 +56,8 @@ export function planFinalizer(member: Member): Action[] {
 }
 
 /**
- * The member's claim and policy, and a value where it is a key's. Nothing while another object has the alias, or a
- * scope has no claim yet.
+ * The member's claim and policy, and the value of a VirtualKey. No action while another object has the alias, or while
+ * a charged scope has no claim yet.
  */
 export function planScope(
   member: Member,
@@ -69,7 +69,7 @@ export function planScope(
   if (state === 'taken' || (state === 'open' && hasOlderRival(member, context))) return [];
   const proof = state === 'ours' ? undefined : proofOf(member, claim, instance, view);
   if (state === 'orphaned' && proof === undefined) return [];
-  // Whole seconds, as people read the dates that are counted from it.
+  // Whole seconds, because people read the dates that are counted from this time.
   const anchor = Math.floor(instance.time / 1000) * 1000;
   const policy = policyOf(member, claim ?? { scopeId: '', anchor }, context);
   if (policy === undefined) return [];
@@ -77,8 +77,8 @@ export function planScope(
   if (state === 'ours' && value === undefined && sameJson(digest, claim.policy)) return [];
   const { kind, alias } = aliasOf(member);
   const why = {
-    open: `nobody has the ${kind} alias "${alias}" yet`,
-    orphaned: 'it takes its claim over, with spend and values',
+    open: `the ${kind} alias "${alias}" is free`,
+    orphaned: 'it adopts its claim, with spend and values',
     ours: whyValue ?? `its ${differingMembers(digest, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
   const { generation } = member.metadata;
@@ -87,7 +87,8 @@ export function planScope(
 }
 
 /**
- * The proof that an orphaned claim is the member's, or the possible proof that a retained claim of another instance is.
+ * The proof that an orphaned claim is the member's, or the possible proof that a retained claim of another instance is
+ * the member's.
  */
 function proofOf(
   member: Member,
@@ -98,24 +99,24 @@ function proofOf(
   const secret = present(view?.secret);
   if (claim === undefined) return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
   if (view !== undefined) {
-    // The hash of the value in the Secret that the key brings along, if it is one of the claim's.
+    // The hash of the value in the VirtualKey's own Secret, if it is one of the claim's values.
     const live = hashesOf(claim);
     const isProven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
     return isProven ? secret.hash : undefined;
   }
   const isBack = pathOf(claim.holder) === pathOf(member.metadata);
-  return isBack && mayStillArrive(instance) ? SAME_PLACE : undefined;
+  return isBack && mayClaimsStillArrive(instance) ? SAME_PLACE : undefined;
 }
 
-/** The oldest of several members that could claim the same alias now goes first. */
+/** Whether the member is the oldest of those that could claim the alias now. */
 function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean {
   const oldest = oldestClaimant(instancePathOf(member), aliasOf(member).key);
   return oldest !== undefined && oldest.metadata.uid !== member.metadata.uid && isOlder(oldest, member);
 }
 
 /**
- * Claims whose object is gone, or claims something else by now: another alias, another instance. Where an object may
- * still arrive, or not all are seen, only those that another member wants.
+ * Claims whose object is gone or now claims something else: another alias, another instance. If an object may still
+ * arrive, or if not all objects are loaded, only claims that another member wants.
  */
 export function planOrphanedClaims(
   path: string,
@@ -124,7 +125,7 @@ export function planOrphanedClaims(
 ): Action[] {
   const { object, database, isComplete, claims, orphanedClaims } = instance;
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
-  const isForAll = isComplete && !mayStillArrive(instance);
+  const isForAll = isComplete && !mayClaimsStillArrive(instance);
   return [...claims].flatMap(([key, claim]): Action[] => {
     if (!orphanedClaims.has(claim.scopeId)) return [];
     const members = wanting(path, key);
@@ -135,7 +136,7 @@ export function planOrphanedClaims(
     if (isProven || (members.length === 0 && !isForAll)) return [];
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
-    const why = `it is gone, or claims something else than the ${scope} alias "${alias}" by now`;
+    const why = `its object is gone, or no longer claims the ${scope} alias "${alias}"`;
     const heir = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
     const message =
       `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this one: ` +
@@ -148,8 +149,8 @@ export function planOrphanedClaims(
 }
 
 /**
- * Values of deferred VirtualKeys whose namespace the instance does not admit: they end, however large the objects of
- * their namespace are.
+ * Ends values of deferred VirtualKeys whose namespace the instance does not admit, however large the objects of that
+ * namespace are.
  */
 export function planExpelledKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
   const { object, database, claims } = instance;
@@ -170,12 +171,11 @@ export function planExpelledKeys(path: string, instance: InstanceView, { world }
 }
 
 /**
- * The claim of a scope, or what is known of it before it is claimed: when. Ids of new scopes are given when they are
- * written.
+ * The claim of a scope, or before there is one its creation time. Ids of new scopes are created when they are written.
  */
 type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
 
-/** The policy to write. Undefined while a user or team that pays beside a key does not have its claim yet. */
+/** The policy to write. Undefined while a User or Team that is charged with the VirtualKey has no claim yet. */
 function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
   const { scopeId, anchor } = scope;
   const { models, blocked } = member.spec;
@@ -189,7 +189,7 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
     limits: isLimited ? limits : undefined,
     anchor,
   };
-  // For people: for the log of requests, for reports of spend.
+  // Names for people, in the log of requests and in reports of spend.
   if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
   if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
   const { paying, unpaid, isWaiting } = context.chargedScopes(member);
@@ -201,7 +201,7 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
     metadata,
     kind: 'key',
     blocked: blockersOf(member, context).length > 0,
-    missingOwner: blocked ? undefined : unpaid[0]?.rule,
+    missingOwnerReason: blocked ? undefined : unpaid[0]?.rule,
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
     charges: paying.map(({ claim }) => claim.scopeId),
@@ -211,14 +211,16 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
 
 type Blocker = Problem<BlockingReason> | Finding<BlockingReason>;
 
-/** The causes for which the policy of a key is blocked: those whose row in the table of reasons is `isBlocking`. */
+/**
+ * The causes for which the policy of a VirtualKey is blocked: those whose row in the table of reasons is `isBlocking`.
+ */
 export function blockersOf(key: VirtualKey, context: PlanContext): ReadonlyArray<Blocker> {
-  // A key whose user or team is missing would spend without its scope.
+  // A VirtualKey whose User or Team is missing would spend without charging that scope.
   const { unpaid } = context.chargedScopes(key);
   return key.spec.blocked ? [...unpaid, { reason: 'Blocked', message: 'spec.blocked is true' }] : unpaid;
 }
 
-/** The limit of each kind of rate, undefined for a kind that the spec does not limit. */
+/** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
 export const rateLimitsOf = ({ spec }: Member): RateLimits =>
   Object.fromEntries(Object.values(RATE_KINDS).map(({ limit }) => [limit, spec[limit]]));
 
@@ -227,7 +229,7 @@ const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy
   generation,
 });
 
-/** Further budgets: for other windows, the shortest text first, and for single models by name. */
+/** Further budgets: of other windows, the shortest text first, and of single models by name. */
 function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<FurtherBudget> | undefined {
   const { budgets = [], modelMaxBudget = {} } = key.spec;
   const windows = budgets.map((one) => ({ ...one, model: undefined }));

@@ -1,4 +1,4 @@
-// A user's own VirtualKey (`autoCreateKey`): it exists, and follows the user (DESIGN 3).
+// A User's own VirtualKey (`autoCreateKey`): it is created, and follows edits of the User (DESIGN 3).
 
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
@@ -11,8 +11,8 @@ import type { PlanContext } from './context.ts';
 import { rateLimitsOf } from './member.ts';
 
 /**
- * The VirtualKey that is called like the user, and whether it is the user's: it has our label and names the user as its
- * owner.
+ * The VirtualKey with the User's name, and whether it belongs to the User: it has our label, and an owner reference to
+ * the User.
  */
 export function ownedKeyOf({ metadata }: User, { world }: PlanContext) {
   const path = pathOf(metadata);
@@ -24,37 +24,40 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
   if (context.world.failures.has(idOf(user.kind, user.metadata))) return [];
   const { key, isOwned } = ownedKeyOf(user, context);
   const owned = key !== undefined && isOwned && !isDeleted(key) ? key : undefined;
-  if (isDeleted(user)) return owned === undefined ? [] : [deleteKey(user, owned, 'goes with it')];
+  if (isDeleted(user)) return owned === undefined ? [] : [deleteKey(user, owned, 'is deleted with it')];
   const { at } = context.access(user);
   if (at === 'paused' || at === 'notAllowed') return [];
   if (!user.spec.autoCreateKey)
-    return owned === undefined ? [] : [deleteKey(user, owned, 'goes: autoCreateKey is off')];
+    return owned === undefined ? [] : [deleteKey(user, owned, 'is deleted: autoCreateKey is off')];
   const spec = specOf(user);
   if (spec === undefined) return [];
   if (key === undefined) return context.own(user) === undefined ? [] : [createKey(user, spec)];
   return owned === undefined ? [] : planUpdate(user, owned, spec);
 }
 
-/** Alias and connection of a key never change: an edit of either is a new key. */
+/** Alias and connection of a VirtualKey are immutable, so an edit of either means a new VirtualKey. */
 function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
   const what = (['keyAlias', 'connectionRef'] as const).find((field) => !sameJson(spec[field], key.spec[field]));
   if (what !== undefined) {
     const { name, uid } = key.metadata;
     const message = `VirtualKey "${name}" is replaced because ${what} changed: clients need the new value`;
     const replaced = { reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
-    return [event(user, replaced), deleteKey(user, key, `goes: its ${what} changed, and a new key takes its place`)];
+    return [
+      event(user, replaced),
+      deleteKey(user, key, `is deleted: its ${what} changed, and a new VirtualKey replaces it`),
+    ];
   }
   const differing = Object.entries(spec).filter(
     ([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]),
   );
   if (differing.length === 0) return [];
-  // Fields that the user leaves out, the key must not have.
+  // Fields that the User does not set must be absent from the VirtualKey.
   const patch = Object.fromEntries(differing.map(([field, value]) => [field, value ?? null]));
   const why = `its key's ${Object.keys(patch).join(', ')} differ from its own`;
   return [{ action: 'UpdateKey', ...about(user, why), key: key.metadata.name, spec: patch }];
 }
 
-/** Undefined: the user does not say what a key needs. */
+/** Undefined: the User lacks a field that a VirtualKey needs. */
 function specOf(user: User): OwnedKeySpec | undefined {
   const { metadata, spec } = user;
   const { keyAlias, maxBudget, budgetDuration, models, connectionRef, blocked, duration } = spec;

@@ -1,4 +1,4 @@
-// The status that each object should have, and what of it is not written yet. Status describes what was observed
+// The status that each object should have, and the difference from what is written. Status describes what was observed
 // (DESIGN 6, law 2).
 import { type ConditionState, toConditions, toTimestamp } from '#core/conditions/conditions.ts';
 import { CONDITION_TYPES, REASONS, type Reason, toOtherReason } from '#core/conditions/reasons.ts';
@@ -33,22 +33,27 @@ import {
 } from '../world.ts';
 import { planShareEvent, planSoftBudgetEvent, planWindowEvent } from './budget-events.ts';
 import { toLedgerCondition } from './conditions-instance.ts';
-import { SOFT, toModelsCondition, toRotationCondition, toSoftBudgetCondition } from './conditions-member.ts';
+import {
+  SOFT_BUDGET_REACHED,
+  toModelsCondition,
+  toRotationCondition,
+  toSoftBudgetCondition,
+} from './conditions-member.ts';
 import type { PlanContext } from './context.ts';
 import { instanceBlockedBy, toWaiting } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
-/** Conditions that are there only while there is something to say. */
+/** Conditions that exist only while they have something to report. */
 const GUARDED = 'DeletionsGuarded';
 const PAUSED = 'Paused';
 const SPEC_VALID = 'SpecValid';
-const OF_CLAIM = ['Rotation', SOFT];
-const PASSING: ReadonlyArray<string> = [GUARDED, PAUSED, SPEC_VALID, 'LedgerAdopted', ...OF_CLAIM];
+const OF_CLAIM = ['Rotation', SOFT_BUDGET_REACHED];
+const TEMPORARY_TYPES: ReadonlyArray<string> = [GUARDED, PAUSED, SPEC_VALID, 'LedgerAdopted', ...OF_CLAIM];
 
-/** The reason of too many deletions, in the condition and in its event. */
+/** The reason of too many deletions, for the condition and its event. */
 const TOO_MANY = 'TooManyDeletions';
 
-/** `inactive`: the keys that do not work. */
+/** `inactive`: the VirtualKeys that do not work. */
 export function planInstanceStatus(
   view: InstanceView,
   context: PlanContext,
@@ -66,25 +71,27 @@ export function planInstanceStatus(
     : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [isGuarded] : [])];
   const before = object.status;
   const after: GatewayInstanceStatus = {
-    // Only a run that sees all members sees what is guarded.
+    // Only a run with all members can tell which deletions are guarded.
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
     url: workload.url,
     models,
     keys: isComplete && !isPartial(view, context) ? countKeys(view, context, inactive) : before?.keys,
-    // The snapshot that is served, not the one that is published: during a rollout that is the previous one.
+    // The snapshot that is served. During a rollout that is the previous one, not the published one.
     snapshotHash:
       snapshot.isPublished && snapshot.isPushed && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
     workloadType: workload.type,
   };
   const events = own.map((one) => {
-    // One event for the same plan.
+    // One event for each such plan.
     const once = `${TOO_MANY}/${one.action}/${one.count}/${one.of}`;
     return event(object, { reason: TOO_MANY, message: one.message, once });
   });
   return [...planWrite(object, after, context), ...events];
 }
 
-/** Everything else stays as it was seen last; `observedGeneration` too, for nothing later was acted on. */
+/**
+ * Everything else keeps its last observed value, also `observedGeneration`, because no later generation was processed.
+ */
 function planPausedStatus(object: GatewayInstance, context: PlanContext): Action[] {
   const message =
     'spec.paused is true: only deletions are processed, and gateways serve. To stop a VirtualKey now, delete it';
@@ -94,7 +101,7 @@ function planPausedStatus(object: GatewayInstance, context: PlanContext): Action
   return planWrite(object, { ...object.status, conditions }, context);
 }
 
-/** Whether it may have keys that are not here. */
+/** Whether the instance may have VirtualKeys that are not loaded. */
 const isPartial = ({ claims }: InstanceView, { world }: PlanContext): boolean =>
   world.deferred.size > 0 && claims.values().some(({ holder }) => world.deferred.has(holder.uid));
 
@@ -103,7 +110,7 @@ function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: 
   return { total: keys.length, active: keys.filter(({ metadata }) => !inactive.has(pathOf(metadata))).length };
 }
 
-/** `problem`: why it does not work. `view`: of a key. */
+/** `problem`: why the member does not work. `view`: of a VirtualKey. */
 export function planMemberStatus(
   member: Member,
   context: PlanContext,
@@ -120,20 +127,20 @@ export function planMemberStatus(
   const evaluated = [toReady(problem), toModelsCondition(member, context), ...further];
   const after = {
     ...toObserved({ ...member, forbidden: forbiddenIn(member, context) }, evaluated, context, own ? [] : OF_CLAIM),
-    // The last known spend stays while the instance's is not known.
+    // The last known spend stays while the instance's database is unknown.
     ...(access.at === 'allowed'
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
   };
   const shares = planShareEvent(member, { spend, reset, maxBudget: spec.maxBudget, before: status });
   if (view === undefined) {
-    const ofMember = { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) };
-    return [...shares, ...planWrite(member, ofMember, context)];
+    const memberStatus = { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) };
+    return [...shares, ...planWrite(member, memberStatus, context)];
   }
   const expiry = own && expiryOf(view.object, own.claim);
   const expiryDate = expiry === undefined ? undefined : toTimestamp(expiry);
   const windows = own && view.object.spec.budgets && windowSpends(view.object, own, context.now);
-  const ofKey: VirtualKeyStatus = {
+  const keyStatus: VirtualKeyStatus = {
     ...after,
     budgets: access.at === 'allowed' ? windows?.map(toWindowStatus) : view.object.status?.budgets,
     expiryDate: access.at === 'allowed' ? expiryDate : view.object.status?.expiryDate,
@@ -142,9 +149,9 @@ export function planMemberStatus(
     lastSyncTime: view.object.status?.lastSyncTime,
   };
   const keyValue = modeOf(view, context) === 'Full' ? 'full' : 'redacted';
-  const soft = further.find(({ type }) => type === SOFT);
-  const value = planValueEvent(view.object, ofKey, own);
-  const write = planWrite(member, ofKey, context, { keyValue, value });
+  const soft = further.find(({ type }) => type === SOFT_BUDGET_REACHED);
+  const value = planValueEvent(view.object, keyStatus, own);
+  const write = planWrite(member, keyStatus, context, { keyValue, value });
   const ofWindows = windows?.flatMap((window) => planWindowEvent(view.object, window)) ?? [];
   return [...shares, ...ofWindows, ...write, ...planSoftBudgetEvent(view.object, soft)];
 }
@@ -169,7 +176,7 @@ const toWindowStatus = ({ budgetDuration, spent, resetsAt }: WindowSpend) => ({
   budgetResetDate: toTimestamp(resetsAt),
 });
 
-/** An event for a new value. Its name makes a second run add nothing. */
+/** An event for a new value. Its name is the same in a second run, which then adds none. */
 function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStatus, own: OwnClaim | undefined) {
   const shown = key.status?.keyID;
   if (keyID === undefined || keyID === shown) return [];
@@ -184,7 +191,7 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   return [event(key, { reason, message, once: `${reason}/${keyID}` })];
 }
 
-/** A value is shown once it works. The shown value stays while nothing can be known of it. */
+/** A value is shown when it works. The shown value stays while its state is unknown. */
 function toSecretStatus(
   view: KeyView,
   claim: Claim | undefined,
@@ -192,11 +199,11 @@ function toSecretStatus(
 ): Pick<VirtualKeyStatus, 'keySecretRef' | 'keyValue' | 'keyID'> {
   const { keySecretRef, keyID, keyValue } = view.object.status ?? {};
   const live = claim && hashesOf(claim);
-  // The Secret of the name before is still the key's where the one of the new name could not be made.
+  // If the Secret with the new name could not be created, the Secret with the previous name is still the VirtualKey's.
   const secret = present(view.secret) ?? present(view.previous);
   const show = (value: string) => (modeOf(view, context) === 'Full' ? value : displayOf(value));
   if (secret?.hash !== undefined && live?.includes(secret.hash) && isOurs(secret, view.object, live)) {
-    // The Secret of the name before must be gone first: once forgotten, it would be left behind.
+    // The Secret with the previous name must be deleted before the status stops naming it: nothing else would find it.
     const left = replayOf(view, secret);
     const value = show(secret.data.get('key') ?? '');
     return { keySecretRef: left?.name ?? secret.name, keyID: secret.hash, keyValue: value };
@@ -209,17 +216,20 @@ function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
   return world.instances.get(instancePathOf(view.object))?.object.spec.keyValueInStatus ?? 'Full';
 }
 
-/** An object whose spec an older CRD let in: nothing can be done for it but to say so, and to let it go. */
+/**
+ * The status of an object whose spec an older CRD accepted: the violations are reported, and nothing else is done until
+ * it is deleted.
+ */
 export function planMalformedStatus(malformed: MalformedObject, context: PlanContext): Action[] {
   const { kind, status } = malformed;
   const problem: Problem<Reason> = { reason: 'InvalidSpec', message: toText(malformed.violations) };
-  // The other conditions are unknown while a spec cannot be read.
+  // The other conditions are unknown while the spec cannot be read.
   const types = new Set(status?.conditions?.map(({ type }) => type));
   const stale = CONDITION_TYPES.filter(
     (type) => REASONS.InvalidSpec.conditions?.[type] === 'Unknown' && types.has(type),
   );
   const unknown = stale.map((type): ConditionState => ({ type, status: 'Unknown', ...problem }));
-  const observed = toObserved(malformed, [toReady(problem), ...unknown], context, PASSING);
+  const observed = toObserved(malformed, [toReady(problem), ...unknown], context, TEMPORARY_TYPES);
   const after = { ...status, ...observed, ...(kind === 'VirtualKey' ? { isActive: false } : {}) };
   return planWrite(malformed, after, context);
 }
@@ -230,14 +240,14 @@ type StatusSubject = Pick<MalformedObject, 'kind' | 'metadata'> & {
   readonly forbidden?: ReadonlyArray<Violation>;
 };
 
-/** Labels and annotations of a key's template that its Secret does not get. */
+/** Labels and annotations of a VirtualKey's template that its Secret does not get. */
 const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Violation> =>
   member.kind === 'VirtualKey' ? templateHarmless(member.spec.secretTemplate, world.platform.secretPrefixes) : [];
 
 /**
- * Conditions that keep their transition times, and the generation that was evaluated. `unseen`: types of which nothing
- * is known now: they stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did
- * not ask; what breaks one continues working as far as it can.
+ * Conditions with their transition times, and the evaluated generation. `unseen`: types about which nothing is known
+ * now; they stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not check.
+ * An object that violates one continues working as far as it can.
  */
 function toObserved(
   { kind, metadata, status, forbidden = [] }: StatusSubject,
@@ -250,7 +260,7 @@ function toObserved(
   const all: ReadonlyArray<ConditionState> =
     invalid === undefined ? evaluated : [...evaluated, { type: SPEC_VALID, status: 'False', ...invalid }];
   const before = (status?.conditions ?? []).filter(
-    ({ type }) => unseen.includes(type) || !PASSING.includes(type) || all.some((one) => one.type === type),
+    ({ type }) => unseen.includes(type) || !TEMPORARY_TYPES.includes(type) || all.some((one) => one.type === type),
   );
   return { conditions: toConditions(all, before, { generation, now }), observedGeneration: generation };
 }
@@ -260,13 +270,13 @@ const toReady = (problem: Problem | undefined): ConditionState =>
     ? { type: 'Ready', status: 'True', reason: 'Ready', message: 'the object works' }
     : { type: 'Ready', status: 'False', ...problem };
 
-/** The shown value of a key, and the event of a new one. */
+/** The shown value of a VirtualKey, and the event for a new value. */
 interface DisplayedValue {
   readonly keyValue?: StatusPatch['keyValue'];
   readonly value?: ReadonlyArray<Action>;
 }
 
-/** Only what changed, with its events. `lastSyncTime` changes only along with something else. */
+/** Writes only what changed, with the events. `lastSyncTime` changes only together with something else. */
 function planWrite(
   object: StatusSubject,
   after: Readonly<Record<string, unknown>> & Pick<VirtualKeyStatus, 'conditions'>,
@@ -286,7 +296,7 @@ function planWrite(
   return [write, ...value, ...planReadyEvent(object, after.conditions)];
 }
 
-/** An event whenever Ready turns or has another reason. Its name makes a second run add nothing. */
+/** An event for each change of Ready's status or reason. Its name is the same in a second run, which then adds none. */
 function planReadyEvent(object: StatusSubject, conditions: ReadonlyArray<Condition> | undefined): Action[] {
   const [was, is] = [object.status?.conditions, conditions].map((all) => all?.find(({ type }) => type === 'Ready'));
   if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return [];
@@ -294,7 +304,7 @@ function planReadyEvent(object: StatusSubject, conditions: ReadonlyArray<Conditi
   return [event(object, { reason: toOtherReason(is.reason), message: inOneLine(is.message), once })];
 }
 
-/** Lists of events are tables: `- a`, `- b` below each other in a condition is `(1) a (2) b` in a row. */
+/** Events have one line: a list `- a`, `- b` of a condition becomes `(1) a (2) b`. */
 function inOneLine(message: string): string {
   const lines = message.split('\n');
   if (lines.length === 1) return message;

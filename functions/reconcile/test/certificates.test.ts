@@ -29,7 +29,7 @@ test('a certificate may come before the webhook configurations, and they before 
   await harness.resync();
   expect(harness.serving()).toBeDefined();
   expect(harness.log.lines.map(({ message }) => message)).toEqual(
-    expect.arrayContaining(HOOKS.map(({ kind }) => expect.stringContaining(`there is no ${kind} gateway-operator`))),
+    expect.arrayContaining(HOOKS.map(({ kind }) => expect.stringContaining(`${kind} gateway-operator does not exist`))),
   );
   await harness.applyHooks();
   expect((await harness.resync()).actions).toEqual(['TrustAuthorities', 'TrustAuthorities']);
@@ -166,7 +166,7 @@ test('a Secret of cert-manager, or one made by hand, is never written to, and it
     expect(writes(harness)).toBe(before);
     const warned = harness.log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
     if ('cert-manager.io/certificate-name' in annotations) expect(warned).toEqual([]);
-    else expect(warned[0]).toContain('delete it, and reconcile issues one and renews it');
+    else expect(warned[0]).toContain('delete it, and the reconciler issues and renews one');
     await harness.removeSecret();
     await harness.resync();
     expect(harness.serving()).toBeDefined();

@@ -64,15 +64,15 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
     const value = await harness.value('chat-key');
     return (await recordOf(harness.database().policies(instance), sha256(value ?? '')))?.key;
   };
-  expect(await policyOf()).toMatchObject({ blocked: true, missingOwner: 'TeamNotFound' });
+  expect(await policyOf()).toMatchObject({ blocked: true, missingOwnerReason: 'TeamNotFound' });
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
   await harness.resync();
-  expect((await policyOf())?.missingOwner).toBeUndefined();
+  expect((await policyOf())?.missingOwnerReason).toBeUndefined();
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: false } });
   await harness.apply(makeTeam());
   await harness.resync();
   expect(await policyOf()).toMatchObject({ blocked: false });
-  expect((await policyOf())?.missingOwner).toBeUndefined();
+  expect((await policyOf())?.missingOwnerReason).toBeUndefined();
 });
 
 test('a team that only a user names stops the keys of that user that name none, at its own trigger', async () => {

@@ -1,4 +1,4 @@
-// The objects that should run an instance's gateway, stated whole. Pure; JSON throughout.
+// The desired objects that run an instance's gateway, complete. Pure functions; the result is plain JSON.
 
 import { gatewayName } from '#core/keys/object-names.ts';
 import { parseDuration } from '#core/money/duration.ts';
@@ -7,10 +7,10 @@ import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { PARTS, type PartName, selectorOf, toPart, type WorkloadType } from './object-parts.ts';
 import { METRICS_PORT, PORT, type PodInput, podTemplate } from './pod.ts';
 
-/** Seconds that Knative gives a request at most, unless its `config-defaults` says otherwise. */
+/** The maximum seconds that Knative gives a request, unless its `config-defaults` has another value. */
 const MAX_KNATIVE_REQUEST = 600;
 
-/** `replicas`: of the Deployment that is there. */
+/** `replicas`: of the existing Deployment. */
 export function wantedParts(
   type: WorkloadType,
   input: PodInput,
@@ -25,19 +25,19 @@ export function wantedParts(
   return specs.map(([part, spec]) => ({ part, object: toPart(part, input, spec) }));
 }
 
-/** Replicas: nothing wakes a Deployment that has none, so one is the least. */
+/** Replicas of a Deployment: at least one, because nothing starts a Deployment that has none. */
 export function scaleOf({ spec }: GatewayInstance): { readonly min: number; readonly max: number } {
   const min = Math.max(1, spec.workload.scale?.min ?? 1);
   return { min, max: Math.max(min, spec.workload.scale?.max ?? min) };
 }
 
-/** Where Pods of the cluster reach the Service, whatever the cluster's domain is. */
+/** The address of the Service for Pods, whatever the cluster's domain is. */
 export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): string =>
   `http://${gatewayName(name)}.${namespace}.svc`;
 
 /**
- * Deployment, Service, disruption budget and, where replicas may vary, an autoscaler. `replicas`: what the autoscaler
- * has come to, within its bounds: a Deployment that says nothing of them has one.
+ * Deployment, Service, disruption budget, and an autoscaler if replicas may vary. `replicas`: the number that an
+ * autoscaler has set; it stays within the bounds. A Deployment without the field would get one replica.
  */
 function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<readonly [PartName, object]> {
   const { min, max } = scaleOf(input.instance);
@@ -47,7 +47,7 @@ function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<r
   const scaleTargetRef = { apiVersion: `${group}/${version}`, kind, name: gatewayName(name) };
   const scaler = { scaleTargetRef, minReplicas: min, maxReplicas: max, metrics: scalerMetrics(input.instance) };
   const ports = [{ name: 'http', port: 80, targetPort: 'http', appProtocol: 'http' }];
-  // One at a time may be moved; one that does not work may always be.
+  // One Pod at a time may be evicted. A Pod that is not ready may always be evicted.
   const budget = { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: { matchLabels: selector } };
   return [
     ['Deployment', deploymentSpec(input, Math.min(max, Math.max(min, replicas ?? min)))],
@@ -76,7 +76,7 @@ function deploymentSpec(input: PodInput, replicas: number): object {
   const selector = { matchLabels: labels };
   return {
     replicas,
-    // Counters in memory belong to one process: never two at a time, during a rollout neither.
+    // Counters in memory belong to one process: never two at a time, not even during a rollout.
     strategy:
       input.store === 'memory'
         ? { type: 'Recreate', rollingUpdate: null }
@@ -87,7 +87,8 @@ function deploymentSpec(input: PodInput, replicas: number): object {
     template: podTemplate(input, {
       labels,
       pod: {
-        // Said even where none is named: the API server keeps a copy under an older name, and would bring it back.
+        // Written even if the instance names none: the API server keeps a copy under an older field name, and would
+        // restore that.
         serviceAccountName: 'default',
         securityContext: { runAsNonRoot: true, fsGroup: 1000, seccompProfile: { type: 'RuntimeDefault' } },
         // 5 s until no request arrives any more, then at most 29 s: 1 s in which clients leave, 18 s for open streams,
@@ -107,10 +108,10 @@ function deploymentSpec(input: PodInput, replicas: number): object {
           { name: 'http', containerPort: PORT },
           { name: 'metrics', containerPort: METRICS_PORT },
         ],
-        // Clients may take every connection of the other port.
+        // On the metrics port, because clients may take every connection of the other port.
         readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
         livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
-        // The Service forgets a Pod a moment after the Pod begins to stop.
+        // The Service stops using a Pod a moment after the Pod begins to stop.
         lifecycle: { preStop: { sleep: { seconds: 5 } } },
       },
     }),
@@ -118,18 +119,18 @@ function deploymentSpec(input: PodInput, replicas: number): object {
 }
 
 /**
- * Knative knows no grace period, no hook before a stop and no security context of a Pod; a disruption budget would hold
- * up nodes for Pods that come and go.
+ * Knative has no grace period, no hook before a stop and no security context for a Pod. A disruption budget would delay
+ * the draining of nodes for Pods that come and go.
  */
 function knativeSpec(input: PodInput): object {
   const { instance } = input;
   const seconds = secondsOf(instance);
   const template = podTemplate(input, {
-    // Not those by which a Deployment of the same instance selects its Pods: while one takes the other's place, both
-    // are there.
+    // Other labels than those by which a Deployment of the same instance selects its Pods: both exist while one
+    // replaces the other.
     labels: { ...selectorOf(instance.metadata.name), 'app.kubernetes.io/name': 'gateway-serving' },
     annotations: scaleAnnotations(instance),
-    // Streams wait most of their time: the autoscaler bounds how many run concurrently, not a limit.
+    // Streams wait most of the time, so the autoscaler bounds their number, not a limit of the container.
     pod: { containerConcurrency: 0, timeoutSeconds: seconds, responseStartTimeoutSeconds: seconds },
     container: {
       ports: [{ name: 'http1', containerPort: PORT }],
@@ -145,7 +146,7 @@ function secondsOf({ spec }: GatewayInstance): number {
   return Math.min(MAX_KNATIVE_REQUEST, Math.max(1, Math.ceil(millis / 1000)));
 }
 
-/** Left out where the spec leaves it open: then the annotations of its Pods, or Knative, decide. */
+/** Absent if the spec leaves it open: then the annotations of its Pods, or Knative, decide. */
 function scaleAnnotations({ spec }: GatewayInstance): Readonly<Record<string, string>> {
   const { min, max, targetRequestsInFlight: target } = spec.workload.scale ?? {};
   return {

@@ -1,4 +1,5 @@
-// A part as it is in the cluster, as far as planning reads it: whoever owns its namespace may fill it with a megabyte.
+// A part as it is in the cluster, with only what planning reads: the owner of its namespace may fill it with a
+// megabyte.
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
@@ -58,19 +59,19 @@ type Fields = z.output<typeof Fields>;
 
 export interface LivePart extends Fields {
   readonly isOurs: boolean;
-  /** Hash of what an apply may change. */
+  /** Hash of everything that an apply may change. */
   readonly stated: string;
 }
 
-/** `instance`: uid of the one that the part would belong to. */
+/** `instance`: uid of the instance that the part would belong to. */
 export const toLivePart = (object: KubeObject, instance: string, hash: Hash): LivePart => ({
   ...Fields.parse(object),
   isOurs: isOwnedBy(object.metadata, instance),
-  stated: hash(statedIn(object)),
+  stated: hash(comparedText(object)),
 });
 
 /** Labels, annotations, owners and spec, without the revision that the cluster's controller may write at any time. */
-export function statedIn({ metadata: { labels, annotations = {}, ownerReferences }, spec }: KubeObject): string {
+export function comparedText({ metadata: { labels, annotations = {}, ownerReferences }, spec }: KubeObject): string {
   const { 'deployment.kubernetes.io/revision': _, ...own } = annotations;
   return JSON.stringify([labels, own, ownerReferences, spec]);
 }

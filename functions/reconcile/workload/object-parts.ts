@@ -1,4 +1,4 @@
-// The objects that run an instance's gateway: their names, and what all of them have.
+// The objects (parts) that run an instance's gateway: their names, and what all of them have.
 import { gatewayName, knativeServiceName } from '#core/keys/object-names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
@@ -21,7 +21,7 @@ export const PARTS = {
 export type PartName = keyof typeof PARTS;
 export type WorkloadType = NonNullable<NonNullable<GatewayInstance['status']>['workloadType']>;
 
-/** The part that runs the gateway stands first: it is made first and removed last. */
+/** The part that runs the gateway is first: it is created first and removed last. */
 export const PARTS_OF = {
   Deployment: ['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler'],
   Knative: ['KnativeService'],
@@ -30,7 +30,7 @@ export const PARTS_OF = {
 export const partName = (part: PartName, instance: string): string =>
   part === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
 
-/** For people. */
+/** The name of a part for people. */
 export const partTitle = (part: PartName, instance: string): string =>
   `${part === 'KnativeService' ? 'Knative Service' : part} "${partName(part, instance)}"`;
 
@@ -40,10 +40,10 @@ export const selectorOf = (instance: string) => ({
   'app.kubernetes.io/instance': instance,
 });
 
-/** Not on Knative's public ingress: a domain mapping puts it there. */
+/** Keeps the Service off Knative's public ingress. A DomainMapping makes it public. */
 const CLUSTER_LOCAL = { 'networking.knative.dev/visibility': 'cluster-local' };
 
-/** A part with what every part has: our labels, and the instance as its owner, so that it goes with it. */
+/** A part with what every part has: our labels, and an owner reference to the instance, with which it is deleted. */
 export function toPart(
   part: PartName,
   { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
@@ -59,8 +59,8 @@ export function toPart(
 }
 
 /**
- * The version of the operator that wrote a part, where that is later than ours: `1.10.0` is later than `1.9.3`, and
- * what is no such text is not.
+ * The version of the operator that wrote a part, if it is later than ours: `1.10.0` is later than `1.9.3`. A text of
+ * another form is never later.
  */
 export function laterVersion(
   { metadata }: { readonly metadata: Pick<KubeObject['metadata'], 'annotations'> },

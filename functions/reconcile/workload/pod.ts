@@ -1,5 +1,5 @@
-// The Pod of a gateway: its snapshot, credentials, database, store and journal as files, and no access to the API
-// server.
+// The Pod of a gateway: its snapshot, credentials, database, counter store and journal as files, and no access to the
+// API server.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { isOwnVariable, type OwnVariable } from '#core/rules/reserved-variables.ts';
@@ -10,19 +10,19 @@ export interface PodInput {
   readonly instance: GatewayInstance;
   readonly snapshot: { readonly hash: string; readonly name: string };
   readonly store: StoreConnection['type'];
-  /** Versions of the Secrets of database and store, which a Pod reads when it starts. */
+  /** Versions of the Secrets of database and counter store, which a Pod reads when it starts. */
   readonly connections: string;
-  /** The image where the instance names none. */
+  /** The image of instances that name none. */
   readonly image: string;
-  /** Names of Secrets that pull it. */
+  /** Names of the image pull Secrets. */
   readonly pullSecrets: ReadonlyArray<string>;
   /** The version of the operator that writes the Pod. */
   readonly version: string;
 }
 
 /**
- * Variables of `infra/runtime/config/environments.ts`, all set explicitly, so that the variables of a spec cannot move
- * a mount or the port of a probe.
+ * Variables of `infra/runtime/config/environments.ts`. All are set, so that the variables of a spec cannot change a
+ * mount or the port of a probe.
  */
 const MOUNTS = {
   snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
@@ -34,14 +34,14 @@ const MOUNTS = {
 type Mount = keyof typeof MOUNTS;
 
 export const PORT = 8080;
-/** The port of metrics, which clients do not see: no Service has it. */
+/** The port of metrics. No Service has it, so clients do not reach it. */
 export const METRICS_PORT = 9464;
 /**
- * The memory limit decides the largest body, and how many bodies and streams the gateway takes: 32 MiB of a body need 1
- * GiB (docs/operate/gateways.md).
+ * The memory limit decides the largest body, and how many bodies and streams the gateway accepts: a body of 32 MiB
+ * needs 1 GiB (docs/operate/gateways.md).
  */
 const RESOURCES = { requests: { cpu: '100m', memory: '192Mi' }, limits: { memory: '1Gi' } };
-/** The restricted profile's demands on a container. */
+/** The requirements of the restricted Pod security profile for a container. */
 const SECURITY = {
   allowPrivilegeEscalation: false,
   readOnlyRootFilesystem: true,
@@ -50,7 +50,7 @@ const SECURITY = {
   seccompProfile: { type: 'RuntimeDefault' },
 };
 
-/** Parts of the Pod that Deployment and Knative Service state differently. Pods are selected by `labels`. */
+/** Parts of the Pod that differ between Deployment and Knative Service. Pods are selected by `labels`. */
 interface Shell {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -59,7 +59,8 @@ interface Shell {
 }
 
 /**
- * The gateway speaks to no API server, so no Pod gets a token; a named account is for what webhooks and clouds give it.
+ * The gateway never calls an API server, so no Pod gets a token. A named service account serves webhooks and cloud
+ * identities.
  */
 export function podTemplate(input: PodInput, { labels, annotations, pod, container }: Shell) {
   const { instance, snapshot, connections, pullSecrets } = input;
@@ -118,7 +119,10 @@ function volumes({ instance, snapshot, store }: PodInput): Volume[] {
   ];
 }
 
-/** One file per entry, a folder per Secret; what is missing drops one model entry, never the gateway. */
+/**
+ * One file for each Secret key, one folder for each Secret. A missing Secret key disables one model entry, never the
+ * gateway.
+ */
 function credentialSources({ spec }: GatewayInstance): object[] {
   const entries = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
     requiresAuth && modelCredentials !== undefined
@@ -132,7 +136,7 @@ function credentialSources({ spec }: GatewayInstance): object[] {
   });
 }
 
-/** Entries under the names that the gateway reads. The two entries about TLS may be missing. */
+/** Secret keys under the file names that the gateway reads. The two for TLS may be missing. */
 function databaseSources({ spec }: GatewayInstance): object[] {
   const { nameRef: name, keys } = spec.databaseSecretRef;
   const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = keys;
@@ -147,7 +151,10 @@ function databaseSources({ spec }: GatewayInstance): object[] {
   return [{ secret: { name, items } }, { secret: { name, optional: true, items: tls } }];
 }
 
-/** Only what this kind of store has: an item that is not in the Secret would keep the Pod from starting. */
+/**
+ * Only the Secret keys that this kind of counter store has: an item that is not in the Secret would keep the Pod from
+ * starting.
+ */
 function storeItems({ spec }: GatewayInstance, store: StoreConnection['type']): object[] {
   const { hostSecret, portSecret, passwordSecret } = spec.redisSecretRef.keys;
   const host = { key: hostSecret, path: 'host' };

@@ -101,7 +101,7 @@ const scenarios = Object.entries(SCENARIOS).flatMap(([reason, prepare]) =>
 );
 
 test('each reason whose cause is outside the Secret of a VirtualKey has a scenario', () => {
-  const outside = Object.entries(REASONS).flatMap(([reason, row]) => (row.isOutsideSecret ? [reason] : []));
+  const outside = Object.entries(REASONS).flatMap(([reason, row]) => (row.needsNoSecretRead ? [reason] : []));
   expect(outside.filter((reason) => !Object.hasOwn(SCENARIOS, reason))).toEqual([]);
 });
 
@@ -135,7 +135,7 @@ test.each(scenarios)('keys that are not ready for the reason %s', async (reason,
   if (reason === 'InvalidSpec') return expect(reads.size).toBe(0);
   expect(reads.size).toBe(COUNT);
   const times = [...new Set(reads.values())];
-  if (!rowOf(reason)?.isOutsideSecret) return expect(Math.min(...times)).toBeGreaterThanOrEqual(60);
+  if (!rowOf(reason)?.needsNoSecretRead) return expect(Math.min(...times)).toBeGreaterThanOrEqual(60);
   // A run that tries to act on a key looks at it again afterwards.
   return expect(times).toEqual([reason === 'DatabaseUnreachable' ? 61 : 1]);
 });

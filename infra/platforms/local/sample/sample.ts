@@ -123,7 +123,7 @@ export async function waitForKey(deps: Caller, timeout: number): Promise<Result<
     const key = await readKey(deps.cluster);
     const value = key?.status?.isActive === true ? await readValue(deps.cluster, key.status.keySecretRef) : undefined;
     if (value !== undefined) return ok(value);
-    if (Date.now() > until) return err(whyNot(key));
+    if (Date.now() > until) return err(notReadyText(key));
   }
 }
 
@@ -178,8 +178,8 @@ async function readValue(cluster: Cluster, secretName: string | undefined): Prom
   return key === undefined ? undefined : Buffer.from(key, 'base64').toString();
 }
 
-function whyNot(key: VirtualKey | undefined): string {
-  if (key === undefined) return `VirtualKey ${SAMPLE_KEY.name} is not there`;
+function notReadyText(key: VirtualKey | undefined): string {
+  if (key === undefined) return `VirtualKey ${SAMPLE_KEY.name} does not exist`;
   const ready = key.status?.conditions?.find(({ type }) => type === 'Ready');
   return ready === undefined ? `VirtualKey ${SAMPLE_KEY.name} has no status yet` : `${ready.reason}: ${ready.message}`;
 }
