@@ -6,7 +6,7 @@ import type { Millis } from '../ports/money.ts';
 import { type Account, STOPPED } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
-import { forgetPreviousAccounts } from './previous-accounts.ts';
+import { addCorrections, forgetPreviousAccounts } from './previous-accounts.ts';
 import { doubled, pause } from './timeout.ts';
 
 /** The time for which rows collect, so that rows of many ticks share a transaction. */
@@ -129,10 +129,31 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   context.sync.callSoon();
 }
 
-/** Books these rows; the journal drops their records. */
-export async function book(context: LedgerContext, batch: Omit<Batch, 'calls'>): Promise<BatchOutcome> {
+/**
+ * Books all rows of a process that stops while it has no account, or whose account another process has closed. Previous
+ * accounts are closed first, without a charge, so that no process charges what is booked here; charges that were made
+ * before are corrected.
+ */
+export async function bookWithoutAccount(context: LedgerContext): Promise<void> {
+  const { account, database, journal, ids } = context;
+  const { epoch, previousAccounts, requests } = account;
+  const last = { epoch, isLast: true, calls: 0 };
+  for (const id of previousAccounts.keys())
+    await database.bookBatch({ ...last, account: { id, batch: 0, number: 0 }, rows: [] });
+  await addCorrections(context);
+  const rows = requests.unbooked().map(({ row }) => row);
+  // A new account that is closed in the same transaction: its epoch does not matter.
+  if (rows.length > 0) await book(context, { ...last, account: { id: ids.next(), batch: 1, number: 0 }, rows });
+  journal.drop([...previousAccounts.keys()]);
+}
+
+/** Books these rows; the journal drops their records. `calls`: of the store, unless the store of the rows is lost. */
+export async function book(
+  context: LedgerContext,
+  batch: Omit<Batch, 'calls'> & Partial<Pick<Batch, 'calls'>>,
+): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
-  const { outcome, rejected } = await database.bookBatch({ ...batch, calls: account.store.calls });
+  const { outcome, rejected } = await database.bookBatch({ calls: account.store.calls, ...batch });
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);

@@ -164,6 +164,8 @@ export interface Membership {
   leave(why: LeaveReason): void;
   /** Called every two seconds. */
   beat(): void;
+  /** Resolves when no account is being opened any more: of a ledger that stops. Never rejects. */
+  whenJoined(): Promise<void>;
   /** Never rejects. */
   close(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import { createAccount, createStoreState, STOPPED } from './account.ts';
 import { takeRateChanges, toCall } from './account-call.ts';
 import { createSync } from './account-sync.ts';
 import { beginAlertMetrics } from './alert-metrics.ts';
-import { book, createBooking, unbookedCount } from './booking.ts';
+import { book, bookWithoutAccount, createBooking, unbookedCount } from './booking.ts';
 import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
 import { guardTimer, report } from './failures.ts';
@@ -179,22 +179,32 @@ async function closeParts(context: LedgerContext): Promise<void> {
 }
 
 /**
- * Ends an account: all is reported and booked, then the account is closed and forgotten (LEDGER 6). Live reservations,
- * and rows that PostgreSQL does not take, are left to the next start.
+ * Ends the account: all is reported and booked, then the account is closed and forgotten (LEDGER 6). Live reservations,
+ * and rows that PostgreSQL does not take, are left to the next start. A process without an account books all the same.
  */
 async function stop(context: LedgerContext): Promise<void> {
-  const { account, journal, timer, sync, booking } = context;
-  if (account.id === '' || account.number === 0) return;
+  const { account, timer, sync, booking } = context;
   // Reservations that are being settled count as live until their records are on disk.
   await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
+  await context.membership.whenJoined();
+  if (account.id === '' || account.number === 0) return bookWithoutAccount(context);
   const warn = (error: unknown): void => report(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the store', sync.flush()).catch(warn);
-  if (account.requests.reserved.length > 0) return booking.flush();
+  if (account.isOpen && account.requests.reserved.length > 0) return booking.flush();
+  await closeOwnAccount(context);
+}
+
+async function closeOwnAccount(context: LedgerContext): Promise<void> {
+  const { account, journal, sync } = context;
   const isReported = account.requests.isReported();
   const rows = account.requests.unbooked().map(({ row }) => row);
   const { id, epoch, batch, answeredNumber: number } = account;
   const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows });
-  if (outcome !== 'booked') throw new Error('another process has closed the account');
+  if (outcome !== 'booked') {
+    // Another process has closed the account, and may have charged it.
+    account.previousAccounts.set(id, undefined);
+    return bookWithoutAccount(context);
+  }
   journal.drop([id]);
   if (!isReported || !account.isOpen) return;
   account.isOpen = false;
@@ -207,5 +217,5 @@ async function stop(context: LedgerContext): Promise<void> {
     isLast: true,
     rateChanges: takeRateChanges(account),
   };
-  await sync.call(last).catch(warn);
+  await sync.call(last).catch((error) => report(context, 'stop', error));
 }

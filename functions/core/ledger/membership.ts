@@ -50,7 +50,7 @@ export function createMembership(context: LedgerContext): Membership {
       context.sync.callNow();
       joins.succeeded();
     } catch (cause) {
-      if (!account.isStopped) joins.failed(cause);
+      if (!account.isStopping) joins.failed(cause);
       account.notOpenReason = reasonOf(cause);
       retryLater();
       throw new Error('the ledger cannot join the epoch', { cause });
@@ -59,11 +59,11 @@ export function createMembership(context: LedgerContext): Membership {
     }
   };
   const retryLater = (): void => {
-    if (!account.isStopped) cancel = timer(RETRY_DELAY, () => void rejoin());
+    if (!account.isStopping) cancel = timer(RETRY_DELAY, () => void rejoin());
   };
   const rejoin = (): Promise<void> => {
     cancel();
-    joining ??= joinOnce();
+    joining ??= account.isStopping ? Promise.reject(new Error(STOPPED)) : joinOnce();
     joining.catch(() => undefined);
     return joining;
   };
@@ -120,6 +120,10 @@ export function createMembership(context: LedgerContext): Membership {
     beat(): void {
       if (account.isOpen && sharedStore === undefined) beating = beatPostgres().catch(heartbeats.failed);
     },
+    async whenJoined(): Promise<void> {
+      cancel();
+      await joining?.catch(() => undefined);
+    },
     /** Never rejects. */
     async close(): Promise<void> {
       cancel();
@@ -152,7 +156,7 @@ function recover({ account, journal, clock, log }: LedgerContext, records: Reado
 async function join(context: LedgerContext): Promise<void> {
   const { account, epochs, timer, processName, metrics } = context;
   for (;;) {
-    if (account.isStopped) throw new Error(STOPPED);
+    if (account.isStopping) throw new Error(STOPPED);
     if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
     const state = await epochs.beat(processName, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;

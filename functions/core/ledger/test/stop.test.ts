@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { STOPPED } from '../account.ts';
 import type { StartableLedger } from '../ledger.ts';
 import {
+  createProcess,
   createScenario,
   heldOf,
   IMMORTAL,
@@ -65,6 +66,63 @@ describe('a stop', () => {
       expect((await scenario.tryReservation(other, requestOf(70n, key))).outcome).toBe('reserved');
     },
   );
+
+  test.each(['refuses', 'hangs'] as const)(
+    'of a process that has left its account, since another process raised the epoch, books what has ended (the store %s)',
+    async (behaviour) => {
+      const reservation = await scenario.take(ledger, 60n, key);
+      await scenario.time.advance(500);
+      scenario.store.behaviour = behaviour;
+      await scenario.epochs.part.raise(scenario.epochs.part.current().epoch, 0);
+      await scenario.time.advance(3000);
+      void ledger.settle(reservation, settlementOf(30n));
+      await scenario.time.advance(3000);
+      expect((await scenario.ended(ledger.close())).millis).toBeLessThanOrEqual(5000);
+      expect(costs()).toEqual([30n]);
+      expect(scenario.folder.records).toEqual([]);
+      scenario.wipe();
+      scenario.store.behaviour = 'up';
+      const next = await scenario.start(IMMORTAL, { records: [] });
+      await scenario.time.advance(60_000);
+      expect(await scenario.spent(next, key)).toBe(30n);
+      expect(costs()).toEqual([30n]);
+    },
+  );
+
+  test('of a process whose account another process has closed and charged books its requests, and corrects the charge', async () => {
+    const process = createProcess();
+    const suspended = await scenario.start(process);
+    const other = await scenario.start();
+    const reservation = await scenario.take(suspended, 60n, key);
+    await scenario.time.advance(500);
+    process.is.frozen = true;
+    await scenario.time.advance(25_000);
+    await scenario.tryReservation(other, requestOf(1n, scopeOf('other', 100n)));
+    await scenario.time.advance(5000);
+    expect(costs()).toEqual([60n]);
+    scenario.store.behaviour = 'refuses';
+    process.is.frozen = false;
+    void suspended.settle(reservation, settlementOf(30n));
+    await scenario.ended(suspended.close());
+    expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(30n);
+    scenario.store.behaviour = 'up';
+    await scenario.time.advance(60_000);
+    expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(30n);
+  });
+
+  test('of a process that could not join books what its journal has', async () => {
+    const reservation = await scenario.take(ledger, 60n, key);
+    await scenario.time.advance(500);
+    const records = [...scenario.folder.records];
+    scenario.store.behaviour = 'refuses';
+    const folder = { records };
+    const next = scenario.process(IMMORTAL, folder);
+    await scenario.ended(next.start().catch(() => undefined));
+    await scenario.ended(next.close());
+    expect(reservation.scopeWindows).toHaveLength(1);
+    expect(costs()).toEqual([60n]);
+    expect(folder.records).toEqual([]);
+  });
 
   test('ends within its grace period when PostgreSQL does not answer, and the next start books the rest', async () => {
     const reservation = await scenario.take(ledger, 10n, key);
