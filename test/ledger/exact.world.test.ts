@@ -1,4 +1,5 @@
 // The spend of a key in a real PostgreSQL: the sum of its ledger rows to the last nano-dollar.
+
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
@@ -8,6 +9,7 @@ import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { MAGNITUDES, randomRequests } from '#core/test/random-requests.fixture.ts';
 import { createMemoryLog } from '../doubles/log.ts';
+import { ONE_STORE } from '../support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 
 let server: SharedPostgres;
@@ -29,7 +31,7 @@ test('a hundred thousand random requests on top of every size that breaks double
   const scopes = MAGNITUDES.map((_, number) => ({ scopeId: scopeNumber(number + 1), window }));
   const begin = MAGNITUDES.map((cost, number) => ledgerRowOf({ cost, scopeWindows: scopes.slice(number, number + 1) }));
   const ledgerDatabase = database.ledgerDatabase('exact', (count) => randomBytes(count));
-  await database.epochs('exact').raise(0, 0);
+  await database.epochs('exact', ONE_STORE).raise(0, 0);
   const book = (rows: ReadonlyArray<LedgerRow>) => ledgerDatabase.bookBatch({ epoch: 1, calls: 0, rows });
   await book(begin);
 

@@ -1,4 +1,5 @@
 // Many instances on one database: one resync closes the accounts of their dead processes, and audits all of them.
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBackends } from '#adapters/backends/backends.ts';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
@@ -10,6 +11,7 @@ import type { ScopeWindow } from '#core/ports/policy.ts';
 import { scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { createMemoryLog } from '../doubles/log.ts';
+import { ONE_STORE } from '../support/one-store.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 
 let server: TestPostgres;
@@ -75,7 +77,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
       const accounts = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
-      const epochs = database.epochs(instanceUid);
+      const epochs = database.epochs(instanceUid, ONE_STORE);
       const metrics = createMetrics();
       await maintainAlone(
         { instanceUid, counterStore: accounts, database: ledgerDatabase, epochs, clock, timer, log, metrics },
@@ -89,8 +91,8 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
   try {
     await database.migrate();
     for (const { uid, counter } of instances) {
-      await database.epochs(uid).raise(0, 0);
-      await database.epochs(uid).open(1);
+      await database.epochs(uid, ONE_STORE).raise(0, 0);
+      await database.epochs(uid, ONE_STORE).open(1);
       stores.set(uid, await storeWithDifference(counter));
     }
     await Promise.all(

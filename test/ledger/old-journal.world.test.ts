@@ -1,4 +1,5 @@
 // A journal that is older than the ledger rows that PostgreSQL keeps (RETAIN_MONTHS, decision 7).
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
@@ -12,6 +13,7 @@ import type { ScopePolicy } from '#core/ports/policy.ts';
 import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { createMemoryLog } from '../doubles/log.ts';
+import { ONE_STORE } from '../support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 
 const DAY = 86_400_000;
@@ -52,7 +54,7 @@ test('an old journal loses nothing: a person decides, and until then it counts a
     ...database.ledgerDatabase(INSTANCE, random),
     scopesOfOtherInstances: database.scopesOfOtherInstances,
   };
-  const epochs = database.epochs(INSTANCE);
+  const epochs = database.epochs(INSTANCE, ONE_STORE);
   await epochs.raise(0, 0);
   await epochs.open(1);
   const account = ids.next();

@@ -1,5 +1,6 @@
 // A gateway process that reserves, streams and settles as fast as it can until it is killed, and prints what its
 // clients saw.
+
 import { writeSync } from 'node:fs';
 import { createJournal } from '#adapters/journal/journal.ts';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
@@ -9,6 +10,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Reservation } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
+import { ONE_STORE } from '../support/one-store.ts';
 
 export interface Order {
   readonly connection: DatabaseConnection;
@@ -35,7 +37,7 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
     ids,
     timer,
     log,
-    epochs: database.epochs(instanceUid),
+    epochs: database.epochs(instanceUid, ONE_STORE),
     processName: 'memory',
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
   });

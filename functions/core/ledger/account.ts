@@ -3,6 +3,7 @@
 
 import type { Clock } from '../ports/clock.ts';
 import type { RateChange } from '../ports/counter-store.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { perRate, perWindowedRate } from '../ports/rates.ts';
 import { type CounterState, type Counters, createCounters, forgetReports } from './counters.ts';
@@ -217,6 +218,18 @@ export function takeCharges(account: Account, fits?: (request: EndedRequest) => 
       spend.inFlight += request.row.cost;
       guarantee.unreported -= request.guarantee;
       guarantee.inFlight += request.guarantee;
+    }
+    return true;
+  });
+}
+
+/** Drops charges that PostgreSQL has, and that need not be reported. */
+export function dropUnreported(account: Account, bookedRows: ReadonlySet<LedgerRow>): void {
+  account.requests.move('unreported', 'booked', ({ row, counters, guarantee }) => {
+    if (!bookedRows.has(row)) return false;
+    for (const counter of counters) {
+      counter.spend.unreported -= row.cost;
+      counter.guarantee.unreported -= guarantee;
     }
     return true;
   });

@@ -3,7 +3,7 @@
 
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, STOPPED } from './account.ts';
+import { type Account, dropUnreported, STOPPED } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
 import { addCorrections, forgetPreviousAccounts } from './previous-accounts.ts';
@@ -130,7 +130,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
 }
 
 /**
- * Books all rows of a process that stops while it has no account, or whose account another process has closed. Previous
+ * Books all rows of a process that stops, or waits, while it has no account, or whose account another process has closed. Previous
  * accounts are closed first, without a charge, so that no process charges what is booked here; charges that were made
  * before are corrected.
  */
@@ -144,7 +144,9 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
   const rows = requests.unbooked().map(({ row }) => row);
   // A new account that is closed in the same transaction: its epoch does not matter.
   if (rows.length > 0) await book(context, { ...last, account: { id: ids.next(), batch: 1, number: 0 }, rows });
+  dropUnreported(account, new Set(rows));
   journal.drop([...previousAccounts.keys()]);
+  previousAccounts.clear();
 }
 
 /** Books these rows; the journal drops their records. `calls`: of the store, unless the store of the rows is lost. */

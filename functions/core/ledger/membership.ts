@@ -8,9 +8,17 @@ import type { EpochState } from '../ports/epochs.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import { addUnreservedCharge, type LeaveReason, recordCalls, resetAccount, STOPPED, takeCharges } from './account.ts';
+import {
+  addUnreservedCharge,
+  dropUnreported,
+  type LeaveReason,
+  recordCalls,
+  resetAccount,
+  STOPPED,
+  takeCharges,
+} from './account.ts';
 import { applyDone, toCall, toCounterChange } from './account-call.ts';
-import { book, unbookedCount } from './booking.ts';
+import { book, bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
 import { load } from './counter-loading.ts';
 import { createRepeated, guard, report } from './failures.ts';
@@ -160,13 +168,14 @@ async function join(context: LedgerContext): Promise<void> {
     if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
     const state = await epochs.beat(processName, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;
+    else if (state.isOfOtherStore) await moveToOwnStore(context, state);
     else if (account.joinedEpoch !== state.epoch) {
       // The account may belong to an epoch that was raised again before it was open.
       if (account.id !== '') leaveAccount(context);
       if (await openAccount(context, state)) account.joinedEpoch = state.epoch;
       else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
-    else if (state.missing > 0 && state.age < JOIN_TIMEOUT) await pause(timer, POLL_INTERVAL);
+    else if (state.elsewhere > 0 || (state.missing > 0 && state.age < JOIN_TIMEOUT)) await pause(timer, POLL_INTERVAL);
     else {
       await epochs.open(state.epoch);
       metrics.add('gateway_operator_ledger_rebuilds_total');
@@ -174,6 +183,25 @@ async function join(context: LedgerContext): Promise<void> {
   }
   account.isRebuilding = false;
   account.isOpen = true;
+}
+
+/**
+ * The epoch belongs to another store: the store of the instance was replaced while processes run. The store of the
+ * process that has started last wins. A process with an earlier store books what has ended and waits for its end; a
+ * process with the latest store raises the epoch, if its store replies.
+ */
+async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
+  const { account, counterStore } = context;
+  if (account.id !== '') leaveAccount(context);
+  if (!hasSuccessor) {
+    await counterStore.accounts(false, 1);
+    account.staleEpoch = epoch;
+    return;
+  }
+  if (account.requests.unbookedCount() > 0 || account.previousAccounts.size > 0) await bookWithoutAccount(context);
+  throw new Error(
+    'another Redis is in use: a process that started later has another host or port in the Secret of redisSecretRef. This process serves again if that process ends',
+  );
 }
 
 /** Leaves the account; the process closes it itself when it joins again. */
@@ -232,14 +260,7 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   const isBooked = ({ id, kind }: LedgerRow) =>
     bookedById === undefined || bookedById.get(id)?.some((row) => row.kind === kind);
   const bookedRows = new Set(rows.filter(isBooked));
-  requests.move('unreported', 'booked', ({ row, counters, guarantee }) => {
-    if (!bookedRows.has(row)) return false;
-    for (const counter of counters) {
-      counter.spend.unreported -= row.cost;
-      counter.guarantee.unreported -= guarantee;
-    }
-    return true;
-  });
+  dropUnreported(account, bookedRows);
   journal.drop([...bookedRows].map(({ id }) => id));
   return true;
 }

@@ -15,6 +15,19 @@ export interface EpochState {
    * has gone back in time.
    */
   readonly calls: number;
+  /** Whether the epoch belongs to another store than the one of this process. */
+  readonly isOfOtherStore: boolean;
+  /** Whether a live process with another store has started later than this process. */
+  readonly hasSuccessor: boolean;
+  /** The number of live processes that are still in an epoch of another store than the current epoch's. */
+  readonly elsewhere: number;
+}
+
+/** The process that uses the epochs: its store, and when it started. */
+export interface EpochUser {
+  /** The address of the store, without user and password (`storeName`). */
+  readonly store: string;
+  readonly startedAt: Millis;
 }
 
 /**
@@ -29,8 +42,8 @@ export interface Epochs {
   /** The current state, without a heartbeat. */
   state(): Promise<EpochState>;
   /**
-   * Raises the number of the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds. No
-   * request is admitted until `open`.
+   * Raises the number of the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds. The
+   * epoch then belongs to the store of this process. No request is admitted until `open`.
    * `above`: the store's own epoch, which is higher if PostgreSQL was restored.
    */
   raise(from: number, above: number): Promise<void>;

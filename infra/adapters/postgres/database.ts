@@ -1,5 +1,6 @@
 // One PostgreSQL: registry, ledger rows and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { EpochUser } from '#core/ports/epochs.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { MemoryShare } from '../backends/reply-memory.ts';
 import { createClaims } from './claims.ts';
@@ -38,7 +39,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ...createLedgerRows(session),
     /** The gateway's view of one instance's keys. */
     policies: (instanceUid: string) => createPolicies(session, instanceUid),
-    epochs: (instanceUid: string) => createEpochs(session, instanceUid),
+    epochs: (instanceUid: string, user: EpochUser) => createEpochs(session, instanceUid, user),
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, months, random, log: deps.log }, instanceUid),
     /**

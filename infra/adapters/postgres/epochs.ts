@@ -1,5 +1,5 @@
 // The epoch of an instance's store, and the processes that have joined it (LEDGER 6).
-import type { EpochState, Epochs } from '#core/ports/epochs.ts';
+import type { EpochState, Epochs, EpochUser } from '#core/ports/epochs.ts';
 import { requireVersion } from './schema.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
@@ -21,35 +21,43 @@ const RAISE = `
 with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK})),
 forgotten as (
   delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED})
-insert into gateway_operator.store_epoch as e (instance_uid, epoch) select $1, $3::bigint + 1 from alone
+insert into gateway_operator.store_epoch as e (instance_uid, epoch, store) select $1, $3::bigint + 1, $4 from alone
 on conflict (instance_uid) do update
-  set epoch = greatest(e.epoch, $3::bigint) + 1, raised_at = clock_timestamp(), opened_at = null, calls = 0
+  set epoch = greatest(e.epoch, $3::bigint) + 1, store = $4, raised_at = clock_timestamp(), opened_at = null, calls = 0
   where e.epoch = $2::bigint`;
 
 const BEAT = `
-insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, seen_at) values ($1, $2, $3::bigint, clock_timestamp())
+insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, store, started_at, seen_at)
+values ($1, $2, $3::bigint, $4, $5::bigint, clock_timestamp())
 on conflict (instance_uid, process) do update
-  set epoch = $3::bigint, seen_at = clock_timestamp(), left_at = null`;
+  set epoch = $3::bigint, store = $4, started_at = $5::bigint, seen_at = clock_timestamp(), left_at = null`;
 
 const STATE = `
 with state as (
   select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
-    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(calls), 0) as calls
-  from gateway_operator.store_epoch where instance_uid = $1)
+    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(calls), 0) as calls,
+    coalesce(max(store), $2) as store
+  from gateway_operator.store_epoch where instance_uid = $1),
+live as (
+  select * from gateway_operator.gateway_process
+  where instance_uid = $1 and left_at is null and seen_at > clock_timestamp() - ${ALIVE})
 select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
-  (select count(*)::integer from gateway_operator.gateway_process p where p.instance_uid = $1 and p.epoch < state.epoch
-    and p.left_at is null and p.seen_at > clock_timestamp() - ${ALIVE}) as missing
+  state.store <> $2 as "isOfOtherStore",
+  exists (select from live where live.store <> $2 and live.started_at > $3::bigint) as "hasSuccessor",
+  (select count(*)::integer from live where live.store = state.store and live.epoch < state.epoch) as missing,
+  (select count(*)::integer from live where live.store <> state.store and live.epoch > 0) as elsewhere
 from state`;
 
-export function createEpochs(session: Session, instanceUid: string): Epochs {
+export function createEpochs(session: Session, instanceUid: string, user: EpochUser): Epochs {
+  const { store, startedAt } = user;
   return {
     beat: (process, joinedEpoch) =>
       session.run(LIMIT, async (query) => {
-        await query(BEAT, [instanceUid, process, joinedEpoch]);
-        return readState(query, instanceUid);
+        await query(BEAT, [instanceUid, process, joinedEpoch, store, startedAt]);
+        return readState(query, instanceUid, user);
       }),
-    state: () => session.run(LIMIT, (query) => readState(query, instanceUid)),
-    raise: async (from, above) => void (await session.query(LIMIT, RAISE, [instanceUid, from, above])),
+    state: () => session.run(LIMIT, (query) => readState(query, instanceUid, user)),
+    raise: async (from, above) => void (await session.query(LIMIT, RAISE, [instanceUid, from, above, store])),
     open: async (epoch) => void (await session.query(LIMIT, OPEN, [instanceUid, epoch])),
     leave: async (process) => void (await session.query(LIMIT, LEAVE, [instanceUid, process])),
   };
@@ -62,8 +70,9 @@ where instance_uid = $1 and epoch = $2 and opened_at is null`;
 const LEAVE = `
 update gateway_operator.gateway_process set left_at = clock_timestamp() where instance_uid = $1 and process = $2`;
 
-async function readState(query: Query, instanceUid: string): Promise<EpochState> {
-  const [row] = await query<EpochState & { readonly version: number | null }>(STATE, [instanceUid]);
+async function readState(query: Query, instanceUid: string, { store, startedAt }: EpochUser): Promise<EpochState> {
+  const values = [instanceUid, store, startedAt];
+  const [row] = await query<EpochState & { readonly version: number | null }>(STATE, values);
   if (row === undefined) throw new Error('PostgreSQL returned no epoch');
   const { version, ...state } = row;
   requireVersion(version);

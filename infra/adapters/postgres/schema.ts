@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -210,6 +210,8 @@ create table gateway_operator.dropped_month (
 create table gateway_operator.store_epoch (
   instance_uid text primary key,
   epoch bigint not null,
+  -- The address of the counter store that has this epoch.
+  store text not null,
   raised_at timestamptz(3) not null default clock_timestamp(),
   -- Null while live processes still join the epoch.
   opened_at timestamptz(3),
@@ -237,8 +239,11 @@ create table gateway_operator.account (
 create table gateway_operator.gateway_process (
   instance_uid text not null,
   process text not null,
-  -- The epoch in which the process has registered its reservations.
+  -- The epoch in which the process has registered its reservations; 0: none.
   epoch bigint not null,
+  -- The address of its counter store, and when it started, in milliseconds since the Unix epoch.
+  store text not null,
+  started_at bigint not null,
   seen_at timestamptz(3) not null,
   left_at timestamptz(3),
   primary key (instance_uid, process)

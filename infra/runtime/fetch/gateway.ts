@@ -10,7 +10,9 @@ import { ownMember } from '#core/json/json.ts';
 import { createStoreState } from '#core/ledger/account.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import { readSnapshot } from '#core/models/snapshot.ts';
+import { storeName } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Credentials } from '#core/ports/serving.ts';
 import { createGateway, createSharedState } from '../../../functions/gateway/app.ts';
 import { GatewayBindings } from '../config/bindings.ts';
@@ -23,6 +25,8 @@ const log = workerLog('gateway');
 const node = workerDependencies();
 const state = createSharedState({ clock: node.clock, log, metrics: NO_METRICS, memory: WORKER_MEMORY });
 const storeMemory = createStoreState();
+/** When the isolate had its first request: a module has no clock when it is loaded. */
+const isolate: { startedAt?: Millis } = {};
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });
 const snapshots = createMountedText(node.clock, (text) => {
   const read = readSnapshot(text);
@@ -87,14 +91,16 @@ type Parts = ReturnType<typeof createDatabase>;
 /** A ledger that starts with its first call, so that a request without a key costs nothing. */
 function createVisit(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = environment;
-  const { evaluate } = openUpstash({ type: 'upstash', url, token });
+  const connection = { type: 'upstash', url, token } as const;
+  const { evaluate } = openUpstash(connection);
+  isolate.startedAt ??= node.clock.now();
   const ledger = createLedger({
     ...node,
     instanceUid,
     log,
     metrics: NO_METRICS,
     sharedStore: storeMemory,
-    epochs: database.epochs(instanceUid),
+    epochs: database.epochs(instanceUid, { store: storeName(connection), startedAt: isolate.startedAt }),
     database: {
       ...database.ledgerDatabase(instanceUid, node.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,

@@ -3,7 +3,12 @@ import { openAccounts } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
-import type { DatabaseConnection, InstanceIdentity, StoreConnection } from '#core/ports/backends.ts';
+import {
+  type DatabaseConnection,
+  type InstanceIdentity,
+  type StoreConnection,
+  storeName,
+} from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
@@ -61,7 +66,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
     counterStore: accounts,
     journal,
     tick: afterReading,
-    epochs: database.epochs(instanceUid),
+    epochs: database.epochs(instanceUid, { store: storeName(storeConnection), startedAt: clock.now() }),
     metrics,
     database: {
       ...database.ledgerDatabase(instanceUid, parts.random),

@@ -6,7 +6,13 @@ import type { MemoryShare } from '#adapters/backends/reply-memory.ts';
 import type { DatabaseWithin } from '#adapters/postgres/database.ts';
 import { beginAlertMetrics } from '#core/ledger/alert-metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
-import type { Flush, InstanceIdentity, SharedStoreConnection, StoreConnection } from '#core/ports/backends.ts';
+import {
+  type Flush,
+  type InstanceIdentity,
+  type SharedStoreConnection,
+  type StoreConnection,
+  storeName,
+} from '#core/ports/backends.ts';
 import type { Log, Metrics } from '#core/ports/clock.ts';
 import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
@@ -33,7 +39,7 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       try {
-        const epochs = database.epochs(instanceUid);
+        const epochs = database.epochs(instanceUid, { store: storeName(connection), startedAt: 0 });
         await maintainAlone(
           { instanceUid, counterStore: accounts, database: ledgerDatabase, epochs, clock, timer, log, metrics },
           cursor,

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { spendWindow } from '#core/money/window.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
+import { ONE_STORE } from '../../support/one-store.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { cpuOf } from '../pinned.ts';
 import { median, spread, table } from '../table.ts';
@@ -37,7 +38,7 @@ export async function benchBooking(): Promise<string> {
     await database.migrate();
     const uid = randomUUID();
     await database.openInstance({ uid, namespace: 'default', name: 'bench' });
-    const epochs = database.epochs(uid);
+    const epochs = database.epochs(uid, ONE_STORE);
     await epochs.raise(0, 0);
     await epochs.open(EPOCH);
     const entries = createEntries();

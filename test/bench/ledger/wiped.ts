@@ -1,4 +1,5 @@
 // The time that a ledger refuses after its store was wiped under a thousand keys.
+
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
@@ -10,6 +11,7 @@ import { spendWindow } from '#core/money/window.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { Reservation, ReservationParams } from '#core/ports/ledger.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
+import { ONE_STORE } from '../../support/one-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startRedis, whyNoRedis } from '../../support/redis.ts';
 import { table } from '../table.ts';
@@ -38,7 +40,7 @@ export async function benchWiped(): Promise<string> {
     await database.migrate();
     await database.openInstance({ uid, namespace: 'default', name: 'bench' });
     const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: uid });
-    const epochs = database.epochs(uid);
+    const epochs = database.epochs(uid, ONE_STORE);
     const ledgerDatabase = { ...database, ...database.ledgerDatabase(uid, SURROUNDINGS.random) };
     const own = { instanceUid: uid, counterStore: accounts, database: ledgerDatabase, epochs, journal: NO_JOURNAL };
     const ledger = createLedger({ ...SURROUNDINGS, ...own });

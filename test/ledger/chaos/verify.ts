@@ -1,7 +1,9 @@
 // Verification of the money after faults: completed replies against ledger rows, sums and counters, to the nano-dollar.
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseMoney } from '#core/money/money.ts';
 import { eventually } from '../../support/eventually.ts';
+import { ONE_STORE } from '../../support/one-store.ts';
 import { type Harness, PRICE } from './harness.ts';
 import type { ClientReply } from './load.ts';
 
@@ -116,7 +118,7 @@ async function compareCounters(harness: Harness) {
   const { counters } = await accounts.loaded(0, 100);
   const sums = await ledgerDatabase.sums(counters);
   const known = (await accounts.accounts(false, 100)).map(({ account }) => account);
-  const { epoch } = await database.epochs(instanceUid).state();
+  const { epoch } = await database.epochs(instanceUid, ONE_STORE).state();
   const audit = async (ids: ReadonlyArray<string>) =>
     accounts.audit(epoch, sums, await ledgerDatabase.accountRows(ids), Number.MAX_SAFE_INTEGER);
   let audited = await audit(known);

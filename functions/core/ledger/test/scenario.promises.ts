@@ -12,8 +12,9 @@ import { checkLabels } from '../../../../test/support/metric-labels.ts';
 import type { Result } from '../../failure/result.ts';
 import type { Ids } from '../../ports/clock.ts';
 import type { AccountCall, CounterStore } from '../../ports/counter-store.ts';
+import type { Epochs } from '../../ports/epochs.ts';
 import type { Reservation, ReservationParams, ReservationRefusal, Settlement } from '../../ports/ledger.ts';
-import type { Nano } from '../../ports/money.ts';
+import type { Millis, Nano } from '../../ports/money.ts';
 import type { Timer } from '../../ports/platform.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StoreState } from '../account.ts';
@@ -33,6 +34,8 @@ export interface Process {
   readonly isDead: () => boolean;
   /** While true the process does nothing; then it continues where it was. */
   readonly isFrozen?: () => boolean;
+  /** Another store than the scenario's, as a rollout to another Redis gives it to new processes. */
+  readonly otherStore?: { readonly store: Part<CounterStore>; readonly startedAt: Millis };
   /** Memory shared with other short-lived ledgers (Workers). */
   readonly isolate?: StoreState;
   /** Called before each step; how this step fails. */
@@ -72,6 +75,17 @@ export function createScenario() {
   const calls: AccountCall[] = [];
   let made = 0;
   let recorded = record(time);
+  /** These epochs, with the behaviour of the scenario's. */
+  const epochsOf = (part: Epochs): Part<Epochs> => ({
+    get part() {
+      return part === epochs ? scenario.epochs.part : part;
+    },
+    set part(_) {},
+    get behaviour() {
+      return scenario.epochs.behaviour;
+    },
+    set behaviour(_) {},
+  });
   const scenario = {
     /** Wall clocks are ahead by so much. */
     wallAhead: 0,
@@ -111,7 +125,9 @@ export function createScenario() {
     },
     /** A ledger in a new process, on the scenario's journal folder unless another is given; not started. */
     process(process: Process = IMMORTAL, on: MemoryFolder = folder): StartableLedger {
-      const accounts = withBehaviour(scenario.store, process, time);
+      const { store, startedAt } = process.otherStore ?? { store: scenario.store };
+      const accounts = withBehaviour(store, process, time);
+      const user = startedAt === undefined ? epochs : epochs.of({ store: `store of ${startedAt}`, startedAt });
       const journal = {
         part: createMemoryJournal(on),
         get behaviour() {
@@ -137,7 +153,7 @@ export function createScenario() {
           }),
         ),
         database: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.database, process, time)),
-        epochs: withTimeouts(timer, 'PostgreSQL', withBehaviour(scenario.epochs, process, time)),
+        epochs: withTimeouts(timer, 'PostgreSQL', withBehaviour(epochsOf(user), process, time)),
         journal: withBehaviour(journal, process, time),
         timer,
         metrics: {
@@ -152,6 +168,11 @@ export function createScenario() {
           observe: () => undefined,
         },
       });
+    },
+    /** A process with an empty store of its own, which starts now. */
+    createOtherStore(): Process {
+      const store: Part<CounterStore> = { part: record(time).accounts, behaviour: 'up' };
+      return { ...IMMORTAL, otherStore: { store, startedAt: time.clock.now() } };
     },
     /** A started ledger in a new process with a disk of its own. */
     async start(process: Process = IMMORTAL, on: MemoryFolder = { records: [] }): Promise<StartableLedger> {

@@ -1,13 +1,18 @@
 // Promises of epochs, in PostgreSQL or in memory.
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { Epochs } from '../epochs.ts';
+import { ONE_STORE } from '../../../../test/support/one-store.ts';
+import type { Epochs, EpochUser } from '../epochs.ts';
 
-/** `make` returns the epochs of an instance that has none yet; it is called once per test. */
-export function describeEpochs(name: string, make: () => Promise<Epochs>): void {
+/**
+ * `make` returns the epochs of an instance that has none yet, for processes with a store; it is called once per test.
+ */
+export function describeEpochs(name: string, make: () => Promise<(user: EpochUser) => Epochs>): void {
   describe(`epochs in ${name}`, () => {
+    let epochsOf: (user: EpochUser) => Epochs;
     let epochs: Epochs;
     beforeEach(async () => {
-      epochs = await make();
+      epochsOf = await make();
+      epochs = epochsOf(ONE_STORE);
     });
 
     test('there is none at first, and it is not open', async () => {
@@ -40,6 +45,37 @@ export function describeEpochs(name: string, make: () => Promise<Epochs>): void 
       expect(await epochs.beat('one', 1)).toMatchObject({ missing: 1 });
       await epochs.leave('two');
       expect(await epochs.state()).toMatchObject({ missing: 0 });
+    });
+
+    test('an epoch belongs to the store of the process that raised it', async () => {
+      const other = epochsOf({ store: 'other', startedAt: 1 });
+      expect(await other.beat('new', 0)).toMatchObject({ epoch: 0, isOfOtherStore: false });
+      await epochs.raise(0, 0);
+      expect(await epochs.state()).toMatchObject({ isOfOtherStore: false });
+      expect(await other.state()).toMatchObject({ isOfOtherStore: true });
+      await other.raise(1, 0);
+      expect(await epochs.state()).toMatchObject({ epoch: 2, isOfOtherStore: true });
+      expect(await other.state()).toMatchObject({ isOfOtherStore: false });
+    });
+
+    test('a process has a successor while a live process with another store has started later', async () => {
+      const other = epochsOf({ store: 'other', startedAt: 1 });
+      await epochs.beat('old', 0);
+      expect(await other.beat('new', 0)).toMatchObject({ hasSuccessor: false });
+      expect(await epochs.beat('old', 0)).toMatchObject({ hasSuccessor: true });
+      expect(await epochsOf({ ...ONE_STORE, startedAt: 2 }).beat('newest', 0)).toMatchObject({ hasSuccessor: false });
+      await other.leave('new');
+      expect(await epochs.beat('old', 0)).toMatchObject({ hasSuccessor: false });
+    });
+
+    test('processes that are in an epoch of another store are elsewhere until they have left it', async () => {
+      const other = epochsOf({ store: 'other', startedAt: 1 });
+      await epochs.raise(0, 0);
+      await epochs.beat('old', 1);
+      await other.raise(1, 0);
+      expect(await other.beat('new', 0)).toMatchObject({ missing: 1, elsewhere: 1 });
+      await epochs.beat('old', 0);
+      expect(await other.beat('new', 2)).toMatchObject({ missing: 0, elsewhere: 0 });
     });
   });
 }

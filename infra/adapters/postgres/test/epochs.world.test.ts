@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
 
@@ -21,11 +22,14 @@ afterAll(async () => {
 
 const instance = (): string => `instance-${made++}`;
 
-describeEpochs('PostgreSQL', async () => database.epochs(instance()));
+describeEpochs('PostgreSQL', async () => {
+  const uid = instance();
+  return (user) => database.epochs(uid, user);
+});
 
 test('a process that has not shown itself for five seconds is not awaited', async () => {
   const uid = instance();
-  const epochs = database.epochs(uid);
+  const epochs = database.epochs(uid, ONE_STORE);
   await epochs.raise(0, 0);
   await epochs.beat('one', 0);
   expect(await epochs.state()).toMatchObject({ missing: 1 });

@@ -5,6 +5,7 @@ import { describeLedgerDatabase } from '#core/ports/test/ledger-database.promise
 import { accountScenario, figuresOf } from '#core/ports/test/ledger-database.scenario.promises.ts';
 import { DAY, idAt, ledgerRowOf, NOON, scopeWindow } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
+import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
 import { createLedgerDatabase } from '../ledger-database.ts';
@@ -32,7 +33,7 @@ function databaseAt(connection: SharedPostgres['connection'], log = createMemory
 
 const underOf = (database: Database) => ({
   database: database.ledgerDatabase(INSTANCE, random),
-  epochs: database.epochs(INSTANCE),
+  epochs: database.epochs(INSTANCE, ONE_STORE),
   registry: database,
 });
 
@@ -47,7 +48,7 @@ describe('several connections', () => {
     connection = await server.migratedDatabase();
     log = createMemoryLog();
     database = databaseAt(connection, log);
-    epochs = database.epochs(INSTANCE);
+    epochs = database.epochs(INSTANCE, ONE_STORE);
     await epochs.raise(0, 0);
   });
   const scenario = accountScenario(() => underOf(database));

@@ -1,5 +1,6 @@
 // Everything that speaks to PostgreSQL, behind a real PgBouncer in transaction mode that has fewer connections than we
 // have.
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
@@ -10,6 +11,7 @@ import { describeLedgerRows } from '#core/ports/test/ledger-rows.promises.ts';
 import { describeRegistry } from '#core/ports/test/registry.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { startPgBouncer, type TestPgBouncer, whyNoPgBouncer } from '../../../../test/support/pgbouncer.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
@@ -25,7 +27,7 @@ const random = (count: number): Uint8Array => crypto.getRandomValues(new Uint8Ar
 const open: Database[] = [];
 const underOf = (database: Database) => ({
   database: database.ledgerDatabase(INSTANCE, random),
-  epochs: database.epochs(INSTANCE),
+  epochs: database.epochs(INSTANCE, ONE_STORE),
   registry: database,
 });
 
@@ -56,7 +58,10 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     const book = (uid: string, entries: ReadonlyArray<LedgerRow>) => bookEntries(database, uid, entries);
     return { ledgerRows: database, book, registry: database };
   });
-  describeEpochs('a database', async () => (await migrated()).epochs(INSTANCE));
+  describeEpochs('a database', async () => {
+    const database = await migrated();
+    return (user) => database.epochs(INSTANCE, user);
+  });
   describeLedgerDatabase('a database', async () => underOf(await migrated()));
 
   test('processes with many more connections than the pooler book and look up at the same time', async () => {

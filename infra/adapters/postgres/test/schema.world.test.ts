@@ -3,6 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
 import { SCHEMA_VERSION } from '../schema.ts';
@@ -73,7 +74,7 @@ test.each([SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])(
     const [row] = await server.query(connection, 'select version from gateway_operator.migration');
     expect(row).toEqual({ version });
     // A gateway joins no store of an instance that is kept otherwise.
-    const joining = databaseAt(connection).epochs('instance-1').beat('process-1', 0);
+    const joining = databaseAt(connection).epochs('instance-1', ONE_STORE).beat('process-1', 0);
     const made = version > SCHEMA_VERSION ? 'a later' : 'an earlier';
     await expect(joining).rejects.toThrow(`this operator needs ${SCHEMA_VERSION}: ${made} version made it`);
   },

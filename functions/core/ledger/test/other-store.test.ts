@@ -1,0 +1,106 @@
+// A rollout to another store, such as another Redis: processes with both stores run at the same time.
+import { beforeEach, expect, test } from 'vitest';
+import type { StartableLedger } from '../ledger.ts';
+import {
+  createScenario,
+  IMMORTAL,
+  type Process,
+  requestOf,
+  type Scenario,
+  scopeOf,
+  settlementOf,
+} from './scenario.promises.ts';
+
+const key = scopeOf('key', 1000n);
+let scenario: Scenario;
+beforeEach(() => {
+  scenario = createScenario();
+});
+
+const booked = (): bigint => scenario.ledgerRows.all().reduce((sum, { cost }) => sum + cost, 0n);
+
+/** A process on the old store that has spent 10. */
+async function startOld(): Promise<StartableLedger> {
+  const ledger = await scenario.start(IMMORTAL, { records: [] });
+  await scenario.ended(ledger.settle(await scenario.take(ledger, 10n, key), settlementOf(10n)));
+  return ledger;
+}
+
+/** A process that is starting on a new store. */
+function startNew(process: Process = scenario.createOtherStore()): StartableLedger {
+  const ledger = scenario.process(process, { records: [] });
+  void ledger.start().catch(() => undefined);
+  return ledger;
+}
+
+/** Each process takes 20 at a time for 20 s; the number of reservations of each. */
+async function spendAll(ledgers: ReadonlyArray<StartableLedger>): Promise<ReadonlyArray<number>> {
+  const end = scenario.time.clock.now() + 20_000;
+  const reservations = ledgers.map(() => 0);
+  const run = async (ledger: StartableLedger, index: number) => {
+    while (scenario.time.clock.now() < end) {
+      const reserved = await ledger.reserve(requestOf(20n, key));
+      if (reserved.ok) {
+        reservations[index] = (reservations[index] ?? 0) + 1;
+        await ledger.settle(reserved.value, settlementOf(20n));
+      }
+      await new Promise<void>((resolve) => void scenario.time.timer(50, resolve));
+    }
+  };
+  for (const [index, ledger] of ledgers.entries()) void run(ledger, index);
+  for (let step = 0; step < 500; step += 1) await scenario.time.advance(50);
+  return reservations;
+}
+
+test.each([
+  [1, 1],
+  [4, 2],
+])(
+  '%i processes on the old store and %i on a new one never spend more than the budget together',
+  async (old, count) => {
+    const ledgers: StartableLedger[] = [];
+    for (let index = 0; index < old; index += 1) ledgers.push(await startOld());
+    const process = scenario.createOtherStore();
+    for (let index = 0; index < count; index += 1) ledgers.push(startNew(process));
+    await spendAll(ledgers);
+    expect(booked()).toBeLessThanOrEqual(1000n);
+    expect(booked()).toBeGreaterThan(900n);
+  },
+);
+
+test('the new store is used once it replies: the old processes refuse, and serve again if the new one ends', async () => {
+  const old = await startOld();
+  const other = startNew();
+  await scenario.time.advance(6000);
+  expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).toBe('reserved');
+  expect((await scenario.tryReservation(old, requestOf(20n, key))).value).toMatchObject({
+    ok: false,
+    failure: { reason: 'unavailable', why: expect.stringContaining('another Redis is in use') },
+  });
+  await scenario.ended(other.close());
+  await scenario.time.advance(6000);
+  expect((await scenario.tryReservation(old, requestOf(20n, key))).outcome).toBe('reserved');
+});
+
+test('a new store that does not reply changes nothing for the processes on the old one', async () => {
+  const old = await startOld();
+  const process = scenario.createOtherStore();
+  if (process.otherStore !== undefined) process.otherStore.store.behaviour = 'refuses';
+  const other = startNew(process);
+  await scenario.time.advance(10_000);
+  expect((await scenario.tryReservation(old, requestOf(20n, key))).outcome).toBe('reserved');
+  expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).not.toBe('reserved');
+});
+
+test('a process on the old store books what has ended, while it waits and when it stops', async () => {
+  const old = await startOld();
+  const [first, second] = [await scenario.take(old, 100n, key), await scenario.take(old, 100n, key)];
+  startNew();
+  await scenario.time.advance(6000);
+  void old.settle(first, settlementOf(30n));
+  await scenario.time.advance(3000);
+  expect(booked()).toBe(40n);
+  void old.settle(second, settlementOf(50n));
+  await scenario.ended(old.close());
+  expect(booked()).toBe(90n);
+});
