@@ -232,28 +232,40 @@ local function write()
   end
 end
 
--- Forgets finished accounts after a while, and counters whose window is over and in which no account has figures.
-local function cleanUp()
-  redisCall('HSET', KEYS[1], 'cleanedAt', nowText)
-  local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(count)) end
-  for _, id in ipairs(due(FINISHED, MAX_FORGOTTEN)) do
-    redisCall('DEL', figuresKey(id))
-    redisCall('HDEL', KEYS[1], id)
-    redisCall('ZREM', FINISHED, id)
-  end
-  local names, used = due(LOADED, MAX_CLEANED), {}
+local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(count)) end
+-- Forgets up to so many counters whose window is over and in which no account has figures.
+local function forgetCounters(count)
+  local names, used = due(LOADED, count), {}
   for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
     for name, figure in pairs(figuresOf(accountOf(id), names)) do used[name] = used[name] or hasFigures(figure) end
   end
   for _, name in ipairs(names) do
-    if used[name] then redisCall('ZADD', LOADED, int(now + 10 * SECOND), name)
-    else
+    if not used[name] then
       redisCall('HDEL', COUNTERS, name)
       redisCall('ZREM', LOADED, name)
       for id in pairs(accounts) do redisCall('HDEL', figuresKey(id), name) end
     end
   end
+  for _, name in ipairs(names) do
+    if used[name] then redisCall('ZADD', LOADED, int(now + 10 * SECOND), name) end
+  end
   accounts, meta[6] = {}, nil
+end
+-- Forgets finished accounts after a while, and counters. Removals come first, and the time last: a full Redis refuses
+-- writes that take memory, unless the step has removed something before.
+local function cleanUp()
+  local isDue = tonumber(meta[5] or '0') + SECOND <= now
+  for _, id in ipairs(isDue and due(FINISHED, MAX_FORGOTTEN) or {}) do
+    redisCall('DEL', figuresKey(id))
+    redisCall('HDEL', KEYS[1], id)
+    redisCall('ZREM', FINISHED, id)
+  end
+  -- If more are due than each second removes, a load removes twice as many as it loads. So the store does not grow with
+  -- windows that are over, however short they are.
+  local isBehind = operation == 'load' and redisCall('ZCOUNT', LOADED, '-inf', nowText) > MAX_CLEANED
+  local count = math.max(isDue and MAX_CLEANED or 0, isBehind and 2 * #input.sums or 0)
+  if count > 0 then forgetCounters(count) end
+  if isDue then redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText) end
 end
 
 -- Ends an account, for `forget`, `previousAccounts` and `isLast`: its escrow is free, and its risk becomes spend if
@@ -667,7 +679,7 @@ function operations.clear()
   return {}
 end
 
-if meta[1] and tonumber(meta[5] or '0') + SECOND <= now then cleanUp() end
+if meta[1] then cleanUp() end
 return operations[operation]()
 end
 

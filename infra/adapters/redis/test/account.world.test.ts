@@ -88,6 +88,40 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     });
   });
 
+  /** Loads so many counters whose windows last a second. */
+  const loadShort = async (count: number, label: string): Promise<void> => {
+    const window = { start: under.now(), end: under.now() + 1000 };
+    const sums = Array.from({ length: count }, (_, index) => ({ scopeId: `${label}-${index}`, window, spent: 0n }));
+    await under.store.load(1, sums);
+  };
+  const loadedCount = async (): Promise<number> => (await under.store.loaded(0, 1)).total;
+
+  test('forgets counters of windows that are over twice as fast as others are loaded', async () => {
+    for (let portion = 0; portion < 4; portion += 1) await loadShort(500, `old-${portion}`);
+    await under.advance(62_000);
+    await loadShort(500, 'first');
+    expect(await loadedCount()).toBe(2000 - 1000 + 500);
+    await loadShort(500, 'second');
+    expect(await loadedCount()).toBe(2000 - 2000 + 1000);
+  });
+
+  test('frees a full Redis by itself, once windows are over', async () => {
+    await loadShort(500, 'old');
+    await under.advance(62_000);
+    await admin.config('SET', 'maxmemory-policy', 'noeviction');
+    await admin.config('SET', 'maxmemory', '1mb');
+    try {
+      await expect(admin.set('x', '1')).rejects.toThrow('OOM');
+      for (let second = 0; second < 6; second += 1) {
+        await under.store.accounts(false, 1);
+        await under.advance(1000);
+      }
+      expect(await loadedCount()).toBe(0);
+    } finally {
+      await admin.config('SET', 'maxmemory', '0');
+    }
+  });
+
   describe('changes nothing', () => {
     const HOSTILE = {
       'an amount of thirty digits': { changes: [{ spend: 10n ** 30n }] },
