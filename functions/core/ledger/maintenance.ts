@@ -16,6 +16,8 @@ import { pause } from './timeout.ts';
 /** The time in which reported settlements are booked. */
 const BOOKED_WITHIN: Millis = 1000;
 const POLL_INTERVAL: Millis = 25;
+/** The time within which processes renew their leases after the store was away. */
+const RENEWED_WITHIN: Millis = 3000;
 /**
  * The maximum number of accounts whose rows are read with each page of counters. More accounts at the same time
  * (Workers) are found as changed, and the page is audited again.
@@ -36,7 +38,7 @@ const FROM_START: Cursor = { from: 0, move: () => undefined };
  */
 export async function maintain(context: StoreContext, epoch: number, cursor = FROM_START): Promise<void> {
   const { counterStore } = context;
-  for (const { account } of await counterStore.accounts(true, MAX_ACCOUNTS)) await closeEnded(context, epoch, account);
+  for (const account of await endedAccounts(context)) await closeEnded(context, epoch, account);
   await whenBooked(context);
   const pages = Math.min(MAX_PAGES, Math.ceil((await counterStore.loaded(0, 1)).total / PAGE));
   const first = Math.floor(cursor.from * pages);
@@ -47,6 +49,17 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
     // The middle of the next page is in the same page if a few counters come or go.
     cursor.move((((page + 1) % pages) + 0.5) / pages);
   }
+}
+
+/**
+ * Accounts whose lease has ended. If the store was away, its processes renew their leases within a moment: this may be
+ * the first caller that reaches the store again, so it waits for them.
+ */
+async function endedAccounts({ counterStore, timer }: StoreContext): Promise<ReadonlyArray<string>> {
+  const ended = await counterStore.accounts(true, MAX_ACCOUNTS);
+  if (ended.length === 0) return [];
+  await pause(timer, RENEWED_WITHIN);
+  return (await counterStore.accounts(true, MAX_ACCOUNTS)).map(({ account }) => account);
 }
 
 /**

@@ -2,7 +2,16 @@
 import type { AccountRow, CounterStore, FreezeReply } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
-import { type Account, type Counter, counterOf, figuresIn, forget, type StoreState, usedBy } from './account-state.ts';
+import {
+  type Account,
+  type Counter,
+  counterOf,
+  endedUntil,
+  figuresIn,
+  forget,
+  type StoreState,
+  usedBy,
+} from './account-state.ts';
 
 /** Freezes an account: calls of its process are refused from now on. */
 export function freeze(
@@ -17,7 +26,7 @@ export function freeze(
     store.calls += 1;
     return { outcome: 'none', now, calls: store.calls };
   }
-  if (!how.isOwn && account.until > now) return { outcome: 'live', now };
+  if (!how.isOwn && account.until > endedUntil(store, now)) return { outcome: 'live', now };
   const used = usedBy(store, account);
   const absent = used.filter(({ counter }) => counter.spent === undefined);
   if (!how.isRebuild && absent.length > 0)

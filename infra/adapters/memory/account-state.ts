@@ -46,6 +46,10 @@ export interface StoreState {
   readonly epoch: number;
   calls: number;
   nextCleanup: Millis;
+  lastCallAt: Millis;
+  /** The last call before a silence of all processes, and the first call after it. */
+  silentAt: Millis;
+  awakeAt: Millis;
   readonly counters: Map<string, Counter>;
   readonly accounts: Map<string, Account>;
   readonly rates: AccountRates;
@@ -64,11 +68,30 @@ export interface ChangedCounter {
  */
 const KEEP: Millis = 60_000;
 const CLEANUP_INTERVAL: Millis = 10_000;
+/**
+ * No call for this long means that the store may have been away, since each process calls every second. Leases that
+ * ended meanwhile may be renewed for the time of `GRACE` after the first call.
+ */
+const MAX_CALL_GAP: Millis = 5000;
+const GRACE: Millis = 3000;
+
+export function recordCall(store: StoreState, now: Millis): void {
+  if (store.lastCallAt > 0 && store.lastCallAt + MAX_CALL_GAP < now)
+    Object.assign(store, { silentAt: store.lastCallAt, awakeAt: now });
+  store.lastCallAt = now;
+}
+
+/** Leases that end at this time or before have ended. */
+export const endedUntil = ({ silentAt, awakeAt }: StoreState, now: Millis): Millis =>
+  now < awakeAt + GRACE ? silentAt : now;
 
 export const createStoreState = (epoch: number): StoreState => ({
   epoch,
   calls: 0,
   nextCleanup: 0,
+  lastCallAt: 0,
+  silentAt: 0,
+  awakeAt: Number.NEGATIVE_INFINITY,
   counters: new Map(),
   accounts: new Map(),
   rates: createAccountRates(),

@@ -63,7 +63,8 @@ export function createMemoryCounterStore({
     },
     async accounts(isEnded, max) {
       const now = tick();
-      const chosen = unfinished(store, isEnded ? now : Number.POSITIVE_INFINITY).slice(0, max);
+      const all = isEnded ? endedAccounts(store, now) : unfinished(store, Number.POSITIVE_INFINITY);
+      const chosen = all.slice(0, max);
       return chosen.map((account) => {
         const used = state.usedBy(store, account);
         const unbooked = used.reduce((max, { figures }) => Math.max(max, figures.unbooked.at(-1)?.batch ?? 0), 0);
@@ -105,6 +106,7 @@ function answerCall(store: state.StoreState, call: AccountCall, now: Millis): Ac
     if (isClosed || call.number <= last) return { ...stale, why: 'closed' };
     if (call.number !== last + 1) return { ...stale, why: 'behind' };
   }
+  state.recordCall(store, now);
   const account = state.accountOf(store, call.account);
   if (!isRepeated) perform(store, account, call, now);
   const head = { now, calls: store.calls };
@@ -117,7 +119,7 @@ function answerCall(store: state.StoreState, call: AccountCall, now: Millis): Ac
       isWantedByOthers: isWantedByOthers(counter, now, account.id),
     }),
   );
-  const ended = unfinished(store, now).flatMap(({ id }) => (id === account.id ? [] : [id]));
+  const ended = endedAccounts(store, now).flatMap(({ id }) => (id === account.id ? [] : [id]));
   return {
     ...account.outcome,
     ...head,
@@ -132,6 +134,10 @@ const unfinished = ({ accounts }: state.StoreState, before: Millis): state.Accou
   [...accounts.values()]
     .filter(({ isFinished, until }) => !isFinished && until <= before)
     .sort((a, b) => a.until - b.until);
+
+/** Unfinished accounts whose lease has ended, and is not about to be renewed. */
+const endedAccounts = (store: state.StoreState, now: Millis): state.Account[] =>
+  unfinished(store, state.endedUntil(store, now));
 
 /** Performs a numbered call, once. */
 function perform(store: state.StoreState, account: state.Account, call: AccountCall, now: Millis): void {

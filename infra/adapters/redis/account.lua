@@ -4,6 +4,7 @@
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
 --   meta            hash: layout, epoch, calls, now (the latest time seen: a failover never turns it back), cleanedAt;
+--                   lastCall; silent and awake: the last call before a silence of all processes, and the first after it;
 --                   account > `number state lease booked reported`: its last call, the end of its lease, its last booked
 --                   and reported batch, then the outcome of that call in JSON
 --   c               hash: counter > `spent reserved`, then the accounts that were last refused here, each with the time;
@@ -22,10 +23,13 @@ local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 3', 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
+-- No call for this long means that the store may have been away, since each process calls every second. Leases that ended
+-- meanwhile may be renewed for the time of `GRACE` after the first call.
+local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
-local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'cleanedAt', input.account or '')
+local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'cleanedAt', input.account or '', 'lastCall', 'silent', 'awake')
 if meta[1] ~= LAYOUT and (meta[1] or redisCall('EXISTS', prefix .. 'epoch') == 1) then
   return redis.error_reply('LAYOUT the store has the layout "' .. (meta[1] or 'unknown') .. '" and this version reads "' .. LAYOUT
     .. '": stop all processes of the other version and delete the keys ' .. prefix .. '*')
@@ -45,6 +49,13 @@ local COUNTERS, LOADED, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. '
 local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
+local lastCall, silent, awake = tonumber(meta[7] or '0'), tonumber(meta[8] or '0'), tonumber(meta[9] or '0')
+local function recordCall()
+  if lastCall > 0 and lastCall + MAX_CALL_GAP < now then silent, awake = lastCall, now end
+  lastCall = now
+end
+-- Leases that end at this time or before have ended.
+local function endedUntil() return now < awake + GRACE and silent or now end
 -- The use of rates in the current window of each length, and in the previous window.
 local uses = {}
 for _, length in pairs(WINDOWS) do
@@ -220,6 +231,11 @@ local function write()
   end
   add('HSET', KEYS[1], 'calls', int(calls))
   add('HSET', KEYS[1], 'now', nowText)
+  if lastCall == now then
+    add('HSET', KEYS[1], 'lastCall', nowText)
+    add('HSET', KEYS[1], 'silent', int(silent))
+    add('HSET', KEYS[1], 'awake', int(awake))
+  end
   for command, keys in pairs(lists) do
     for key, list in pairs(keys) do
       for i = 1, #list, MAX_FIELDS do redisCall(command, key, unpack(list, i, math.min(i + MAX_FIELDS - 1, #list))) end
@@ -527,6 +543,7 @@ function operations.call()
     local why = isClosed and 'closed' or number > account.number + 1 and 'behind'
     if why then return { outcome = 'stale', why = why, now = now, calls = calls } end
   end
+  recordCall()
   local changes, names = readChanges()
   if not isRepeated then
     calls = calls + 1
@@ -542,7 +559,7 @@ function operations.call()
       counter.newText, figure.newText = counterText(counter), figureText(figure)
       states[i] = { counter.newText, figure.newText, refusalsIn(counter, account.id) ~= '' }
     end
-    for _, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', nowText, 'LIMIT', '0', int(MAX_ENDED))) do
+    for _, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', int(endedUntil()), 'LIMIT', '0', int(MAX_ENDED))) do
       if id ~= account.id and not (accounts[id] and accounts[id].lease == 0) then endedAccounts[#endedAccounts + 1] = id end
     end
     reply.liveAccounts, reply.counters, reply.endedAccounts = liveAccounts(), states, endedAccounts
@@ -560,7 +577,7 @@ function operations.freeze()
     write()
     return { outcome = 'none', now = now, calls = calls }
   end
-  if not input.isOwn and account.lease > now then return { outcome = 'live', now = now } end
+  if not input.isOwn and account.lease > endedUntil() then return { outcome = 'live', now = now } end
   local absent, figures = {}, {}
   for name, figure in pairs(figuresOf(account)) do
     if hasFigures(figure) then
@@ -603,7 +620,7 @@ end
 
 function operations.accounts()
   local all = {}
-  for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', input.isEnded and nowText or '+inf', 'LIMIT', '0', int(input.max))) do
+  for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', input.isEnded and int(endedUntil()) or '+inf', 'LIMIT', '0', int(input.max))) do
     local account = accountOf(id)
     all[i] = { account = id, number = account.number, unbooked = account.reported > account.booked and account.reported or 0 }
   end

@@ -1,5 +1,7 @@
 // Promises of closing: an account is frozen, charged once and forgotten, and no late call opens it again (LEDGER 3, 6).
+
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Millis } from '../money.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
@@ -269,6 +271,35 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await last.send()).toMatchObject(closedReply);
         expect(await under.store.accounts(false, 10)).toHaveLength(1);
       });
+    });
+
+    /** A lease of a process. Without a call for so long, the store was away. */
+    const LONG: Millis = 20_000;
+
+    test('whose lease ended while no process called may renew it for 3 s after the first call, and is then closed', async () => {
+      const [waking, late] = [start(LONG), start(LONG)];
+      await waking.call();
+      await late.call();
+      await under.advance(LONG + 1);
+      expect(await waking.call({ lease: HOUR })).toMatchObject({ outcome: 'done', endedAccounts: [] });
+      expect(await under.store.accounts(true, 10)).toEqual([]);
+      expect(await freeze(late.account)).toMatchObject({ outcome: 'live' });
+      await under.advance(2999);
+      expect(await waking.call({ lease: HOUR })).toMatchObject({ endedAccounts: [] });
+      await under.advance(1);
+      expect(await waking.call({ lease: HOUR })).toMatchObject({ endedAccounts: [late.account] });
+      expect(await freeze(late.account)).toMatchObject({ outcome: 'frozen' });
+    });
+
+    test('whose lease ended before the silence of all processes has ended', async () => {
+      const [calling, dead] = [start(LONG), start(LONG)];
+      await dead.call();
+      for (let second = 0; second * 1000 < LONG; second += 4) {
+        await under.advance(4000);
+        await calling.call({ lease: HOUR });
+      }
+      await under.advance(LONG);
+      expect(await calling.call({ lease: HOUR })).toMatchObject({ endedAccounts: [dead.account] });
     });
 
     test('is listed by the end of its lease, those whose lease has ended alone where asked', async () => {
