@@ -11,6 +11,7 @@ import { kinds } from '#crds/kinds/kinds.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles, toValuesPage } from './chart.ts';
 import { toCommandsPage } from './commands-page.ts';
 import { toConditionsPage } from './conditions-page.ts';
+import { toEnvironmentPage } from './environment-page.ts';
 import { toLogPage } from './log-page.ts';
 import { toMetricsPage } from './metrics-page.ts';
 import { toPriceTable } from './price-table.ts';
@@ -45,6 +46,7 @@ export function generated(): ReadonlyMap<string, string> {
     ['docs/reference/metrics.md', toMetricsPage()],
     ['docs/reference/log.md', toLogPage()],
     ['docs/reference/commands.md', toCommandsPage()],
+    ['docs/reference/environment.md', toEnvironmentPage()],
     ['docs/reference/chart-values.md', toValuesPage()],
     [PRICES, toPriceTable()],
     [LUA, toLua()],

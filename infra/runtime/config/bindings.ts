@@ -1,4 +1,5 @@
-// Bindings of the Workers, as docs/reference/environment.md lists them.
+// Bindings of the Workers. Their comments are rows of docs/reference/environment.md, with links as that page needs them;
+// one without a comment has the meaning of the variable of the same name in environments.ts.
 import { parseJson } from '#core/json/json.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { count, domains, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';
@@ -14,13 +15,16 @@ import {
   withDefault,
 } from './variable.ts';
 
-/**
- * The API server's address, the token of the function's service account, and reconcile's. Secret ones are set with
- * `wrangler secret put`.
- */
+/** Secret ones are set with `wrangler secret put`. */
 const common = {
+  /** `https://` address of the API server. */
   API_SERVER: required(httpsAddress),
+  /** Token of the function's service account. */
   API_TOKEN: required(text),
+  /**
+   * Token of at least 16 characters that the reconciler requires; of two, separated by a comma, the webhook sends the
+   * first.
+   */
   RECONCILE_TOKEN: required(tokens),
 };
 
@@ -42,7 +46,7 @@ export const AdmissionBindings = {
     ...common,
     PATH_SECRETS: required(segments),
     SECRET_METADATA_PREFIXES: optional(domains),
-    /** Reconcile, for triggers after an object was admitted. Absent: the schedule finds changes. */
+    /** Service binding of the reconciler, for triggers; absent: no triggers, so the next resync finds changes. */
     RECONCILE: boundIfThere(isService, 'is not a service'),
   },
 };
@@ -53,9 +57,12 @@ export const ReconcileBindings = {
     GATEWAY_IMAGE: image,
     GATEWAY_PULL_SECRETS: optional(list),
     SECRET_METADATA_PREFIXES: optional(domains),
-    /** Requests that the plan allows to one invocation. */
+    /**
+     * Requests that the plan allows to one invocation, see
+     * [batches](../install/workers.md#resyncs-in-batches).
+     */
     SUBREQUESTS: withDefault(count, '1000'),
-    /** The namespace that gateways read their snapshots from. Absent: all gateways run in the cluster. */
+    /** KV namespace that the reconciler writes snapshots to; absent: all gateways run in the cluster. */
     SNAPSHOTS: boundIfThere(isNamespace, 'is not a KV namespace'),
   },
 };
@@ -86,16 +93,17 @@ const upstashAddress = matching(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost)[
 
 export const GatewayBindings = {
   variables: {
-    /** The database of the instance. */
+    /** The instance's database. */
     HYPERDRIVE: bound(isHyperdrive, 'is not a Hyperdrive binding'),
-    /** The instance that it serves. */
+    /** `NAMESPACE/NAME` of the instance that it serves. */
     INSTANCE: required(instancePath),
-    /** The namespace that reconcile writes snapshots to. */
+    /** KV namespace that it reads its snapshot from. */
     SNAPSHOTS: bound(isNamespace, 'is not a KV namespace'),
+    /** Address of the instance's Redis. */
     UPSTASH_REDIS_REST_URL: required(upstashAddress),
-    /** The token must be allowed to write. */
+    /** Its token, which must be allowed to write. */
     UPSTASH_REDIS_REST_TOKEN: required(text),
-    /** Credential Secrets as JSON: name of the Secret to its entries, `{"openai":{"apiKey":"…"}}`. */
+    /** Credential Secrets as JSON, name to data: `{"openai":{"apiKey":"…"}}`. */
     CREDENTIALS: withDefault(toCredentials, '{}'),
   },
 };

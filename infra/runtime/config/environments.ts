@@ -1,4 +1,5 @@
-// Environments of the functions on Node. docs/reference/environment.md says what each variable is for.
+// Environments of the functions on Node. The comment of each variable is its row in docs/reference/environment.md, with
+// links as that page needs them: a variable without a comment fails `npm run generate`.
 import { accessSync, constants } from 'node:fs';
 import {
   domains,
@@ -29,22 +30,37 @@ const file = converted((path) => {
 }, 'is not a file that can be read');
 
 const server = {
+  /** Port to listen on. */
   PORT: withDefault(port, '8080'),
+  /**
+   * Address to listen on. `::` is every address, IPv6 and IPv4; on a machine without IPv6 it is every IPv4 address.
+   */
   HOST: withDefault(text, '::'),
+  /** Port of `GET /metrics`, and of probes, on the same address. */
   METRICS_PORT: withDefault(port, '9464'),
+  /** `info`, `warn` or `error`: the lowest level that is logged. */
   LOG_LEVEL: withDefault(oneOf('info', 'warn', 'error'), 'info'),
 };
 
-/** KUBERNETES_SERVICE_…: the kubelet sets them in a Pod, which has a service account. */
 const api = {
+  /** Path of a kubeconfig; absent: the service account of the Pod. */
   KUBECONFIG: optional(file),
+  /** Host of the API server, for the service account. The kubelet sets it in each Pod. */
   KUBERNETES_SERVICE_HOST: optional(text),
+  /** Port of the API server, for the service account. The kubelet sets it in each Pod. */
   KUBERNETES_SERVICE_PORT: withDefault(port, '443'),
+  /** Watch only this namespace, see [one namespace](../install/kubernetes.md#one-namespace). */
   WATCH_NAMESPACE: optional(namespace),
 };
 
-/** Admission and reconcile must have the same: one refuses, the other leaves out. */
-const rules = { SECRET_METADATA_PREFIXES: optional(domains) };
+/** Rules of both: the webhook refuses, the reconciler leaves out. */
+const rules = {
+  /**
+   * Domains, separated by commas, whose labels and annotations a `secretTemplate` may set, see
+   * [rights](../install/kubernetes.md#rights-of-people). Both functions must have the same.
+   */
+  SECRET_METADATA_PREFIXES: optional(domains),
+};
 
 const needsCluster: Agreement = {
   isMet: ({ KUBECONFIG, KUBERNETES_SERVICE_HOST }) => KUBECONFIG !== undefined || KUBERNETES_SERVICE_HOST !== undefined,
@@ -66,12 +82,22 @@ const roots = ['always_on', 'always_off', 'traceidratio'] as const;
 
 /** Variables that OpenTelemetry's SDK reads by itself, for its headers for instance, are not here. */
 const traces = {
+  /**
+   * Address of a collector for OTLP over HTTP in JSON, without the path `/v1/traces`, see
+   * [traces](../operate/metrics.md#traces).
+   */
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(httpAddress),
+  /** The same with its path. It wins over the variable above. */
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress),
+  /**
+   * Which requests are traced: `always_on`, `always_off`, `traceidratio`, or one of them after `parentbased_`, with which
+   * a trace of the client decides.
+   */
   OTEL_TRACES_SAMPLER: withDefault(
     oneOf(...roots, ...roots.map((root) => `parentbased_${root}` as const)),
     'parentbased_always_on',
   ),
+  /** Share of requests, from 0 to 1, for the samplers `traceidratio` and `parentbased_traceidratio`. */
   OTEL_TRACES_SAMPLER_ARG: withDefault(share, '1'),
 };
 /** All that the local stack reads of its environment. */
@@ -82,11 +108,25 @@ export const AdmissionEnvironment = {
   variables: {
     ...server,
     ...api,
+    /**
+     * PEM file of the certificate. With it the webhook serves HTTPS, and reads the file again when it changes. It needs
+     * `TLS_KEY_FILE`.
+     */
     TLS_CERT_FILE: optional(file),
+    /** PEM file of the private key, read again when it changes. It needs `TLS_CERT_FILE`. */
     TLS_KEY_FILE: optional(file),
+    /**
+     * Path segments of at least 16 characters, separated by commas; one of them precedes `/mutate` and `/validate`.
+     */
     PATH_SECRETS: required(segments),
+    /** Address for triggers; absent: no triggers, so the next resync finds changes. */
     RECONCILE_URL: optional(httpAddress),
+    /**
+     * Token of at least 16 characters that the reconciler requires; two, separated by a comma, while one replaces the
+     * other. The webhook sends the first. Required with `RECONCILE_URL`.
+     */
     RECONCILE_TOKEN: optional(tokens),
+    /** User name of the reconciler's service account; the webhook skips its writes. Several are separated by commas. */
     OWN_USERS: optional(list),
     ...rules,
     ...traces,
@@ -98,14 +138,42 @@ export const ReconcileEnvironment = {
   variables: {
     ...server,
     ...api,
+    /**
+     * Token of at least 16 characters that the reconciler requires of whoever asks it for a resync; two, separated by a
+     * comma, while one replaces the other: it accepts both.
+     */
     RECONCILE_TOKEN: required(tokens),
+    /**
+     * Number of processes behind an instance of type `External`: `one` or `many`. With `one` its Redis Secret may have
+     * the host `memory`.
+     */
     GATEWAY_PROCESSES: processes,
+    /** Image of gateways whose instances name none. The default is the image of the release. */
     GATEWAY_IMAGE: image,
+    /**
+     * Secrets, separated by commas, that pull the images of gateways; each must exist in the namespace of the instance.
+     */
     GATEWAY_PULL_SECRETS: optional(list),
+    /**
+     * Months of ledger rows to keep before this one, at least 2; absent: keep everything. Each resync drops older months
+     * whole and keeps their sums, see [below](#months-of-ledger-rows).
+     */
     RETAIN_MONTHS: optional(months),
     ...rules,
+    /**
+     * `NAMESPACE/NAME` of the Service whose certificate the reconciler issues and renews; absent: you or cert-manager
+     * issue it.
+     */
     ADMISSION_SERVICE: optional(namespacedName),
+    /**
+     * `true` or `false`. With `true` a resync begins at the start: for a process that runs all the time, as in
+     * `install.yaml`.
+     */
     RESYNC_AT_START: withDefault(oneOf('true', 'false'), 'false'),
+    /**
+     * The same as for the webhook. With `ADMISSION_SERVICE` the reconciler writes the first segment into the webhook
+     * configurations. Use lowercase letters and digits.
+     */
     PATH_SECRETS: optional(serviceSegments),
     ...traces,
   },
@@ -114,7 +182,11 @@ export const ReconcileEnvironment = {
 
 /** Variables of the program that removes the operator. */
 export const UninstallEnvironment = {
-  variables: { ...api, UNINSTALL_OBJECTS: withDefault(oneOf('Keep', 'Delete'), 'Delete') },
+  variables: {
+    ...api,
+    /** `Delete` or `Keep`: what happens to the custom resources, see [uninstall](../install/uninstall.md). */
+    UNINSTALL_OBJECTS: withDefault(oneOf('Keep', 'Delete'), 'Delete'),
+  },
   agreements: [needsCluster],
 };
 
@@ -129,34 +201,75 @@ const needsWholeCall: Agreement = {
 export const CheckEnvironment = {
   variables: {
     ...api,
+    /** Namespace in which the webhook must refuse a wrong instance, in a dry run. */
     CHECK_NAMESPACE: required(text),
+    /** Address of a gateway: one chat completion is made there and paid for. Absent: none is made. */
     GATEWAY_URL: optional(httpAddress),
+    /** Model of that request. Required with `GATEWAY_URL`. */
     GATEWAY_MODEL: optional(text),
+    /** `NAMESPACE/NAME` of the Secret that has the key value of that request. Required with `GATEWAY_URL`. */
     KEY_SECRET: optional(namespacedName),
   },
   agreements: [needsCluster, needsWholeCall],
 };
 
 /** Variables of the quickstart's programs. */
-export const ApplyEnvironment = { variables: { ...api, OBJECTS: required(objects) }, agreements: [needsCluster] };
+export const ApplyEnvironment = {
+  variables: {
+    ...api,
+    /** JSON array of the objects to apply. */
+    OBJECTS: required(objects),
+  },
+  agreements: [needsCluster],
+};
 export const SampleUpstreamEnvironment = {
-  variables: { PORT: server.PORT, HOST: server.HOST, SAMPLE_KEY: required(text) },
+  variables: {
+    /** Port to listen on. */
+    PORT: server.PORT,
+    /**
+     * Address to listen on. `::` is every address, IPv6 and IPv4; on a machine without IPv6 it is every IPv4 address.
+     */
+    HOST: server.HOST,
+    /** API key that the sample upstream requires. */
+    SAMPLE_KEY: required(text),
+  },
 };
 
 /** Variables of the CronJob's program. */
 export const TriggerEnvironment = {
-  variables: { RECONCILE_URL: required(httpAddress), RECONCILE_TOKEN: required(tokens) },
+  variables: {
+    /** Address of the reconciler. */
+    RECONCILE_URL: required(httpAddress),
+    /** Token that the reconciler requires; of two the first is sent. */
+    RECONCILE_TOKEN: required(tokens),
+  },
 };
 
 export const GatewayEnvironment = {
   variables: {
     ...server,
+    /** File with the compiled instance. */
     SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json'),
+    /** Folder with the credentials of providers: a folder per Secret, in it a file per key. */
     CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials'),
+    /**
+     * Folder with the files `host`, `username`, `password`, `dbname`; optional are `port` (5432), `sslmode` and
+     * `sslrootcert`.
+     */
     DATABASE_DIR: withDefault(text, '/etc/gateway/database'),
+    /** Folder with the files `host`, `port`, `password`; `host` alone if it is `memory`. */
     STORE_DIR: withDefault(text, '/etc/gateway/store'),
+    /**
+     * Folder of the journal. It must outlive the process: an `emptyDir` survives a crash of the container, a persistent
+     * volume also the loss of the Pod.
+     */
     JOURNAL_DIR: withDefault(text, '/var/lib/gateway/journal'),
+    /**
+     * Role for Bedrock. EKS sets it if the Pod's service account (`workload.serviceAccountName`) has a role, see
+     * [credentials](providers.md#addresses-and-credentials).
+     */
     AWS_ROLE_ARN: optional(text),
+    /** File with the token for that role. EKS sets it too. */
     AWS_WEB_IDENTITY_TOKEN_FILE: optional(file),
     ...traces,
   },
