@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './imports.ts';
+import { WHEN } from './log-lines.ts';
 
 interface Line {
   readonly level: string;
@@ -24,17 +25,20 @@ const CALL =
 const ROW = /level: '(\w+)',\s*message:\s*'([^']+)'(?:,\s*metric: \w+)?(?:,\s*recovery: '([^']+)')?/g;
 
 export function toLogPage(): string {
+  const shown = new Set<string>();
   const files = globSync('{functions,infra/{adapters,runtime,platforms/kubernetes}}/**/*.ts', { cwd: ROOT }).sort();
   const sources = files.filter((path) => !path.includes('/test/'));
   const sections = WRITERS.map(([, writer]) => {
     const own = sources.filter((path) => WRITERS.find(([folder]) => folder.test(path))?.[1] === writer);
     const lines = own.flatMap((path) => linesIn(readFileSync(join(ROOT, path), 'utf8')));
-    const rows = new Set(lines.map(({ level, message }) => `| ${message.replaceAll('|', '\\|')} | ${level} |`));
-    return `\n## ${writer}\n\n| message | level |\n|---|---|\n${[...rows].sort().join('\n')}\n`;
+    for (const { message } of lines) shown.add(message);
+    return `\n## ${writer}\n\n| message | level | when |\n|---|---|---|\n${[...new Set(lines.map(toRow))].sort().join('\n')}\n`;
   });
+  const unused = Object.keys(WHEN).filter((message) => !shown.has(message));
+  if (unused.length > 0) throw new Error(`log-lines.ts has rows of no log line: ${unused.join('; ')}`);
   return `# Log lines
 
-Generated from the source by \`npm run generate\`. Each line is one JSON object on standard output:
+Generated from the source and from \`infra/tools/log-lines.ts\` by \`npm run generate\`. Each line is one JSON object on standard output:
 
 \`\`\`json
 {"time":"2026-11-21T12:00:00.000Z","level":"warn","message":"the store is away","function":"gateway","why":"connect ECONNREFUSED"}
@@ -47,6 +51,12 @@ a prompt, a reply or a key value. [Alerts](../operate/alerts.md) explain the lin
 - **warn**: a failure that is repeated or repaired without you, unless it continues.
 - **error**: a failure that a person should look at.
 ${sections.join('')}`;
+}
+
+function toRow({ level, message }: Line): string {
+  const when = WHEN[message];
+  if (when === undefined) throw new Error(`log-lines.ts has no row that says when this line appears: ${message}`);
+  return `| ${message.replaceAll('|', '\\|')} | ${level} | ${when} |`;
 }
 
 function linesIn(text: string): ReadonlyArray<Line> {
