@@ -63,8 +63,25 @@ export function toCall(account: Account): AccountCall {
 }
 
 /**
- * Composes the next call of everything that fits; the rest is in a later call. `requests`: waiting requests in order of
- * arrival. Undefined if there is nothing to report, unless the call renews the lease.
+ * Composes a call of the requests with a counter that the store may not have. If the store lacks one, nothing of a call
+ * is done: so nothing else is in this call. Undefined if there is no such request.
+ */
+export function composeProbe(account: Account, requests: Iterable<WaitingRequest>): PendingCall | undefined {
+  const counters: CounterState[] = [];
+  const waiters = takeRequests(counters, requests, (waiter) => !isInStore(waiter));
+  if (waiters.length === 0) return undefined;
+  const changes = counters.map((counter) => toCounterChange(account, counter, true));
+  const call = { ...toCall(account), changes, requests: waiters.map(toReservationRequest) };
+  return { call, counters, waiters, calls: account.store.calls };
+}
+
+const isInStore = ({ chargedCounters }: WaitingRequest): boolean =>
+  chargedCounters.counters.every((counter) => counter.isInStore);
+
+/**
+ * Composes the next call of everything that fits, except requests for `composeProbe`; the rest is in a later call.
+ * `requests`: waiting requests in order of arrival. Undefined if there is nothing to report, unless the call renews the
+ * lease.
  */
 export function compose(
   account: Account,
@@ -72,7 +89,7 @@ export function compose(
   isRenewal: boolean,
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
-  const waiters = takeRequests(counters, requests);
+  const waiters = takeRequests(counters, requests, isInStore);
   // Charges are reported if all their counters fit. A free reply has no figures to report.
   takeCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
   for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
@@ -108,11 +125,15 @@ function addCounters(counters: CounterState[], added: ReadonlyArray<CounterState
   return true;
 }
 
-function takeRequests(counters: CounterState[], requests: Iterable<WaitingRequest>): WaitingRequest[] {
+function takeRequests(
+  counters: CounterState[],
+  requests: Iterable<WaitingRequest>,
+  isTaken: (waiter: WaitingRequest) => boolean,
+): WaitingRequest[] {
   const waiters: WaitingRequest[] = [];
   for (const waiter of requests) {
     if (waiters.length === MAX_REQUESTS) break;
-    if (!addCounters(counters, waiter.chargedCounters.counters)) continue;
+    if (!isTaken(waiter) || !addCounters(counters, waiter.chargedCounters.counters)) continue;
     waiter.isInCall = true;
     waiters.push(waiter);
   }
@@ -186,6 +207,7 @@ export function applyDone(account: Account, { call, counters, waiters }: Pending
     const { spent, reserved: escrowOfAll, escrow, isWantedByOthers } = result;
     counter.limitAtGrant = limitAtGrantOf(counter, change, escrow);
     confirmReport(counter);
+    counter.isInStore = true;
     counter.spend.reported = spent;
     counter.risk.reported = change.risk;
     Object.assign(counter, { escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);

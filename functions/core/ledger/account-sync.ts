@@ -4,7 +4,7 @@ import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
 import { markChanged, recordCalls, STOPPED } from './account.ts';
-import { applyDone, applyRefused, compose, type PendingCall } from './account-call.ts';
+import { applyDone, applyRefused, compose, composeProbe, type PendingCall } from './account-call.ts';
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
 import { report } from './failures.ts';
@@ -43,6 +43,7 @@ export function createSync(context: LedgerContext): AccountSync {
   let pending: PendingCall | undefined;
   let isSending = false;
   let isRenewal = false;
+  let wasProbe = false;
   /** The time of the next call, never before `notBefore`. */
   let due: Millis = Number.POSITIVE_INFINITY;
   let notBefore: Millis = Number.NEGATIVE_INFINITY;
@@ -70,10 +71,19 @@ export function createSync(context: LedgerContext): AccountSync {
     if (!isReady()) return;
     clear();
     leaveOnError(() => {
-      pending ??= compose(account, context.waitQueue.requests(), isRenewal);
+      pending ??= composeNext();
       isRenewal = false;
       if (pending !== undefined) void send(pending);
     });
+  };
+
+  /** Probes and other calls take turns, so that neither waits for all of the others. */
+  const composeNext = (): PendingCall | undefined => {
+    const { waitQueue } = context;
+    const probe = wasProbe ? undefined : composeProbe(account, waitQueue.requests());
+    const call = probe ?? compose(account, waitQueue.requests(), isRenewal);
+    wasProbe = probe !== undefined;
+    return call ?? composeProbe(account, waitQueue.requests());
   };
 
   const send = async (sending: PendingCall): Promise<void> => {
@@ -150,7 +160,13 @@ export function createSync(context: LedgerContext): AccountSync {
       applyRefused(account, sent);
       // The two clocks may disagree about the edge of a window for a moment.
       if (reply.outcome === 'window') notBefore = clock.now() + CALL_INTERVAL;
-      else context.loading.load(reply.absent.flatMap((index) => sent.counters[index] ?? []));
+      else {
+        const absent = new Set(reply.absent);
+        sent.counters.forEach((counter, index) => {
+          counter.isInStore = !absent.has(index);
+        });
+        context.loading.load(sent.counters.filter((_, index) => absent.has(index)));
+      }
     }
   };
   const isReported = (): boolean => account.requests.isReported();

@@ -61,6 +61,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
     );
     for (const counter of loading) {
       counter.isLoading = false;
+      counter.isInStore = true;
       markChanged(account, counter);
     }
     context.sync.callNow();
@@ -72,6 +73,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
       for (const counter of absent) {
         account.changed.delete(counter);
         counter.isLoading = true;
+        counter.isInStore = false;
         counter.isChanged = false;
       }
       if (!isRunning) void run();

@@ -64,6 +64,8 @@ export interface CounterState {
   readonly waitingRequests: Set<WaitingRequest>;
   /** Whether the counter is being loaded from PostgreSQL: no call names it meanwhile. */
   isLoading: boolean;
+  /** Whether the store is known to have the counter: a reply has named it, or it was loaded. */
+  isInStore: boolean;
   /** Whether the next call names the counter. */
   isChanged: boolean;
   /** Whether the counter was dropped: another object may have its key now. */
@@ -183,7 +185,7 @@ export function forgetReports(counter: CounterState): void {
   Object.assign(counter.guarantee, { inFlight: 0n, unreported: 0n });
   counter.risk.reported = 0n;
   endReport(counter);
-  Object.assign(counter, { escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false, isLoading: false });
+  Object.assign(counter, { escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false, isLoading: false, isInStore: false });
 }
 
 const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
@@ -206,6 +208,7 @@ const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   lastReservedAt: 0,
   waitingRequests: new Set(),
   isLoading: false,
+  isInStore: false,
   isChanged: false,
   isDropped: false,
   changeIndex: 0,

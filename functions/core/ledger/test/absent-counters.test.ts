@@ -1,0 +1,41 @@
+// Requests with counters that the store lacks: they delay no other request.
+import { expect, test } from 'vitest';
+import { createScenario, IMMORTAL, requestOf, scopeOf, settlementOf, slow } from './scenario.promises.ts';
+
+/** Replies of a client in 4 s, beside so many keys of others whose windows last a second. */
+async function repliesBeside(keys: number): Promise<number> {
+  const scenario = createScenario();
+  const { time } = scenario;
+  scenario.store.part = slow(scenario.store.part, time, () => 2);
+  scenario.database.part = slow(scenario.database.part, time, () => 5);
+  const ledger = await scenario.start(IMMORTAL, { records: [] });
+  const pause = (millis: number) => new Promise<void>((resolve) => void time.timer(millis, resolve));
+  let replies = 0;
+  const client = async () => {
+    for (;;) {
+      const reserved = await ledger.reserve(requestOf(100n, scopeOf('key', 1_000_000n)));
+      await pause(20);
+      if (!reserved.ok) continue;
+      await ledger.settle(reserved.value, settlementOf(50n));
+      replies += 1;
+    }
+  };
+  const budget = { duration: '1s', alignment: 'Rolling', limit: '1' } as const;
+  const other = async (index: number) => {
+    await pause((index * 1000) / keys);
+    for (;;) {
+      void ledger.reserve(requestOf(5n, scopeOf(`other-${index}`, 1n, { budget })));
+      await pause(1000);
+    }
+  };
+  for (let index = 0; index < 10; index += 1) void client();
+  for (let index = 0; index < keys; index += 1) void other(index);
+  for (let millis = 0; millis < 4000; millis += 1) await time.advance(1);
+  return replies;
+}
+
+test('hundreds of keys whose counters are absent each second take no reply from another key', async () => {
+  const alone = await repliesBeside(0);
+  expect(alone).toBeGreaterThan(1000);
+  expect(await repliesBeside(600)).toBeGreaterThanOrEqual(alone - 20);
+});
