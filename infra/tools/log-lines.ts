@@ -116,7 +116,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'An instance was open before, and its database has nothing of it: the database is another one, or lost its data',
   "… … does not exist, so the API server does not call the admission webhook: install the operator's manifests again":
     'Each resync, while a webhook configuration is missing',
-  '…: delete it, and the reconciler issues and renews one':
+  '…: delete it, and … issues and renews one':
     "Each resync in the last tenth of the life of a certificate that is not the operator's. The line begins with the Secret",
 
   // PostgreSQL.

@@ -181,7 +181,10 @@ function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { servic
   const { from, until } = secret.serving;
   metrics.set('gateway_operator_certificate_expiry_timestamp_seconds', until / 1000);
   const isNear = until - clock.now() < (until - from) / 10;
-  if (secret.by !== 'somebody else' || !isNear) return;
+  if (secret.by === 'us' || !isNear) return;
+  // cert-manager renews much earlier, unless its Certificate is gone.
+  const issuer =
+    secret.by === 'cert-manager' ? 'cert-manager, if it is used, or else the reconciler' : 'the reconciler';
   const what = `Secret ${service.namespace}/${SECRET} does not have the operator's label, and its certificate expires`;
-  log.warn(`${what}: delete it, and the reconciler issues and renews one`, { until: new Date(until).toISOString() });
+  log.warn(`${what}: delete it, and ${issuer} issues and renews one`, { until: new Date(until).toISOString() });
 }
