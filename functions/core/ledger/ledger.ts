@@ -20,7 +20,7 @@ import { createMove } from './rates.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
 import { createSettlements } from './settlement.ts';
-import { TIMEOUT } from './timeout.ts';
+import { doubled, FIRST_PAUSE, pause, TIMEOUT } from './timeout.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
@@ -187,11 +187,25 @@ async function stop(context: LedgerContext): Promise<void> {
   // Reservations that are being settled count as live until their records are on disk.
   await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
   await context.membership.whenJoined();
-  if (account.id === '' || account.number === 0) return bookWithoutAccount(context);
+  if (account.id === '' || account.number === 0) return untilBooked(context, () => bookWithoutAccount(context));
   const warn = (error: unknown): void => report(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the store', sync.flush()).catch(warn);
   if (account.isOpen && account.requests.reserved.length > 0) return booking.flush();
-  await closeOwnAccount(context);
+  await untilBooked(context, () => closeOwnAccount(context));
+}
+
+/** Repeats a booking that PostgreSQL refuses, until the grace period is over. */
+async function untilBooked(context: LedgerContext, book: () => Promise<void>): Promise<void> {
+  const { account, timer } = context;
+  for (let wait = FIRST_PAUSE; ; wait = doubled(wait)) {
+    try {
+      return await book();
+    } catch (error) {
+      await pause(timer, wait);
+      if (account.isStopped) throw error;
+      report(context, 'stop', error);
+    }
+  }
 }
 
 async function closeOwnAccount(context: LedgerContext): Promise<void> {

@@ -26,6 +26,8 @@ const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
 /** The maximum number of pages, of more counters than a store has memory for. */
 const MAX_PAGES = 10_000;
+/** After so many accounts that could not be closed, the store or the database is taken for unreachable. */
+const MAX_FAILURES = 3;
 /** The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. */
 const MAX_ATTEMPTS = 5;
 const DEADLINE: Millis = 1000;
@@ -38,7 +40,17 @@ const FROM_START: Cursor = { from: 0, move: () => undefined };
  */
 export async function maintain(context: StoreContext, epoch: number, cursor = FROM_START): Promise<void> {
   const { counterStore } = context;
-  for (const account of await endedAccounts(context)) await closeEnded(context, epoch, account);
+  let failures = 0;
+  let cause: unknown;
+  for (const account of await endedAccounts(context))
+    try {
+      await closeEnded(context, epoch, account);
+    } catch (error) {
+      // One account that cannot be closed, such as one with very many counters, does not keep the others open.
+      cause = error;
+      failures += 1;
+      if (failures === MAX_FAILURES) throw error;
+    }
   await whenBooked(context);
   const pages = Math.min(MAX_PAGES, Math.ceil((await counterStore.loaded(0, 1)).total / PAGE));
   const first = Math.floor(cursor.from * pages);
@@ -49,6 +61,7 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
     // The middle of the next page is in the same page if a few counters come or go.
     cursor.move((((page + 1) % pages) + 0.5) / pages);
   }
+  if (failures > 0) throw new Error('closing accounts that have ended', { cause });
 }
 
 /**

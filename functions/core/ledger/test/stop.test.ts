@@ -124,6 +124,16 @@ describe('a stop', () => {
     expect(folder.records).toEqual([]);
   });
 
+  test('books with the next attempt what PostgreSQL refused for a moment', async () => {
+    const reservation = await scenario.take(ledger, 10n, key);
+    await ledger.settle(reservation, settlementOf(5n));
+    scenario.setPostgres('refuses');
+    const { millis } = await scenario.ended(ledger.close(), { 300: () => scenario.setPostgres('up') });
+    expect(millis).toBeLessThan(1500);
+    expect(costs()).toEqual([5n]);
+    expect(await leftIn()).toEqual([]);
+  });
+
   test('ends within its grace period when PostgreSQL does not answer, and the next start books the rest', async () => {
     const reservation = await scenario.take(ledger, 10n, key);
     await ledger.settle(reservation, settlementOf(5n));
