@@ -28,7 +28,10 @@ const SUITES: ReadonlyArray<Suite> = [
   {
     name: 'docs',
     when: 'TEST_DOCS',
-    files: ['test/{admission/samples,e2e/guides,e2e/back-up-and-restore}.world.test.ts'],
+    files: [
+      'test/{admission/samples,e2e/guides,e2e/back-up-and-restore}.world.test.ts',
+      'docs/.vitepress/test/browser.world.test.ts',
+    ],
   },
   {
     name: 'campaigns',
@@ -47,6 +50,7 @@ const SUITES: ReadonlyArray<Suite> = [
   },
   { name: 'adapters', when: 'TEST_ALL', files: ['infra/{adapters,platforms}/**/*.world.test.ts'] },
   { name: 'apiserver', when: 'TEST_ALL', files: ['{infra,test}/apiserver/**/*.world.test.ts'] },
+  { name: 'site', when: 'TEST_ALL', files: ['docs/.vitepress/test/*.world.test.ts'] },
   { name: 'platforms', when: 'TEST_ALL', files: ['test/platforms/**/*.world.test.ts'] },
   { name: 'chaos', when: 'TEST_ALL', files: ['test/{ledger,reconcile/laws}/**/*.world.test.ts'] },
   { name: 'clusters', when: 'TEST_ALL', files: ['**/*.world.test.ts'] },

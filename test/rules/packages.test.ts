@@ -15,6 +15,8 @@ interface Manifest {
 const read = (folder: string): Manifest => JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8'));
 const root = read('.');
 const workspaces = root.workspaces ?? [];
+/** Not a workspace: only who builds the site installs it. */
+const SITE = 'docs/.vitepress';
 
 const isTest = (file: string) => /\.(test|promises|fixture)\.ts$|\/cases\//.test(file);
 const sources = globSync('{crds,functions,infra}/**/*.ts', { cwd: ROOT }).filter((file) => !isTest(file));
@@ -25,7 +27,7 @@ const isDeployed = (file: string) => !inWorkspace(file) && !/^infra\/(packaging|
 function packagesOf(files: ReadonlyArray<string>): ReadonlyArray<string> {
   const libraries = files
     .flatMap(importsOf)
-    .filter((target) => /^(?!node:|(crds|functions|infra|test)\/)[@a-z]/.test(target));
+    .filter((target) => /^(?!node:|(crds|docs|functions|infra|test)\/)[@a-z]/.test(target));
   return [...new Set(libraries.map((name) => name.split('/', name.startsWith('@') ? 2 : 1).join('/')))].sort();
 }
 
@@ -47,9 +49,15 @@ test('everything else that tests and programs import is declared too', () => {
   expect(packagesOf(files).filter((name) => !declared.has(name))).toEqual([]);
 });
 
+test('dependencies of the site are what it imports', () => {
+  const files = globSync(`${SITE}/{*,theme/*,test/*}.ts`, { cwd: ROOT });
+  const imported = packagesOf(files).filter((name) => name !== 'vitest');
+  expect(imported).toEqual(Object.keys(read(SITE).devDependencies ?? {}).sort());
+});
+
 test('every version is exact, and the same wherever it is declared', () => {
   const versions = new Map<string, Set<string>>();
-  for (const { dependencies, devDependencies, optionalDependencies } of [root, ...workspaces.map(read)]) {
+  for (const { dependencies, devDependencies, optionalDependencies } of [root, ...[...workspaces, SITE].map(read)]) {
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...optionalDependencies })) {
       versions.set(name, (versions.get(name) ?? new Set()).add(version));
     }
