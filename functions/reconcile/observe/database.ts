@@ -45,7 +45,9 @@ export async function reachDatabase(
     const { now: time, isOpen, predecessor, hasClaims } = await registry.instance(uid);
     const found = aliases === 'all' ? await registry.claims(uid) : await registry.claimsOf(uid, aliases);
     const claims = new Map(found.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
-    if (claims.size > 0) await flush(context, metadata, connections);
+    // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
+    // force first, and the spend in status is that of the last resync.
+    if (claims.size > 0 && context.all.complete === 'all') await flush(context, metadata, connections);
     const sums = await readSums(registry, claims.values(), now);
     const { store } = connections;
     memory.instances.set(uid, {
