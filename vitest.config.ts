@@ -29,7 +29,7 @@ const SUITES: ReadonlyArray<Suite> = [
     name: 'docs',
     when: 'TEST_DOCS',
     files: [
-      'test/{admission/samples,e2e/guides,e2e/back-up-and-restore}.world.test.ts',
+      'test/{admission/samples,e2e/guides,e2e/pages,e2e/back-up-and-restore}.world.test.ts',
       'docs/.vitepress/test/browser.world.test.ts',
     ],
   },

@@ -71,6 +71,7 @@ function chapter(kind: Kind, example: string): string {
     `\`apiVersion: ${kind.apiVersion}\`, \`kind: ${kind.kind}\`. \`kubectl get\` takes ${names}.`,
     ...(kind.nameRule === undefined ? [] : ['', `\`metadata.name\`: ${kind.nameRule.message}.`]),
     '',
+    '<!-- tested: samples -->',
     '```yaml',
     example.trim(),
     '```',

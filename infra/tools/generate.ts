@@ -131,7 +131,7 @@ function exampleOf(kind: string): string {
   );
   const example = documents.find((document) => new RegExp(`^kind: ${kind}\\b`, 'm').test(document));
   if (example === undefined) throw new Error(`${SAMPLES} has no ${kind}`);
-  return example.replaceAll(/^# (part: .*|end of part|Needs .*)\n/gm, '');
+  return example.replaceAll(/^ *# (part: .*|end of part|Needs .*)\n/gm, '');
 }
 const EXAMPLES = ['gateway.yaml', 'team.yaml', 'keys.yaml', 'developer.yaml'];
 

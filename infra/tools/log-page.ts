@@ -40,6 +40,7 @@ export function toLogPage(): string {
 
 Generated from the source and from \`infra/tools/log-lines.ts\` by \`npm run generate\`. Each line is one JSON object on standard output:
 
+<!-- not run: an example of a line -->
 \`\`\`json
 {"time":"2026-11-21T12:00:00.000Z","level":"warn","message":"the store is away","function":"gateway","why":"connect ECONNREFUSED"}
 \`\`\`

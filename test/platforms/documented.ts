@@ -23,14 +23,6 @@ export const filledSettings = (): string =>
     .replaceAll('0123456789abcdef', '0123456789abcde0')
     .replaceAll('fedcba9876543210', 'fedcba9876543211');
 
-/** The first shell block that holds the text. */
-export function documentedWith(file: string, text: string): string {
-  const blocks = readFileSync(join(ROOT, file), 'utf8').matchAll(/^```sh\n(.*?)\n```$/gms);
-  const [, block] = [...blocks].find(([whole]) => whole.includes(text)) ?? [];
-  if (block === undefined) throw new Error(`${file} has no block with ${text}`);
-  return block;
-}
-
 /** A folder that looks like the repository for what the commands read; what they write goes there. */
 export function deskIn(folder: string): string {
   const desk = join(folder, 'desk');

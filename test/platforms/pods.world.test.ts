@@ -116,6 +116,33 @@ describeUnless(why, 'real Pods', () => {
     LONG,
   );
 
+  test(
+    'the commands for whoever looks for a failure work',
+    async () => {
+      // The page's instance is in a namespace of its own.
+      const type = async (page: string, name: string, more = '') =>
+        rig.type(documented(`docs/operate/${page}.md`, name).replaceAll('-n llm', '-n default') + more, node.desk);
+      const answered = await rig.type(documented('docs/install/first-gateway.md', 'call'), node.desk);
+      expect(answered).toContain('"object":"chat.completion"');
+      expect(await type('troubleshooting', 'resync')).toMatch(/"actions":/);
+      expect(await type('troubleshooting', 'reconciler')).toContain('cronjob.batch/reconcile');
+      expect(await type('troubleshooting', 'webhook')).toMatch(/^admission-.* Running/m);
+      // No container has ended before, so that there is no log of it.
+      const restarts = documented('docs/operate/troubleshooting.md', 'restarts').split('\n');
+      expect(restarts).toHaveLength(2);
+      expect(await rig.type((restarts[0] ?? '').replaceAll('-n llm', '-n default'), node.desk)).toMatch(
+        /^llm-gateway-\S+ \n/,
+      );
+      await rig.type((restarts[1] ?? '').replaceAll('-n llm', '-n default').replace(' --previous', ''), node.desk);
+      const report = await type('troubleshooting', 'report');
+      expect(report).toContain('reconcile registry.example.com/gateway-operator');
+      expect(report).toContain('"message":"listening"');
+      // Nothing is deferred, so grep finds nothing.
+      expect(await type('reconciler', 'deferred', ' || true')).toMatch(/^reconcile-\S+ .* Running/m);
+    },
+    LONG,
+  );
+
   test('the page tells the addresses of the API servers, for NetworkPolicies', async () => {
     expect(await rig.type(documented('docs/install/kubernetes.md', 'API servers'), node.desk)).toBe('192.0.2.1/32\n');
   });

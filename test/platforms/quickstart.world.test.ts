@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RELEASE_VERSION } from '../../infra/runtime/config/release.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
-import { deskIn, documentedWith } from './documented.ts';
+import { deskIn, documented } from './documented.ts';
 import { replays } from './node-pods.ts';
 import { buildImage } from './real-node.ts';
 import { type Rig, startRig, whyNoRig } from './rig.ts';
@@ -32,18 +32,18 @@ describeUnless(why, 'the quickstart', () => {
 
   test('by the page: installed, a paid call by the check, and one by hand', async () => {
     const began = performance.now();
-    await rig.type(documentedWith(PAGE, 'helm install'), desk);
-    const output = await rig.type(documentedWith(PAGE, 'helm test'), desk);
+    await rig.type(documented(PAGE, 'install'), desk);
+    const output = await rig.type(documented(PAGE, 'check'), desk);
     process.stdout.write(`  seen: ${Math.round(performance.now() - began)} ms from helm install to a paid call\n`);
     expect(output).toContain('admission answers: admission webhook "mutate.gateway-operator.dev" denied the request');
     expect(output).toMatch(/^spend {3}\$0 before, \$0\.\d+ after this call$/m);
-    const byHand = await rig.type(documentedWith(PAGE, 'port-forward'), desk);
+    const byHand = await rig.type(documented(PAGE, 'call'), desk);
     expect(byHand).toContain('You said: Hello');
     expect(byHand).toMatch(/"currentSpend":"0\.0000\d+"/);
   }, 300_000);
 
   test('clean up: nothing is left', async () => {
-    await rig.type(documentedWith(PAGE, 'helm uninstall'), desk);
+    await rig.type(documented(PAGE, 'remove'), desk);
     expect(await replays(rig)).toEqual([]);
   }, 300_000);
 });
