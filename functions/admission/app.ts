@@ -10,7 +10,7 @@ import type { Verb } from './review.ts';
 
 export type { Trigger } from './subject.ts';
 
-/** A review that was answered, for the log, the metrics and reconcile. */
+/** An answered review, for the log, the metrics and the trigger of the reconciler. */
 export interface ReviewRecord extends ReviewOutcome {
   readonly verb: Verb;
   readonly millis: number;
@@ -20,10 +20,10 @@ export interface AdmissionDeps extends HandleDeps {
   readonly clock: Clock;
   readonly timer: Timer;
   /**
-   * Unguessable path segments, any of which may stand before /mutate and /validate. Two while one replaces the other.
+   * Unguessable path segments, one of which precedes /mutate and /validate. There are two while one replaces the other.
    */
   readonly pathSecrets: ReadonlyArray<string>;
-  /** Lines that say what is missing; none: ready. Absent: always ready. */
+  /** Sentences about what is missing; none: the function is ready. Absent: always ready. */
   readonly readiness?: (() => Promise<ReadonlyArray<string>>) | undefined;
   /** Records every review; the answer does not wait for the promise. */
   readonly record?: (review: ReviewRecord) => Promise<void>;
@@ -31,7 +31,7 @@ export interface AdmissionDeps extends HandleDeps {
 
 export function createAdmission(deps: AdmissionDeps): Hono {
   const { clock, timer, record, pathSecrets } = deps;
-  // The modules of a review, mostly schemas, are loaded with the first review.
+  // The modules that process reviews, mostly schemas, are loaded with the first review.
   const handle = createLazy(async () => (await import('./handle.ts')).createHandle(deps));
 
   const answer = async (context: Context, verb: Verb): Promise<Response> => {
@@ -65,13 +65,13 @@ export function createAdmission(deps: AdmissionDeps): Hono {
   return app;
 }
 
-/** Compares with each secret in a time that does not depend on how much of a guess is right. */
+/** Compares with each secret. The time does not depend on how many characters of a guess are right. */
 async function isAnyOf(secrets: ReadonlyArray<string>, segment: string): Promise<boolean> {
   const wanted = secrets.filter((secret) => secret !== '').map((secret) => timingSafeEqual(secret, segment));
   return (await Promise.all(wanted)).includes(true);
 }
 
-/** Work after the answer: a Worker must be told to wait for it; a Node process continues anyway. */
+/** Work that continues after the answer: a Worker ends unless it is asked to wait, a Node process continues anyway. */
 function afterAnswer(context: Context, work: Promise<void>): void {
   try {
     context.executionCtx.waitUntil(work);

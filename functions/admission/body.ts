@@ -1,5 +1,5 @@
-// Bodies of reviews: one large one at a time, by turns of the namespaces, a bound on the bytes of all others, and only
-// reviews are parsed.
+// Bodies of reviews, read in bounded memory: one large body at a time, in turns of the namespaces, and smaller bodies
+// up to a number of bytes together. A body that does not begin like a review is not parsed.
 
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { untilAborted } from '#core/concurrency/timeout.ts';
@@ -8,75 +8,77 @@ import { fromUtf8 } from '#core/json/bytes.ts';
 import { hasTooManyValues, MAX_VALUES } from '#core/json/json-limits.ts';
 
 /**
- * The API server sends the object twice on update, the stored one included. etcd takes 1.5 MiB, in the same JSON, so a
- * review of an object that can be stored has 3 MiB and some KiB about its user. The API server takes requests of up to
- * 3 MiB, whose objects are reviewed before etcd refuses them.
+ * The maximum bytes of a body. An update has two objects, the new and the stored one. etcd stores objects of up to 1.5
+ * MiB, so the review of an object that can be stored has 3 MiB and some KiB about its user. The API server accepts
+ * requests of up to 3 MiB, and their objects are reviewed before etcd refuses them.
  */
 export const MAX_BODY = 7 * 1024 * 1024;
-/** A body above this size waits until no other large one is read or validated. */
+/** A body above this size is large: it waits until no other large body is read or validated. */
 const LARGE_BODY = 512 * 1024;
-/** Large bodies that are read or validated, or whose reviews wait for the cluster: one of each namespace. */
+/** Large bodies that are read, validated or wait for the cluster: of one namespace only one has a turn. */
 const LARGE_TURNS = 4;
 /** Bytes of all smaller bodies that are read concurrently. */
 const MAX_SMALL_BYTES = 8 * 1024 * 1024;
 /**
- * Bytes of the bodies whose reviews wait for the cluster, and the part of them that smaller ones of one namespace, or all
- * large ones, may have. Such a review keeps of its objects what is read of them (`withoutJson`), which is few times its
- * bytes.
+ * The maximum bytes of bodies whose reviews wait for the cluster, and the shares for the smaller bodies of one
+ * namespace and for all large bodies. A waiting review keeps only what is read of its objects (`withoutJson`), which
+ * takes a few times the bytes of its body.
  */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-const SHARE = { namespace: 1 / 4, large: 1 / 2 };
-/** The API server names the kind first, and the namespace before the user and the objects. */
-const HEAD = 1024;
-/** Room for the beginning of a large body, or for one that does not say how long it is. */
-const FIRST_PIECES = 64 * 1024;
-export type Body = Result<Uint8Array, MalformedReview>;
+const WAITING_SHARES = { namespace: 1 / 4, large: 1 / 2 };
+/** The first bytes, which contain the kind and the namespace: the API server writes them before user and objects. */
+const HEAD_BYTES = 1024;
+/** The first buffer of a large body, or of a body without `content-length`. */
+const FIRST_BUFFER = 64 * 1024;
+export type ReviewBody = Result<Uint8Array, MalformedReview>;
 
-/** An HTTP status, and what is wrong with the envelope. */
+/** An HTTP status, and what is wrong with the body apart from its objects. */
 export interface MalformedReview {
   readonly status: 400 | 413;
   readonly problem: string;
 }
 
 /**
- * The review of a body waits for the cluster: other bodies are read meanwhile. Throws where reviews of this namespace
- * have their share of what may wait.
+ * Marks the review of a body as waiting for the cluster, so that other bodies are read meanwhile. Throws if waiting
+ * reviews of this namespace have used their share.
  */
 export type BeginWait = (namespace: string) => void;
 
 /**
- * A reader that hands the body to `use`. Another body that would need too much memory beside it waits until `use` has
- * ended or waits for the cluster, and its sender with it. Large ones of a namespace wait until `use` has ended, and so
- * do all where large ones that wait for the cluster have their share. Rejects when the signal aborts before the whole
- * body is there.
+ * A reader that passes the body to `use`. A body that would need too much memory waits, and its sender with it, until
+ * the `use` of another body has ended or waits for the cluster. A large body always waits until the `use` of another
+ * large body of its namespace has ended; all large bodies do if those that wait for the cluster have used their share.
+ * Rejects if the signal aborts before the whole body has arrived.
  */
 export function createBodyReader() {
   const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
   const turns = createFairLimiter(LARGE_TURNS);
-  const waiting = createWaiting();
+  const reserveWait = createWaitBudget();
   return async <T>(
     request: Request,
     signal: AbortSignal,
-    use: (body: Body, beginWait: BeginWait) => Promise<T>,
+    use: (body: ReviewBody, beginWait: BeginWait) => Promise<T>,
   ): Promise<T> => {
-    // A body with a `content-length` has exactly that length; without one it may have any.
+    // A body without `content-length` may have any length.
     const size = Number(request.headers.get('content-length') ?? Number.POSITIVE_INFINITY);
     if (size > MAX_BODY && size < Number.POSITIVE_INFINITY) return use(TOO_LARGE, () => {});
-    const pieces = size > LARGE_BODY ? openPieces(request, size, signal) : undefined;
-    const endTurn = pieces && (await takeTurn(turns, namespaceIn(await pieces.head()), signal));
+    const largeBody = size > LARGE_BODY ? openPieces(request, size, signal) : undefined;
+    const endTurn = largeBody && (await takeTurn(turns, namespaceIn(await largeBody.readHead()), signal));
     try {
-      let leave = await (pieces ? large(1, signal) : small(size, signal));
+      let leave = await (largeBody ? large(1, signal) : small(size, signal));
       const beginWait = (namespace: string) => {
-        const end = pieces ? waiting(LARGE, size, SHARE.large) : waiting(namespace, size, SHARE.namespace);
-        // A large one keeps its place.
-        if (end === undefined && pieces) return;
+        const end = largeBody
+          ? reserveWait(LARGE_OWNER, size, WAITING_SHARES.large)
+          : reserveWait(namespace, size, WAITING_SHARES.namespace);
+        // Without a share, a large body keeps its place among those that are read.
+        if (end === undefined && largeBody) return;
         if (end === undefined)
-          throw new Error(`too many reviews of the namespace ${namespace} wait for the cluster; send it again`);
+          throw new Error(`too many reviews of namespace ${namespace} wait for the cluster; send the request again`);
         leave();
         leave = end;
       };
       try {
-        return await use(await bodyOf(request, pieces, signal), beginWait);
+        return await use(await readWholeBody(request, largeBody, signal), beginWait);
       } finally {
         leave();
       }
@@ -86,11 +88,11 @@ export function createBodyReader() {
   };
 }
 
-/** The owner of all large bodies that wait: no namespace has this name. */
-const LARGE = '';
+/** The owner of all waiting large bodies: no namespace has this name. */
+const LARGE_OWNER = '';
 
-/** Counts the bytes of reviews that wait, by owner. Returns the function that ends the wait; undefined: no room. */
-function createWaiting() {
+/** Counts the bytes of waiting reviews by owner. Returns the function that ends a wait; undefined: no share is left. */
+function createWaitBudget() {
   const byOwner = new Map<string, number>();
   let all = 0;
   const change = (owner: string, bytes: number): void => {
@@ -110,7 +112,7 @@ function createWaiting() {
 /** Waits until it is the namespace's turn; resolves with the function that ends it. */
 function takeTurn(turns: ReturnType<typeof createFairLimiter>, namespace: string, signal: AbortSignal) {
   return new Promise<() => void>((resolve, reject) => {
-    const giveUp = () => reject(new Error(OVERTAKEN));
+    const giveUp = () => reject(new Error(WAITED_TOO_LONG));
     signal.addEventListener('abort', giveUp, { once: true });
     const begin = (end: () => void) => {
       if (!signal.aborted) return resolve(end);
@@ -124,43 +126,49 @@ function takeTurn(turns: ReturnType<typeof createFairLimiter>, namespace: string
 const TOO_LARGE = err<MalformedReview>({ status: 413, problem: `the body is larger than ${MAX_BODY} bytes` });
 export const malformedReview = (problem: string) => err<MalformedReview>({ status: 400, problem });
 
-async function bodyOf(request: Request, pieces: Pieces | undefined, signal: AbortSignal): Promise<Body> {
-  // Reading the body whole is several times as fast as piece by piece. The server cuts a body that is not whole when it
-  // was answered.
-  const bytes = pieces ? await pieces.whole() : new Uint8Array(await untilAborted(signal, request.arrayBuffer()));
+async function readWholeBody(
+  request: Request,
+  largeBody: BodyPieces | undefined,
+  signal: AbortSignal,
+): Promise<ReviewBody> {
+  // Reading a body as a whole is several times as fast as in pieces. The server ends a body that is incomplete when its
+  // request was answered.
+  const bytes = largeBody
+    ? await largeBody.readWhole()
+    : new Uint8Array(await untilAborted(signal, request.arrayBuffer()));
   if (bytes === undefined || bytes.length > MAX_BODY) return TOO_LARGE;
   if (bytes.length === 0) return malformedReview('the body is empty');
-  if (!isLikeReview(bytes)) return malformedReview('the body is not an AdmissionReview');
-  if (hasTooManyValues(bytes)) return malformedReview(`the review holds more than ${MAX_VALUES} values`);
+  if (!beginsLikeReview(bytes)) return malformedReview('the body is not an AdmissionReview');
+  if (hasTooManyValues(bytes)) return malformedReview(`the review has more than ${MAX_VALUES} values`);
   return ok(bytes);
 }
 
-const headOf = (bytes: Uint8Array): string => fromUtf8(bytes.subarray(0, HEAD));
+const headOf = (bytes: Uint8Array): string => fromUtf8(bytes.subarray(0, HEAD_BYTES));
 
-/** Whether the first bytes are those of a map that names `AdmissionReview`. */
-function isLikeReview(bytes: Uint8Array): boolean {
+/** Whether the body begins with a JSON map that contains `"AdmissionReview"`. */
+function beginsLikeReview(bytes: Uint8Array): boolean {
   const head = headOf(bytes);
   return /^\s*\{/.test(head) && head.includes('"AdmissionReview"');
 }
 
-/** In a text of JSON these quotes would have a backslash each. */
+/** Inside a JSON string these quotes would be escaped, so only a member `namespace` matches. */
 const namespaceIn = (head: string): string => /"namespace"\s*:\s*"([^"]*)"/.exec(head)?.[1] ?? '';
 
-type Pieces = ReturnType<typeof openPieces>;
+type BodyPieces = ReturnType<typeof openPieces>;
 
-/** A body that is read in two steps: until its first kilobyte is there, and to its end. */
+/** A large body, read in two steps: its first kilobyte, and then to its end. */
 function openPieces({ body }: Request, size: number, signal: AbortSignal) {
-  let bytes = new Uint8Array(FIRST_PIECES);
+  let bytes = new Uint8Array(FIRST_BUFFER);
   let length = 0;
-  const readUpTo = async (enough: number): Promise<void> => {
+  const readUpTo = async (target: number): Promise<void> => {
     const reader = body?.getReader();
     const cancel = () => void reader?.cancel().catch(() => undefined);
     signal.addEventListener('abort', cancel, { once: true });
-    while (length < enough) {
+    while (length < target) {
       const piece = await reader?.read();
       if (piece?.done !== false) break;
       const end = length + piece.value.length;
-      if (end > bytes.length) bytes = grown(bytes, Math.min(Math.max(end, Math.min(2 * end, size)), MAX_BODY));
+      if (end > bytes.length) bytes = enlarge(bytes, Math.min(Math.max(end, Math.min(2 * end, size)), MAX_BODY));
       if (end <= MAX_BODY) bytes.set(piece.value, length);
       length = end;
     }
@@ -170,28 +178,28 @@ function openPieces({ body }: Request, size: number, signal: AbortSignal) {
     reader?.releaseLock();
   };
   return {
-    head: async (): Promise<string> => {
-      await readUpTo(HEAD);
+    readHead: async (): Promise<string> => {
+      await readUpTo(HEAD_BYTES);
       return headOf(bytes);
     },
-    /** The whole body, or its beginning where that is not a review. Undefined: larger than `MAX_BODY`. */
-    whole: async (): Promise<Uint8Array | undefined> => {
-      if (size <= MAX_BODY) bytes = grown(bytes, Math.max(size, length));
-      if (isLikeReview(bytes)) await readUpTo(MAX_BODY + 1);
+    /** The whole body, or only its beginning if that is not a review's. Undefined: larger than `MAX_BODY`. */
+    readWhole: async (): Promise<Uint8Array | undefined> => {
+      if (size <= MAX_BODY) bytes = enlarge(bytes, Math.max(size, length));
+      if (beginsLikeReview(bytes)) await readUpTo(MAX_BODY + 1);
       return length > MAX_BODY ? undefined : bytes.subarray(0, length);
     },
   };
 }
 
-function grown(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
+function enlarge(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
   const larger = new Uint8Array(length);
   larger.set(bytes);
   return larger;
 }
 
-const OVERTAKEN = 'other reviews took all the time of this one; send it again';
+const WAITED_TOO_LONG = 'the review waited for other reviews until its timeout; send the request again';
 
-/** A semaphore of `room` units in the order of arrival; resolves with the function that gives the units back. */
+/** A semaphore of `room` units, in the order of arrival. Resolves with the function that returns the units. */
 function createGate(room: number) {
   let free = room;
   const queue: Array<{ readonly size: number; readonly enter: () => void }> = [];
@@ -214,7 +222,7 @@ function createGate(room: number) {
         if (at === -1) return;
         queue.splice(at, 1);
         letIn();
-        reject(new Error(OVERTAKEN));
+        reject(new Error(WAITED_TOO_LONG));
       };
       signal.addEventListener('abort', giveUp, { once: true });
       queue.push(place);

@@ -1,112 +1,118 @@
-// Every check of every kind, in the order of its findings: refusals first, the most important first.
+// The chain of checks of each kind, in the order of the findings: refusals first, the most important first.
 
 import { createLazy } from '#core/caches/lazy.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import type { KindName, Schemas } from '#crds/kinds/kinds.ts';
 import { validate } from '#crds/validation/validate.ts';
-import type { Check, Readable } from './check.ts';
-import * as ofInstance from './checks/instance.ts';
+import type { Check, CheckedObject } from './check.ts';
+import * as instanceChecks from './checks/instance.ts';
 import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
-import * as ofMember from './checks/member.ts';
-import * as ofUser from './checks/user.ts';
-import { type FactContext, instanceFacts, keyFacts, teamFacts, userFacts } from './facts.ts';
+import * as memberChecks from './checks/member.ts';
+import * as userChecks from './checks/user.ts';
+import { type FactContext, gatherInstanceFacts, gatherKeyFacts, gatherTeamFacts, gatherUserFacts } from './facts.ts';
 import type { Draft } from './subject.ts';
 
-/** Findings about an object: by itself, and, where the cluster may be asked, with the objects that it refers to. */
-export type FindFindings = (
+/**
+ * All findings about an object: those about its own fields, and, if there is a `factContext`, those with the objects
+ * that it refers to.
+ */
+export type Chain = (
   object: Draft,
   old: Draft | undefined,
-  ask: FactContext | undefined,
+  factContext: FactContext | undefined,
 ) => Promise<ReadonlyArray<Finding>>;
 
-/** Checks that keys, users and teams have in common. */
-const OF_MEMBERS = [
-  ofMember.instanceExists, //         there is such an instance, and it admits this namespace
-  ofMember.modelsServed, //           the instance has an entry for every model
-  ofMember.aliasesFree, //            no other object of the instance has the alias or the address
-  ofMember.referencesFound, //        the user and the teams are there, on the same instance
+/** Checks that VirtualKeys, Users and Teams have in common. */
+const MEMBER_CHECKS = [
+  memberChecks.instanceExists, //     the instance exists and admits this namespace
+  memberChecks.modelsServed, //       the instance serves every model
+  memberChecks.aliasesFree, //        no other object of the instance has the alias or the address
+  memberChecks.referencesFound, //    the User and the Teams exist, on the same instance
 ];
 
-export const CHAIN: Readonly<Record<KindName, FindFindings>> = {
-  GatewayInstance: chain('GatewayInstance', {
+export const CHAINS: Readonly<Record<KindName, Chain>> = {
+  GatewayInstance: createChain('GatewayInstance', {
     load: () => import('#crds/kinds/gateway-instance.ts'),
-    gather: instanceFacts,
-    alone: [
-      ofInstance.sharesNoCredentials, // no two entries with one Secret, unless the annotation allows it
+    gatherFacts: gatherInstanceFacts,
+    withoutFacts: [
+      instanceChecks.sharesNoCredentials, // no two model entries share a Secret, unless the annotation allows it
     ],
-    together: [
-      ofInstance.databaseSecret, //      the Secret and its mapped entries are there
-      ofInstance.storeSecret, //         the same for the key-value store
-      ofInstance.modelCredentials, //    the same for the credentials of each entry
-      ofInstance.modelsInUse, //         warns: keys are restricted to a removed model
-      ofInstance.warnOfNoModels, //          warns: an instance without entries serves nothing
-      ofInstance.addresses, //           warns: the provider is unknown, and there is no address to call
-      ofInstance.prices, //              warns: no key can use a model without a price
-      ofInstance.credentialNames, //     warns: no provider reads a credential of this name
+    withFacts: [
+      instanceChecks.databaseSecret, //  the Secret and its mapped keys exist
+      instanceChecks.storeSecret, //     the same for the counter store
+      instanceChecks.modelCredentials, // the same for the credentials of each model entry
+      instanceChecks.modelsInUse, //     warns: VirtualKeys are restricted to a removed model
+      instanceChecks.warnOfNoModels, //  warns: an instance without model entries serves nothing
+      instanceChecks.addresses, //       warns: the provider is unknown, and no address is given
+      instanceChecks.prices, //          warns: no VirtualKey can use a model without a price
+      instanceChecks.credentialNames, // warns: no provider reads a credential of this name
     ],
   }),
-  VirtualKey: chain('VirtualKey', {
+  VirtualKey: createChain('VirtualKey', {
     load: () => import('#crds/kinds/virtual-key.ts'),
-    gather: keyFacts,
-    alone: [
-      timeZoneKnown, //                  there is a time zone of this name
+    gatherFacts: gatherKeyFacts,
+    withoutFacts: [
+      timeZoneKnown, //                the time zone exists
     ],
-    together: [
-      ...OF_MEMBERS,
-      keySecretFree, //                  the Secret is not another's
-      templateHarmless, //               its labels and annotations are for no other software
-      ofMember.modelBudgets, //          warns: a model's budget limits nothing, as nothing serves the model
-      windowBudgets, //                  warns: two windows are equally long, or a shorter one has more money
-      timeZoneUsed, //                   warns: Rolling windows have no time zone
-      ofMember.zeroBudget, //            warns: a budget of zero means never
+    withFacts: [
+      ...MEMBER_CHECKS,
+      keySecretFree, //                the Secret does not belong to something else
+      templateHarmless, //             its labels and annotations do not control other software
+      memberChecks.modelBudgets, //    warns: a model's budget limits nothing, because the model is not served
+      windowBudgets, //                warns: two windows have the same length, or a shorter one has a larger budget
+      timeZoneUsed, //                 warns: Rolling windows have no time zone
+      memberChecks.zeroBudget, //      warns: a budget of zero is spent from the start
     ],
   }),
-  User: chain('User', {
+  User: createChain('User', {
     load: () => import('#crds/kinds/user.ts'),
-    gather: userFacts,
-    together: [
-      ...OF_MEMBERS,
-      ofUser.keyNameFree, //             warns: another VirtualKey has the user's name
-      ofUser.keyReplaced, //             warns: this edit gives the user's key a new value
-      ofMember.zeroBudget, //            warns: a budget of zero means never
+    gatherFacts: gatherUserFacts,
+    withFacts: [
+      ...MEMBER_CHECKS,
+      userChecks.keyNameFree, //         warns: another VirtualKey has the User's name
+      userChecks.keyReplaced, //         warns: this edit replaces the User's VirtualKey
+      memberChecks.zeroBudget, //      warns: a budget of zero is spent from the start
     ],
   }),
-  Team: chain('Team', {
+  Team: createChain('Team', {
     load: () => import('#crds/kinds/team.ts'),
-    gather: teamFacts,
-    together: [...OF_MEMBERS, ofMember.zeroBudget],
+    gatherFacts: gatherTeamFacts,
+    withFacts: [...MEMBER_CHECKS, memberChecks.zeroBudget],
   }),
 };
 
 interface Checks<Spec, Facts> {
-  /** The schemas of the kind, built with its first review: those of the other kinds would cost a cold start 15 ms. */
+  /** Loads the kind's schemas with its first review: those of all kinds would take 15 ms of a cold start. */
   readonly load: () => Promise<{ readonly schemas: Schemas<Spec> }>;
-  readonly gather: (of: Readable<Spec>, ask: FactContext) => Promise<Facts>;
+  readonly gatherFacts: (object: CheckedObject<Spec>, factContext: FactContext) => Promise<Facts>;
   /** Checks of the object alone: by /mutate, and by /validate again. */
-  readonly alone?: ReadonlyArray<Check<Spec>>;
+  readonly withoutFacts?: ReadonlyArray<Check<Spec>>;
   /** Checks with facts: by /validate only. */
-  readonly together: ReadonlyArray<Check<Spec, Facts>>;
+  readonly withFacts: ReadonlyArray<Check<Spec, Facts>>;
 }
 
 /**
- * Findings of one check: one for each model that a key names, and more. 512 model entries with 32 credentials each have
- * 16,384, of 600 bytes each, and a review waits for facts about the stored object with them.
+ * The maximum number of findings of one check. 512 model entries with 32 credentials each can have 16,384 findings of
+ * 600 bytes each, and a review keeps them while it reads facts about the stored object.
  */
 const MAX_FINDINGS = 2048;
 
-/** The schema comes first; a spec that is not readable is not checked further. */
-function chain<Spec, Facts>(name: KindName, { load, gather, alone = [], together }: Checks<Spec, Facts>): FindFindings {
+/** Validates by the schema first. A spec that the schema cannot read is not checked further. */
+function createChain<Spec, Facts>(
+  name: KindName,
+  { load, gatherFacts, withoutFacts = [], withFacts }: Checks<Spec, Facts>,
+): Chain {
   const loaded = createLazy(load);
-  return async ({ metadata, spec: given }, old, ask) => {
+  return async ({ metadata, spec: given }, old, factContext) => {
     const kind = { ...(await loaded()).schemas, kind: name };
     const { violations, spec } = validate(kind, { metadata, spec: given }, old);
-    const refused = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
-    if (spec === undefined) return refused;
-    const of = { metadata, spec, old: () => old && validate(kind, old).spec, didYouMean: createDidYouMean() };
-    const found = [...refused, ...alone.flatMap((check) => check({ ...of, facts: undefined }))];
-    if (ask === undefined) return found;
-    const facts = await gather(of, ask);
-    return [...found, ...together.flatMap((check) => check({ ...of, facts }).slice(0, MAX_FINDINGS))];
+    const refusals = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
+    if (spec === undefined) return refusals;
+    const object = { metadata, spec, old: () => old && validate(kind, old).spec, didYouMean: createDidYouMean() };
+    const findings = [...refusals, ...withoutFacts.flatMap((check) => check({ ...object, facts: undefined }))];
+    if (factContext === undefined) return findings;
+    const facts = await gatherFacts(object, factContext);
+    return [...findings, ...withFacts.flatMap((check) => check({ ...object, facts }).slice(0, MAX_FINDINGS))];
   };
 }

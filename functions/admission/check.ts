@@ -3,7 +3,7 @@ import type { Finding } from '#core/rules/finding.ts';
 import type { DidYouMean } from '#core/rules/nearest-name.ts';
 import type { Metadata } from './subject.ts';
 
-export interface Readable<Spec> {
+export interface CheckedObject<Spec> {
   readonly metadata: Metadata;
   /** The spec as the schema reads it, defaults included. */
   readonly spec: Spec;
@@ -11,9 +11,9 @@ export interface Readable<Spec> {
   readonly old: () => Spec | undefined;
 }
 
-export interface CheckInput<Spec, Facts = unknown> extends Readable<Spec> {
+export interface CheckInput<Spec, Facts = unknown> extends CheckedObject<Spec> {
   readonly didYouMean: DidYouMean;
   readonly facts: Facts;
 }
 
-export type Check<Spec, Facts = unknown> = (checked: CheckInput<Spec, Facts>) => ReadonlyArray<Finding>;
+export type Check<Spec, Facts = unknown> = (input: CheckInput<Spec, Facts>) => ReadonlyArray<Finding>;

@@ -1,7 +1,7 @@
-// The decision about a subject: let in, with which warnings, or refused.
+// The decision about the subject of a review: accepted, with or without warnings, or refused.
 import { type Finding, toSentences, toText } from '#core/rules/finding.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
-import { CHAIN } from './chain.ts';
+import { CHAINS } from './chain.ts';
 import type { FactContext } from './facts.ts';
 import type { Subject } from './subject.ts';
 
@@ -11,24 +11,25 @@ export interface Decision {
 }
 
 /**
- * Without `ask` the object is validated by itself (/mutate). On update a finding that the stored object has too is no
- * reason to refuse a label, a block or a budget (DESIGN 5): the stored object is checked as if it were applied now, and
- * its findings are warnings.
+ * Without `factContext` only the object's own fields are validated (/mutate). On update, a finding that the stored
+ * object has too must not refuse a new label, block or budget (DESIGN 5): the stored object is checked as if it were
+ * applied now, and findings of both objects are only warnings.
  */
-export async function decide({ kind, object, old, dryRun }: Subject, ask?: FactContext): Promise<Decision> {
-  const find = CHAIN[kind.kind];
-  const found = await find(object, old, ask);
+export async function decide({ kind, object, old, dryRun }: Subject, factContext?: FactContext): Promise<Decision> {
+  const find = CHAINS[kind.kind];
+  const found = await find(object, old, factContext);
   const candidates = found.filter(
     ({ effect }) => effect === 'refuse' || (effect === 'refuse-unless-dry-run' && !dryRun),
   );
-  const known = old === undefined || candidates.length === 0 ? [] : await find(old, undefined, ask);
-  const before = new Set(known.map((finding) => identityOf(finding, old?.spec)));
-  const isNew = (finding: Finding) => before.size === 0 || !before.has(identityOf(finding, object.spec));
+  const findingsOfStored = old === undefined || candidates.length === 0 ? [] : await find(old, undefined, factContext);
+  const storedIdentities = new Set(findingsOfStored.map((finding) => identityOf(finding, old?.spec)));
+  const isNew = (finding: Finding) =>
+    storedIdentities.size === 0 || !storedIdentities.has(identityOf(finding, object.spec));
   const refused = new Set(candidates.filter(isNew));
   return { refused: [...refused], warned: found.filter((finding) => !refused.has(finding)) };
 }
 
-/** One refusal in one line; several as a list, the most important first. Undefined: nothing is refused. */
+/** The message of the refusal: one finding in one line, several as a list, the most important first. */
 export function refusalOf({ refused }: Decision, { kind, object }: Subject): string | undefined {
   if (refused.length === 0) return undefined;
   if (toSentences(refused).length === 1) return toText(refused);
@@ -37,17 +38,18 @@ export function refusalOf({ refused }: Decision, { kind, object }: Subject): str
 }
 
 /**
- * Rule, value and path in one text, with list entries named by their key: a finding keeps its identity when its list is
- * reordered.
+ * Rule, value and path of a finding in one text. Elements of lists are named by their key, so a finding keeps its
+ * identity when its list is reordered.
  */
 export function identityOf({ rule, path, value }: Finding, spec: unknown): string {
-  return JSON.stringify([rule, placeOf(path, spec), value ?? null]);
+  return JSON.stringify([rule, pathWithNames(path, spec), value ?? null]);
 }
 
 /**
- * `spec.models[2].gatewayParams` → `spec.models{"gpt-4o"}.gatewayParams`: by `identifier`, `name`, or the entry itself.
+ * `spec.models[2].gatewayParams` → `spec.models{"gpt-4o"}.gatewayParams`: by `identifier`, `name`, `key`, or the
+ * element itself.
  */
-function placeOf(path: string, spec: unknown): string {
+function pathWithNames(path: string, spec: unknown): string {
   let at: unknown = { spec };
   return path.replace(/\.?([A-Za-z][A-Za-z0-9]*)|\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]/g, (step, member, index) => {
     if (index !== undefined && Array.isArray(at)) {

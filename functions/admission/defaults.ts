@@ -1,32 +1,32 @@
-// Defaults that /mutate fills in: only what no schema can, because it depends on other fields or on the user (DESIGN
-// 5).
+// Defaults that /mutate fills in: only those that no schema can set, because they depend on other fields or on the user
+// (DESIGN 5).
 import { defaultOverlap } from '#core/keys/rotation.ts';
 import { REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
-import type { Operation } from './review.ts';
+import type { PatchOperation } from './review.ts';
 import { annotationOf, type Subject } from './subject.ts';
 
 type Default = (object: Json, subject: Subject) => Json;
 
 const DEFAULTS: Readonly<Record<string, ReadonlyArray<Default>>> = {
   GatewayInstance: [],
-  // The user that requested the key; the overlap of a replaced value.
+  // The user that requested the VirtualKey; the overlap of a rotation.
   VirtualKey: [requestedBy, rotationOverlap],
-  // The user's alias; the user that requested the owned key.
+  // The User's alias; the user that requested the User's VirtualKey.
   User: [userAlias, requestedBy],
   Team: [],
 };
 
-/** The object with its defaults. A second call changes nothing more. */
+/** The object with its defaults. Calling it again changes nothing. */
 export function withDefaults(subject: Subject): Json {
   const defaults = DEFAULTS[subject.kind.kind] ?? [];
   return defaults.reduce((object, next) => next(object, subject), subject.object.json);
 }
 
 /**
- * The requester: on create always the review's user, whatever the file says; on update the stored one, so that it
- * cannot be forged. A User has the annotation while `autoCreateKey` is on, and its key copies it: the annotation names
- * the user that switched it on.
+ * The requester, which cannot be forged: on create always the user of the review, whatever the manifest has; on update
+ * the stored one. A User has the annotation while `autoCreateKey` is on: it names the user that switched it on, and the
+ * User's VirtualKey copies it.
  */
 function requestedBy(object: Json, { kind, old, user }: Subject): Json {
   const wantsKey = (spec: unknown) => kind.kind === 'VirtualKey' || (isMap(spec) && spec.autoCreateKey === true);
@@ -52,7 +52,10 @@ function userAlias(object: Json): Json {
   return alias === '' ? object : { ...object, spec: { ...spec, userAlias: alias } };
 }
 
-/** The overlap: a tenth of the period, at most a day. A defaulted overlap follows a new period; a written one stays. */
+/**
+ * The overlap of a rotation: a tenth of `every`, at most a day. A defaulted overlap follows an edit of `every`; an
+ * overlap that the author has written stays.
+ */
 function rotationOverlap(object: Json, { old }: Subject): Json {
   const { spec } = object;
   const [now, before] = [rotationOf(spec), rotationOf(old?.spec)];
@@ -67,11 +70,11 @@ function rotationOverlap(object: Json, { old }: Subject): Json {
 const rotationOf = (spec: unknown): Json | undefined =>
   isMap(spec) && isMap(spec.rotation) ? spec.rotation : undefined;
 
-/** The few operations that turn `before` into `after`. Lists are replaced as a whole. */
-export function toPatch(before: Json, after: Json, path = ''): Operation[] {
+/** The JSON patch that turns `before` into `after`. Lists are replaced as a whole. */
+export function toPatch(before: Json, after: Json, path = ''): PatchOperation[] {
   if (before === after) return [];
   const members = [...new Set([...Object.keys(before), ...Object.keys(after)])];
-  return members.flatMap((member): Operation[] => {
+  return members.flatMap((member): PatchOperation[] => {
     const here = `${path}/${member.replaceAll('~', '~0').replaceAll('/', '~1')}`;
     const [old, value] = [before[member], after[member]];
     if (old === value) return [];

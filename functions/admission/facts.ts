@@ -1,5 +1,5 @@
-// Facts about the objects that an object refers to, gathered once and concurrently: the only file of admission that
-// asks the cluster.
+// Facts about the objects that an object refers to, read once and concurrently. No other file of the admission webhook
+// reads the cluster.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { listOf } from '#core/json/json.ts';
@@ -21,110 +21,121 @@ import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/names/resources.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
-import type { Readable } from './check.ts';
+import type { CheckedObject } from './check.ts';
 import type { ClusterReads } from './reads.ts';
 import type { Metadata } from './subject.ts';
 
-/** The cluster to ask, and the user on whose behalf. */
+/** The context of reading facts: the cluster, and the user for whom it is read. */
 export interface FactContext {
   readonly cluster: ClusterReads;
   readonly hash: Hash;
   readonly user: Requester;
-  /** Aborts when the review is given up. */
+  /** Aborts when the review has ended without a decision. */
   readonly signal: AbortSignal;
-  /** Domains whose labels and annotations the Secret of a key may have. */
+  /** Domains whose labels and annotations the Secret of a VirtualKey may have. */
   readonly secretPrefixes: ReadonlyArray<string>;
 }
 
-/** None of our lists may cost more than one page, however many keys there are. */
+/** VirtualKeys of the one page that is read of a list, however many there are. */
 const MAX_KEYS = 500;
-/** Objects that are looked at for the one which has an alias. */
+/** Objects that are read to find the one that has an alias. */
 const MAX_HOLDERS = 20;
 const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
 
-/** Objects of one kind that a review reads at the same time: one has up to a megabyte, of which little is kept. */
-const WIDTH = 4;
+/** Objects of one kind that a review reads concurrently: each may have a megabyte, of which little is kept. */
+const MAX_READS = 4;
 
 interface RestrictedKey {
   readonly path: string;
-  /** Those of the removed models that it names. */
+  /** The removed models that the VirtualKey names. */
   readonly models: ReadonlyArray<string>;
 }
 
 export interface InstanceFacts {
-  /** Findings in Secrets, by name. A Secret that the user may not read counts as missing. */
+  /** Findings in Secrets, by the Secret's name. A Secret that the user may not read counts as missing. */
   readonly secrets: ReadonlyMap<string, SecretFindings>;
   /** Models that this update removes. */
   readonly removedModels: ReadonlySet<string>;
-  /** Keys of the instance that are restricted to a removed model, of a page of its keys. */
-  readonly restricted: ReadonlyArray<RestrictedKey>;
-  /** Whether there are more keys than that page has. */
+  /** VirtualKeys that are restricted to a removed model, among one page of the instance's VirtualKeys. */
+  readonly restrictedKeys: ReadonlyArray<RestrictedKey>;
+  /** Whether the instance has more VirtualKeys than that page. */
   readonly hasMoreKeys: boolean;
-  /** Indexes of entries that have no price, neither of their own nor a listed one, or half a price of their own. */
+  /** Indexes of model entries without a price: neither their own (for input and output) nor a listed one. */
   readonly unpriced: ReadonlySet<number>;
 }
 
-export async function instanceFacts(of: Readable<GatewayInstanceSpec>, ask: FactContext): Promise<InstanceFacts> {
-  const { metadata, spec } = of;
-  const old = of.old();
-  const removedModels = old === undefined ? new Set<string>() : servedBy(old).difference(servedBy(spec));
+export async function gatherInstanceFacts(
+  object: CheckedObject<GatewayInstanceSpec>,
+  context: FactContext,
+): Promise<InstanceFacts> {
+  const { metadata, spec } = object;
+  const old = object.old();
+  const removedModels = old === undefined ? new Set<string>() : servedModels(old).difference(servedModels(spec));
   const [secrets, keys, unpriced] = await Promise.all([
-    findInSecrets(spec, metadata.namespace, ask),
-    findRestricted(metadata, removedModels, ask),
+    findInSecrets(spec, metadata.namespace, context),
+    findRestricted(metadata, removedModels, context),
     findUnpriced(spec),
   ]);
   return { secrets, removedModels, ...keys, unpriced };
 }
 
 export interface MemberFacts {
-  /** Undefined: the instance does not exist, or does not admit the namespace; findings do not tell which. */
+  /** Undefined: the instance does not exist, or does not admit the namespace. Findings do not show which. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
   /**
-   * Wanted aliases and addresses that another object of the instance has. Only advice: two creates race, and the claim
-   * decides.
+   * Aliases and addresses of the object that another object of the instance has. Two objects may be created at the same
+   * time, so the reconciler's claim decides, not this fact.
    */
-  readonly taken: ReadonlyArray<TakenAlias>;
+  readonly takenAliases: ReadonlyArray<TakenAlias>;
   /** Users and Teams that the object names, in its order. */
   readonly references: ReadonlyArray<readonly [Reference, ReferenceFacts | undefined]>;
   /**
-   * The name that our Secret or VirtualKey would get, where a foreign one has it; a Secret only where the user may read
-   * it.
+   * The name that the object's Secret or VirtualKey would get, if something else has it. A Secret that the user may not
+   * read is not reported.
    */
-  readonly foreign: string | undefined;
+  readonly occupiedName: string | undefined;
 }
 
 export interface KeyFacts extends MemberFacts, Pick<FactContext, 'secretPrefixes'> {}
 
-export async function keyFacts(key: Readable<VirtualKeySpec>, ask: FactContext): Promise<KeyFacts> {
+export async function gatherKeyFacts(key: CheckedObject<VirtualKeySpec>, context: FactContext): Promise<KeyFacts> {
   const { keyAlias: alias, userRef, teamRef, secretTemplate } = key.spec;
-  const facts = await memberFacts(key, ask, {
-    aliases: [{ resource: virtualKeys, path: 'spec.keyAlias', alias, owner: key.metadata.name }],
-    names: [
+  const facts = await gatherMemberFacts(key, context, {
+    aliases: [{ resource: virtualKeys, path: 'spec.keyAlias', alias, allowedHolder: key.metadata.name }],
+    references: [
       ['User', 'spec.userRef.name', userRef?.name],
       ['Team', 'spec.teamRef.name', teamRef?.name],
     ],
-    foreign: findForeignSecret(key.metadata, secretTemplate?.name, ask),
+    occupiedName: findForeignSecret(key.metadata, secretTemplate?.name, context),
   });
-  return { ...facts, secretPrefixes: ask.secretPrefixes };
+  return { ...facts, secretPrefixes: context.secretPrefixes };
 }
 
-export function userFacts({ metadata, spec, ...user }: Readable<UserSpec>, ask: FactContext): Promise<MemberFacts> {
+export function gatherUserFacts(
+  { metadata, spec, ...user }: CheckedObject<UserSpec>,
+  context: FactContext,
+): Promise<MemberFacts> {
   // The VirtualKey of a User has the User's name.
   const key = spec.autoCreateKey ? metadata.name : undefined;
   const keyAlias = spec.autoCreateKey ? spec.keyAlias : undefined;
-  return memberFacts({ metadata, spec, ...user }, ask, {
+  return gatherMemberFacts({ metadata, spec, ...user }, context, {
     aliases: [
-      { resource: users, path: 'spec.userEmail', alias: spec.userEmail, owner: metadata.name },
-      { resource: virtualKeys, path: 'spec.keyAlias', alias: keyAlias, owner: key },
+      { resource: users, path: 'spec.userEmail', alias: spec.userEmail, allowedHolder: metadata.name },
+      { resource: virtualKeys, path: 'spec.keyAlias', alias: keyAlias, allowedHolder: key },
     ],
-    names: spec.teamRefs.map(({ name }, index) => ['Team', `spec.teamRefs[${index}].name`, name]),
-    foreign: key === undefined ? undefined : findForeignKey(metadata, key, ask),
+    references: spec.teamRefs.map(({ name }, index) => ['Team', `spec.teamRefs[${index}].name`, name]),
+    occupiedName: key === undefined ? undefined : findForeignKey(metadata, key, context),
   });
 }
 
-export function teamFacts(team: Readable<TeamSpec>, ask: FactContext): Promise<MemberFacts> {
-  const alias = { resource: teams, path: 'spec.teamAlias', alias: team.spec.teamAlias, owner: team.metadata.name };
-  return memberFacts(team, ask, { aliases: [alias], names: [], foreign: undefined });
+export function gatherTeamFacts(team: CheckedObject<TeamSpec>, context: FactContext): Promise<MemberFacts> {
+  const alias = {
+    resource: teams,
+    path: 'spec.teamAlias',
+    alias: team.spec.teamAlias,
+    allowedHolder: team.metadata.name,
+  };
+  return gatherMemberFacts(team, context, { aliases: [alias], references: [], occupiedName: undefined });
 }
 
 interface Member {
@@ -137,33 +148,41 @@ interface WantedAlias {
   /** The path of the alias: a selectable field of the resource, and a field of the object that wants the alias. */
   readonly path: string;
   readonly alias: string | undefined;
-  /** The object of the same namespace that may have it. */
-  readonly owner: string | undefined;
+  /** The name of the object in the same namespace that may have the alias. */
+  readonly allowedHolder: string | undefined;
 }
 
-interface FactRequest {
+interface MemberFactRequest {
   readonly aliases: ReadonlyArray<WantedAlias>;
-  readonly names: ReadonlyArray<readonly [kind: Reference['kind'], path: string, name: string | undefined]>;
-  readonly foreign: Promise<string | undefined> | undefined;
+  readonly references: ReadonlyArray<readonly [kind: Reference['kind'], path: string, name: string | undefined]>;
+  readonly occupiedName: Promise<string | undefined> | undefined;
 }
 
-async function memberFacts(member: Member, ask: FactContext, wanted: FactRequest): Promise<MemberFacts> {
+async function gatherMemberFacts(
+  member: Member,
+  context: FactContext,
+  request: MemberFactRequest,
+): Promise<MemberFacts> {
   const { namespace } = member.metadata;
-  const findTaken = async () => {
-    const instance = await findInstance(member, ask);
-    // An instance that does not admit the namespace is not looked at further.
-    const taken = instance && (await Promise.all(wanted.aliases.map((alias) => findHolder(alias, member, ask))));
-    return { instance, taken: (taken ?? []).filter((alias) => alias !== undefined) };
+  const findInstanceAndHolders = async () => {
+    const instance = await findInstance(member, context);
+    // If the instance does not admit the namespace, its aliases are not searched.
+    const taken = instance && (await Promise.all(request.aliases.map((alias) => findHolder(alias, member, context))));
+    return { instance, takenAliases: (taken ?? []).filter((alias) => alias !== undefined) };
   };
-  const references = wanted.names.flatMap(([kind, path, name]): Reference[] =>
+  const references = request.references.flatMap(([kind, path, name]): Reference[] =>
     name === undefined ? [] : [{ kind, path, name, namespace }],
   );
-  const [{ instance, taken }, referred, foreign] = await Promise.all([
-    findTaken(),
-    mapConcurrent(references, async (reference) => [reference, await findReferred(reference, ask)] as const, WIDTH),
-    wanted.foreign,
+  const [{ instance, takenAliases }, referred, occupiedName] = await Promise.all([
+    findInstanceAndHolders(),
+    mapConcurrent(
+      references,
+      async (reference) => [reference, await findReferred(reference, context)] as const,
+      MAX_READS,
+    ),
+    request.occupiedName,
   ]);
-  return { instance, taken, references: referred, foreign };
+  return { instance, takenAliases, references: referred, occupiedName };
 }
 
 async function findInstance({ metadata, spec: { connectionRef } }: Member, { cluster }: FactContext) {
@@ -174,19 +193,20 @@ async function findInstance({ metadata, spec: { connectionRef } }: Member, { clu
   const spec = isMap(instance.spec) ? instance.spec : {};
   const { success, data: allowed } = AllowedNamespaces.prefault({}).safeParse(spec.allowedNamespaces);
   if (!success) return undefined;
-  const home = needsLabels(allowed) ? await cluster.get(RESOURCES.namespaces, undefined, from) : undefined;
-  if (!admitsNamespace(allowed, namespace, { name: from, labels: home?.metadata.labels ?? {} })) return undefined;
-  return { served: servedBy(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
+  const namespaceObject = needsLabels(allowed) ? await cluster.get(RESOURCES.namespaces, undefined, from) : undefined;
+  if (!admitsNamespace(allowed, namespace, { name: from, labels: namespaceObject?.metadata.labels ?? {} }))
+    return undefined;
+  return { served: servedModels(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
 }
 
 /** The models that an instance serves: the `modelName`s of its entries. */
-const servedBy = ({ models }: Json | GatewayInstanceSpec): ReadonlySet<string> =>
+const servedModels = ({ models }: Json | GatewayInstanceSpec): ReadonlySet<string> =>
   new Set(
     listOf(models).flatMap((entry) => (isMap(entry) && typeof entry.modelName === 'string' ? entry.modelName : [])),
   );
 
 async function findHolder(
-  { resource, path, alias, owner }: WantedAlias,
+  { resource, path, alias, allowedHolder }: WantedAlias,
   { metadata: { namespace: from }, spec }: Member,
   { cluster }: FactContext,
 ): Promise<TakenAlias | undefined> {
@@ -194,10 +214,10 @@ async function findHolder(
   const { instanceRef: instance } = spec.connectionRef;
   let holder: TakenAlias['holder'] | undefined;
   const fields = { [path]: alias, [INSTANCE_FIELD]: instance.name };
-  await select(cluster, { resource, fields, limit: MAX_HOLDERS }, (one) => {
+  await visitPage(cluster, { resource, fields, limit: MAX_HOLDERS }, (one) => {
     const { namespace, name } = one.metadata;
-    const isOwner = namespace === from && name === owner;
-    if (!isOwner && isOf(one, instance)) holder ??= { kind: resource.kind, namespace, name };
+    const isAllowed = namespace === from && name === allowedHolder;
+    if (!isAllowed && belongsTo(one, instance)) holder ??= { kind: resource.kind, namespace, name };
   });
   return holder && { path, alias, instance, from, holder };
 }
@@ -207,10 +227,10 @@ async function findReferred(
   { cluster }: FactContext,
 ): Promise<ReferenceFacts | undefined> {
   const found = await cluster.get(kind === 'User' ? users : teams, namespace, name);
-  return found && { instance: connectionOf(found), isDeleted: !isLive(found) };
+  return found && { instance: instanceRefOf(found), isDeleted: !isLive(found) };
 }
 
-/** Undefined: the Secret is missing, or the user may not read it; findings do not tell which. */
+/** Undefined: the Secret is missing, or the user may not read it. Findings do not show which. */
 async function findSecret(
   namespace: string,
   name: string,
@@ -220,27 +240,31 @@ async function findSecret(
   return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
 }
 
-/** A user who may read a Secret may see the names of its keys. */
-async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, ask: FactContext) {
+/** Findings may name the keys of a Secret, because the user may read the Secret. */
+async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, context: FactContext) {
   const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
   const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
   const check = createSecretCheck(spec, namespace);
   const found = new Map<string, SecretFindings>();
   const find = async (name: string) => {
-    const secret = await findSecret(namespace, name, ask);
+    const secret = await findSecret(namespace, name, context);
     const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
     found.set(name, check(name, secret && toReadSecret(data, true)));
   };
-  await mapConcurrent(names, find, WIDTH);
+  await mapConcurrent(names, find, MAX_READS);
   return found;
 }
 
-async function findForeignSecret({ namespace, name: key }: Metadata, template: string | undefined, ask: FactContext) {
+async function findForeignSecret(
+  { namespace, name: key }: Metadata,
+  template: string | undefined,
+  context: FactContext,
+) {
   if (key === undefined) return undefined;
-  const wanted = keySecretName(key, template, ask.hash);
-  const secret = await findSecret(namespace, wanted, ask);
+  const wanted = keySecretName(key, template, context.hash);
+  const secret = await findSecret(namespace, wanted, context);
   if (secret === undefined) return undefined;
-  // Which VirtualKey a Secret with our label belongs to, its value decides, in the reconciler.
+  // A Secret with our label is not judged here: the reconciler decides by its key value whose Secret it is.
   return secret.metadata.labels?.[OWNED_LABEL] === OWNED ? undefined : wanted;
 }
 
@@ -255,21 +279,22 @@ async function findRestricted(
   { namespace, name }: Metadata,
   removed: ReadonlySet<string>,
   { cluster }: FactContext,
-): Promise<Pick<InstanceFacts, 'restricted' | 'hasMoreKeys'>> {
-  const restricted: RestrictedKey[] = [];
-  if (name === undefined || removed.size === 0) return { restricted, hasMoreKeys: false };
+): Promise<Pick<InstanceFacts, 'restrictedKeys' | 'hasMoreKeys'>> {
+  const restrictedKeys: RestrictedKey[] = [];
+  if (name === undefined || removed.size === 0) return { restrictedKeys, hasMoreKeys: false };
   const keys = { resource: virtualKeys, fields: { [INSTANCE_FIELD]: name }, limit: MAX_KEYS };
-  const hasMoreKeys = await select(cluster, keys, (key) => {
-    if (!isOf(key, { namespace, name })) return;
+  const hasMoreKeys = await visitPage(cluster, keys, (key) => {
+    if (!belongsTo(key, { namespace, name })) return;
     const named = new Set(listOf(isMap(key.spec) ? key.spec.models : undefined));
     const models = [...removed].filter((model) => named.has(model));
-    if (models.length > 0) restricted.push({ path: `${key.metadata.namespace}/${key.metadata.name}`, models });
+    if (models.length > 0) restrictedKeys.push({ path: `${key.metadata.namespace}/${key.metadata.name}`, models });
   });
-  return { restricted, hasMoreKeys };
+  return { restrictedKeys, hasMoreKeys };
 }
 
 /**
- * Indexes of entries without a price. The price table is large: it is loaded with the first entry that names no price.
+ * Indexes of model entries without a price. The price table is large, so it is loaded with the first model entry that
+ * has no price of its own.
  */
 async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
   const withoutOwnPrice = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
@@ -282,32 +307,33 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
 }
 
 /**
- * Visits one page of the objects with these selectable fields, in all namespaces, without those that are being deleted.
- * Answers whether there are more. A key may have hundreds of kilobytes: `take` keeps what is needed of it.
+ * Calls `onObject` for one page of the objects with these selectable fields, in all namespaces, without those that are
+ * being deleted. Returns whether there are more. Objects may have hundreds of kilobytes: `onObject` keeps only what is
+ * needed.
  */
-async function select(
+async function visitPage(
   cluster: ClusterReads,
-  { resource, fields, limit }: Search,
-  take: (object: KubeObject) => void,
+  { resource, fields, limit }: PageSelection,
+  onObject: (object: KubeObject) => void,
 ): Promise<boolean> {
   let more = false;
   await cluster.listPages(resource, { fieldSelector: toFieldSelector(fields), limit }, (objects, hasMore) => {
-    for (const object of objects.filter(isLive)) take(object);
+    for (const object of objects.filter(isLive)) onObject(object);
     more = hasMore;
   });
   return more;
 }
 
-interface Search {
+interface PageSelection {
   readonly resource: Resource;
   readonly fields: Readonly<Record<string, string>>;
   readonly limit: number;
 }
 
 const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
-const isOf = (object: KubeObject, instance: InstanceName): boolean => {
-  const connection = connectionOf(object);
+const belongsTo = (object: KubeObject, instance: InstanceName): boolean => {
+  const connection = instanceRefOf(object);
   return connection !== undefined && isSameInstance(connection, instance);
 };
-const connectionOf = ({ spec }: KubeObject): InstanceName | undefined =>
+const instanceRefOf = ({ spec }: KubeObject): InstanceName | undefined =>
   ConnectionRef.safeParse(isMap(spec) ? spec.connectionRef : undefined).data?.instanceRef;

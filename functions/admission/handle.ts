@@ -1,74 +1,74 @@
-// One review, from its body to its answer: read it, decide with the facts, answer. Loaded with the first review.
+// The handler of one review: reads the body, decides with the facts, answers. Loaded with the first review.
 
 import { untilAborted } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ok } from '#core/failure/result.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { toSentences } from '#core/rules/finding.ts';
-import { type BeginWait, type Body, createBodyReader } from './body.ts';
+import { type BeginWait, createBodyReader, type ReviewBody } from './body.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
 import { type ClusterReads, createReads } from './reads.ts';
-import { type Answer, type RequestHead, readReview, toReview, type Verb } from './review.ts';
+import { type RequestHead, type ReviewAnswer, readReview, toReview, type Verb } from './review.ts';
 import { readSubject, type Subject, type Trigger, triggerOf, withObject, withoutJson } from './subject.ts';
 
 export interface HandleDeps {
   readonly cluster: ClusterReads;
   readonly hash: Hash;
-  /** Domains whose labels and annotations the Secret of a key may have. Absent: none. */
+  /** Domains whose labels and annotations the Secret of a VirtualKey may have. Absent: none. */
   readonly secretPrefixes?: ReadonlyArray<string>;
-  /** Users whose writes are not validated: our own reconcile identity. */
-  readonly own?: ReadonlyArray<string>;
+  /** Users whose writes are not validated: the reconciler's. */
+  readonly exemptUsers?: ReadonlyArray<string>;
 }
 
-/** The outcome of a review: its answer, and what the log, the metrics and reconcile need. */
+/** The outcome of a review: its answer, and what the log, the metrics and the trigger of the reconciler need. */
 export interface ReviewOutcome {
   readonly status: 200 | 400 | 413 | 500;
   readonly body: unknown;
   readonly result: 'allowed' | 'refused' | 'malformed' | 'failed';
-  /** Absent where the body is no review. */
+  /** Absent if the body is no review. */
   readonly request?: RequestHead;
-  /** The decision; absent for an object of others, a deletion, a status, a write of our own. */
+  /** Absent for an object of another kind, a deletion, a status, and a write of the reconciler. */
   readonly decision?: Decision;
-  /** The object that reconcile should look at: one that was let in (not as a dry run), or is about to be deleted. */
+  /** The object that the reconciler should look at: it was accepted (not in a dry run), or is about to be deleted. */
   readonly trigger?: Trigger | undefined;
   /** Why the review failed. */
   readonly error?: string;
 }
 
-/** `beginWait`: from here on the review reads the cluster. */
+/** `beginWait`: is called before the review reads the cluster. */
 interface ReviewContext {
   readonly signal: AbortSignal;
   readonly beginWait: BeginWait;
 }
 
 /**
- * | what came | answer |
+ * | body | answer |
  * |---|---|
- * | a review of one of our objects | 200, `allowed` or not |
- * | a review of anything else, a deletion, a status, our own write | 200, allowed |
- * | no review | 400, what is wrong with the envelope |
+ * | a review of a custom resource of the operator | 200, allowed or not |
+ * | a review of anything else, of a deletion, a status, or a write of the reconciler | 200, allowed |
+ * | no review | 400, what is wrong with the body |
  * | more than 7 MiB | 413 |
- * | a review, but it or the cluster's answers do not come in time, or we have a bug | 500: the cluster's
- * `failurePolicy` decides |
+ * | a review, but it or the cluster's answers do not arrive in time, or the webhook has a bug | 500: the
+ * `failurePolicy` of the webhook's configuration decides |
  */
-export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: HandleDeps) {
-  const ours = new Set(own);
+export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes = [] }: HandleDeps) {
+  const exempt = new Set(exemptUsers);
   const readBody = createBodyReader();
   const readsOf = createReads(cluster);
 
-  /** The request without its objects, and of those what is read: a review that waits keeps no more. */
-  function open(verb: Verb, body: Body) {
+  /** The request without its objects, and what is read of them: a waiting review keeps no more. */
+  function readRequest(verb: Verb, body: ReviewBody) {
     const read = body.ok ? readReview(body.value) : body;
     if (!read.ok) return read;
     const { object: _object, oldObject: _old, ...request } = read.value;
-    const found = readSubject(read.value, ours);
+    const found = readSubject(read.value, exempt);
     const subject = verb === 'validate' ? found.subject && withoutJson(found.subject) : found.subject;
     return ok({ request, found: { ...found, subject } });
   }
 
-  async function review(verb: Verb, body: Body, { signal, beginWait }: ReviewContext): Promise<ReviewOutcome> {
-    const read = open(verb, body);
+  async function review(verb: Verb, body: ReviewBody, { signal, beginWait }: ReviewContext): Promise<ReviewOutcome> {
+    const read = readRequest(verb, body);
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
     const { request, found } = read.value;
     if (found.subject === undefined) return { ...answered(request, found), trigger: found.trigger };
@@ -82,7 +82,7 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
   }
 
   /**
-   * Defaults are filled in first, so that they are validated too. Warnings come from /validate, which validates again.
+   * Fills in defaults first, so that they are validated too. Warnings come only from /validate, which validates again.
    */
   async function mutate(request: RequestHead, subject: Subject): Promise<ReviewOutcome> {
     const filled = withObject(subject, withDefaults(subject));
@@ -106,13 +106,13 @@ export function createHandle({ cluster, hash, own = [], secretPrefixes = [] }: H
     try {
       return await readBody(request, signal, (body, beginWait) => review(verb, body, { signal, beginWait }));
     } catch (error) {
-      // The deadline has passed, or the client left while it was still sending.
+      // The deadline has passed, or the API server has closed the connection before the whole body was sent.
       return problem(500, 'failed', reasonOf(error));
     }
   };
 }
 
-const answered = (request: RequestHead, answer: Answer): ReviewOutcome => ({
+const answered = (request: RequestHead, answer: ReviewAnswer): ReviewOutcome => ({
   status: 200,
   body: toReview(request.uid, answer),
   result: answer.refusal === undefined ? 'allowed' : 'refused',
@@ -121,7 +121,7 @@ const answered = (request: RequestHead, answer: Answer): ReviewOutcome => ({
 
 const REASONS = { 400: 'BadRequest', 413: 'RequestEntityTooLarge', 500: 'InternalError' } as const;
 
-/** A Status, whose message the API server and kubectl show. */
+/** The answer with a Kubernetes Status: the API server and kubectl show its message. */
 function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): ReviewOutcome {
   const failure = { apiVersion: 'v1', kind: 'Status', status: 'Failure', reason: REASONS[status], code: status };
   return { status, body: { ...failure, message: error }, result, error };

@@ -1,14 +1,15 @@
-// Reads of the cluster for reviews: each namespace has a share of them, and a review that was given up reads no more.
+// Reads of the cluster for reviews: each namespace has a share of them, and a review whose signal has aborted reads
+// nothing more.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 
-/** The calls of a review. */
+/** The methods of the cluster that reviews call. */
 export type ClusterReads = Pick<Cluster, 'get' | 'listPages' | 'may'>;
 
-/** Calls at the same time: a quarter of them for one namespace, whose objects may have a megabyte each. */
+/** Concurrent calls, a quarter of them for one namespace: its objects may have a megabyte each. */
 const PLACES = 16;
 
-/** Answers the reads for a review of an object in `namespace`. Reads that begin after the signal has aborted reject. */
+/** Returns the reads for a review of an object in `namespace`. Reads that begin after the signal has aborted reject. */
 export function createReads(cluster: ClusterReads) {
   const limiter = createFairLimiter(PLACES);
   return (namespace: string, signal: AbortSignal): ClusterReads => {

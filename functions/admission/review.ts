@@ -1,4 +1,4 @@
-// A review of admission.k8s.io/v1, as it comes and as it is answered.
+// The AdmissionReview of admission.k8s.io/v1: its request and its response.
 import * as z from 'zod';
 import { ok, type Result } from '#core/failure/result.ts';
 import { encode } from '#core/json/base64.ts';
@@ -8,12 +8,12 @@ const API_VERSION = 'admission.k8s.io/v1';
 const MAX_WARNING = 256;
 const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 
-/** The webhook that the review came to. */
+/** The path that the API server calls, and the value of the label `verb` in metrics. */
 export type Verb = 'mutate' | 'validate';
 
-const text = z.string().nullish();
+const OptionalText = z.string().nullish();
 
-/** The members of a review that are read. null and absent mean the same in this API. */
+/** The members of a review that are read. In this API null means absent. */
 const Review = z.object({
   apiVersion: z.literal(API_VERSION),
   kind: z.literal('AdmissionReview'),
@@ -21,14 +21,14 @@ const Review = z.object({
     uid: z.string().min(1).max(256),
     kind: z.object({ group: z.string(), version: z.string(), kind: z.string() }),
     operation: z.enum(['CREATE', 'UPDATE', 'DELETE', 'CONNECT']),
-    subResource: text,
-    name: text,
-    namespace: text,
+    subResource: OptionalText,
+    name: OptionalText,
+    namespace: OptionalText,
     dryRun: z.boolean().nullish(),
     userInfo: z
       .object({
-        username: text,
-        uid: text,
+        username: OptionalText,
+        uid: OptionalText,
         groups: z.array(z.string()).nullish(),
         extra: z.record(z.string(), z.array(z.string())).nullish(),
       })
@@ -40,7 +40,7 @@ const Review = z.object({
 export type ReviewRequest = z.output<typeof Review>['request'];
 export type RequestHead = Omit<ReviewRequest, 'object' | 'oldObject'>;
 
-/** The request of a review, or what is wrong with the envelope. The content of `object` is validated later. */
+/** The request of a review, or what is wrong with the body. The content of `object` is validated later. */
 export function readReview(body: Uint8Array): Result<ReviewRequest, MalformedReview> {
   let json: unknown;
   try {
@@ -55,24 +55,24 @@ export function readReview(body: Uint8Array): Result<ReviewRequest, MalformedRev
 }
 
 /** One step of a JSON patch (RFC 6902). */
-export type Operation =
+export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-export interface Answer {
-  /** Why the object is refused; undefined: it is let in. */
+export interface ReviewAnswer {
+  /** Why the object is refused. Undefined: it is accepted. */
   readonly refusal?: string | undefined;
   readonly warnings?: ReadonlyArray<string>;
-  /** Of an object that is let in. */
-  readonly patch?: ReadonlyArray<Operation>;
+  /** The defaults of an accepted object. */
+  readonly patch?: ReadonlyArray<PatchOperation>;
 }
 
 /**
- * The form that the API server accepts: the same uid; `patch` and `patchType` together or not at all (an empty patch is
- * left out); a denial with 422, because clients retry a 409 for seconds, and `Forbidden`, because a 422 without a
- * reason means an invalid object, and `kubectl edit` then shows no message.
+ * The review in the form that the API server accepts: the same uid; `patch` and `patchType` together or not at all (an
+ * empty patch is left out). A refusal has code 422, because clients retry a 409 for seconds; and the reason
+ * `Forbidden`, because `kubectl edit` shows no message of a 422 without a reason.
  */
-export function toReview(uid: string, { refusal, warnings = [], patch = [] }: Answer) {
+export function toReview(uid: string, { refusal, warnings = [], patch = [] }: ReviewAnswer) {
   const lines = warnings.flatMap(toLines);
   return {
     apiVersion: API_VERSION,
@@ -86,11 +86,12 @@ export function toReview(uid: string, { refusal, warnings = [], patch = [] }: An
   };
 }
 
-const patchOf = (patch: ReadonlyArray<Operation>) =>
+const patchOf = (patch: ReadonlyArray<PatchOperation>) =>
   patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: encode(JSON.stringify(patch)) };
 
 /**
- * Lines of at most 256 characters, as the API requires: a longer warning continues in the next line, split at a blank.
+ * Lines of at most 256 characters, as the API requires: a longer warning is split at a blank and continues in the next
+ * line.
  */
 function toLines(warning: string): string[] {
   const lines: string[] = [];

@@ -1,4 +1,4 @@
-// The subject of a review: an object of one of our kinds, read from a review that may contain anything.
+// The subject of a review: a custom resource of the operator, read from a request that may contain anything.
 import type { Requester } from '#core/ports/cluster.ts';
 import { ANNOTATION_NAMES, type AnnotationName } from '#crds/names/annotations.ts';
 import { type KindResource, resources } from '#crds/names/resources.ts';
@@ -6,15 +6,18 @@ import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { ReviewRequest } from './review.ts';
 
 export interface Metadata {
-  /** Absent with `generateName` until the API server has made one. */
+  /** Absent with `generateName`, until the API server has generated the name. */
   readonly name?: string | undefined;
   readonly namespace: string;
   readonly uid?: string | undefined;
-  /** Those that we read: an object may have many thousands. */
+  /** Only the annotations that the operator reads: an object may have thousands of others. */
   readonly annotations: Json;
 }
 
-/** An object as it came: its metadata has members of the right type or none, its spec may be anything. */
+/**
+ * An object that is not validated yet: members of its metadata have the right type or are absent, its spec may be
+ * anything.
+ */
 export interface Draft {
   readonly json: Json;
   readonly metadata: Metadata;
@@ -30,7 +33,7 @@ export interface Subject {
   readonly dryRun: boolean;
 }
 
-/** A trigger for reconcile: the object that was let in, or is about to be deleted. */
+/** A trigger for the reconciler: the object that was accepted, or is about to be deleted. */
 export interface Trigger {
   readonly apiVersion: string;
   readonly kind: string;
@@ -47,11 +50,12 @@ export interface ReadSubject {
   readonly trigger?: Trigger | undefined;
 }
 
-/** `own` are the users whose writes are ours: reconcile never has to ask admission. */
-export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): ReadSubject {
+/** Writes of `exemptUsers` have no subject, so the reconciler does not depend on the admission webhook. */
+export function readSubject(request: ReviewRequest, exemptUsers: ReadonlySet<string>): ReadSubject {
   const { group, version, kind: name } = request.kind;
   const kind = resources.find((one) => one.group === group && one.version === version && one.kind === name);
-  if (kind === undefined || (request.subResource ?? '') !== '' || own.has(request.userInfo?.username ?? '')) return {};
+  if (kind === undefined || (request.subResource ?? '') !== '' || exemptUsers.has(request.userInfo?.username ?? ''))
+    return {};
   const { object, oldObject, operation } = request;
   const dryRun = request.dryRun === true;
   // A deletion is always allowed.
@@ -60,7 +64,7 @@ export function readSubject(request: ReviewRequest, own: ReadonlySet<string>): R
   // Server-side apply creates objects with the deletionTimestamp of the file.
   const stored = operation === 'UPDATE' && isMap(object) && isMap(object.metadata) ? object.metadata : {};
   if (typeof stored.deletionTimestamp === 'string') return {};
-  const refusal = wrongShape(object, kind);
+  const refusal = shapeViolation(object, kind);
   if (refusal !== undefined || !isMap(object)) return { refusal: refusal ?? '' };
   const subject: Subject = {
     kind,
@@ -79,8 +83,8 @@ export const withObject = (subject: Subject, json: Json): Subject => ({
 });
 
 /**
- * The same subject as far as /validate reads it, which waits for the cluster with it: the object as it came takes up to
- * eight times its bytes.
+ * The same subject with only what /validate reads. The review keeps the subject while it waits for the cluster, and the
+ * parsed object would take up to eight times its bytes.
  */
 export const withoutJson = ({ object, old, ...subject }: Subject): Subject => ({
   ...subject,
@@ -88,22 +92,22 @@ export const withoutJson = ({ object, old, ...subject }: Subject): Subject => ({
   old: old && { ...old, json: {} },
 });
 
-/** The trigger about an object that was let in; none on a dry run. */
+/** The trigger about an accepted object. None on a dry run. */
 export const triggerOf = ({ kind, object, dryRun }: Subject): Trigger | undefined =>
   toTrigger(kind, object.metadata, dryRun);
 
-/** A collection that is deleted has no name; its objects are reviewed one by one. */
+/** None for the deletion of a collection, which has no name: its objects are reviewed one by one. */
 function toTrigger(
   { apiVersion, kind }: KindResource,
-  { namespace, name }: Around,
+  { namespace, name }: RequestedName,
   dryRun: boolean,
 ): Trigger | undefined {
   return dryRun || !namespace || !name ? undefined : { apiVersion, kind, namespace, name };
 }
 
-type Around = Pick<ReviewRequest, 'namespace' | 'name'>;
+type RequestedName = Pick<ReviewRequest, 'namespace' | 'name'>;
 
-function wrongShape(object: unknown, { kind, apiVersion }: KindResource): string | undefined {
+function shapeViolation(object: unknown, { kind, apiVersion }: KindResource): string | undefined {
   if (!isMap(object)) return `object: Invalid value: must be a ${kind}; send it as a map`;
   for (const [field, must] of Object.entries({ kind, apiVersion }))
     if (object[field] !== must) return `${field}: Invalid value: ${JSON.stringify(object[field])}: must be "${must}"`;
@@ -112,32 +116,33 @@ function wrongShape(object: unknown, { kind, apiVersion }: KindResource): string
   return 'metadata.annotations: Invalid value: must be a map; write them below it, indented, as `name: value`';
 }
 
-function toDraft(json: Json, around: Around): Draft {
+function toDraft(json: Json, requested: RequestedName): Draft {
   const metadata = isMap(json.metadata) ? json.metadata : {};
   return {
     json,
     metadata: {
-      name: text(metadata.name) ?? text(around.name),
-      namespace: text(metadata.namespace) ?? around.namespace ?? '',
-      uid: text(metadata.uid),
-      annotations: isMap(metadata.annotations) ? readable(metadata.annotations) : {},
+      name: nonEmptyText(metadata.name) ?? nonEmptyText(requested.name),
+      namespace: nonEmptyText(metadata.namespace) ?? requested.namespace ?? '',
+      uid: nonEmptyText(metadata.uid),
+      annotations: isMap(metadata.annotations) ? readAnnotations(metadata.annotations) : {},
     },
     spec: json.spec,
   };
 }
 
-const readable = (annotations: Json): Json =>
+const readAnnotations = (annotations: Json): Json =>
   Object.fromEntries(
     ANNOTATION_NAMES.flatMap((name) => (Object.hasOwn(annotations, name) ? [[name, annotations[name]]] : [])),
   );
 
-/** A value that is not a string reads as absent. */
+/** The value of an annotation. A value that is not a string counts as absent. */
 export function annotationOf({ annotations }: Metadata, name: AnnotationName): string | undefined {
   const value = Object.hasOwn(annotations, name) ? annotations[name] : undefined;
   return typeof value === 'string' ? value : undefined;
 }
 
-const text = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined);
+const nonEmptyText = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined;
 
 function toRequester(userInfo: ReviewRequest['userInfo']): Requester {
   const { username, uid, groups, extra } = userInfo ?? {};

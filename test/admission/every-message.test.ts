@@ -9,7 +9,7 @@ import { gatewayInstances, kindOf, teams, users, virtualKeys } from '#crds/kinds
 import { cases } from '#crds/test/cases/all.ts';
 import { objectsOf } from '#crds/test/cases/case.ts';
 import { validate } from '#crds/validation/validate.ts';
-import { CHAIN } from '../../functions/admission/chain.ts';
+import { CHAINS } from '../../functions/admission/chain.ts';
 import { readReview } from '../../functions/admission/review.ts';
 import { readSubject } from '../../functions/admission/subject.ts';
 import { LEAVING } from './around.ts';
@@ -31,7 +31,12 @@ async function findingsOf(
   if (found.subject === undefined) throw new Error(JSON.stringify(found));
   const { signal } = new AbortController();
   const { kind, object: draft, old } = found.subject;
-  return CHAIN[kind.kind](draft, old, { ...depsOf(world.cluster), user: ADA, signal, secretPrefixes: ['example.com'] });
+  return CHAINS[kind.kind](draft, old, {
+    ...depsOf(world.cluster),
+    user: ADA,
+    signal,
+    secretPrefixes: ['example.com'],
+  });
 }
 
 const key = (change: object, metadata = {}) => objectOf('VirtualKey', { ...GOOD.VirtualKey, ...change }, metadata);

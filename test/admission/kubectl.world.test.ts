@@ -157,7 +157,7 @@ for (const { runtime, deploy, why } of RUNTIMES) {
       ]);
       expect(less.code).toBe(0);
       expect(less.stderr).toMatch(
-        /Warning: spec\.models: "claude" is no longer served, and [0-9]+ of the keys are restricted to it: /,
+        /Warning: spec\.models: "claude" is no longer served, and VirtualKeys are restricted to it \([0-9]+\): /,
       );
       const label = await harness.kubectl(['label', 'vk', '-n', 'team-a', 'old', 'a=b']);
       expect(label.code).toBe(0);

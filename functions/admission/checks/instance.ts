@@ -1,4 +1,4 @@
-// Checks of a GatewayInstance with its Secrets, its keys and the listed prices.
+// Checks of a GatewayInstance with its Secrets, its VirtualKeys and the listed prices.
 
 import { CREDENTIAL_NAMES } from '#core/models/providers.ts';
 import type { Finding } from '#core/rules/finding.ts';
@@ -28,14 +28,14 @@ export const modelCredentials: InstanceCheck = ({ spec, facts }) =>
 
 const MAX_NAMED = 5;
 
-export const modelsInUse: InstanceCheck = ({ facts: { removedModels, restricted, hasMoreKeys } }) =>
+export const modelsInUse: InstanceCheck = ({ facts: { removedModels, restrictedKeys, hasMoreKeys } }) =>
   [...removedModels].flatMap((model): Finding[] => {
-    const paths = restricted.flatMap(({ path, models }) => (models.includes(model) ? path : []));
+    const paths = restrictedKeys.flatMap(({ path, models }) => (models.includes(model) ? path : []));
     if (paths.length === 0) return [];
     const names = paths.slice(0, MAX_NAMED);
     const more = paths.length > MAX_NAMED ? `, and ${paths.length - MAX_NAMED} more` : '';
     const count = `${hasMoreKeys ? 'at least ' : ''}${paths.length}`;
-    const message = `${JSON.stringify(model)} is no longer served, and ${count} of the keys are restricted to it: ${names.join(', ')}${more}; change their spec.models, or keep an entry of this name`;
+    const message = `${JSON.stringify(model)} is no longer served, and VirtualKeys are restricted to it (${count}): ${names.join(', ')}${more}; change their spec.models, or keep a model entry of this name`;
     return [{ rule: 'ModelInUse', path: 'spec.models', value: undefined, message, effect: 'warn' }];
   });
 

@@ -1,20 +1,20 @@
-// The checks of a VirtualKey by itself and with its Secret.
+// Checks of a VirtualKey: its own fields, and its Secret.
 
 import { parseMoney } from '#core/money/money.ts';
 import { isTimeZone } from '#core/money/time-zone.ts';
 import { secretConflict } from '#core/rules/conflicts.ts';
 import type { Finding } from '#core/rules/finding.ts';
-import { templateHarmless as metadataHarmless } from '#core/rules/secret-template.ts';
+import { templateHarmless as findHarmful } from '#core/rules/secret-template.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { secondsOf } from '#crds/validation/units.ts';
 import type { Check } from '../check.ts';
 import type { KeyFacts, MemberFacts } from '../facts.ts';
 
 export const keySecretFree: Check<VirtualKeySpec, MemberFacts> = ({ metadata: { name = '' }, spec, facts }) =>
-  facts.foreign === undefined ? [] : [secretConflict(name, spec.secretTemplate?.name, facts.foreign)];
+  facts.occupiedName === undefined ? [] : [secretConflict(name, spec.secretTemplate?.name, facts.occupiedName)];
 
 export const templateHarmless: Check<VirtualKeySpec, KeyFacts> = ({ spec, facts }) =>
-  metadataHarmless(spec.secretTemplate, facts.secretPrefixes);
+  findHarmful(spec.secretTemplate, facts.secretPrefixes);
 
 export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: value = 'UTC' } }) => {
   if (isTimeZone(value)) return [];
@@ -25,28 +25,34 @@ export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: v
 };
 
 /**
- * Budgets of two equally long windows, or of a shorter window with more money than the main one, are mistakes that
- * would look like limits.
+ * Finds budgets that look like limits but limit nothing: two budgets of equally long windows, and a budget of a shorter
+ * window that is larger than `maxBudget`.
  */
 export const windowBudgets: Check<VirtualKeySpec, MemberFacts> = ({ spec }) => {
   const { maxBudget, budgetDuration, budgets = [] } = spec;
   const lengths = [budgetDuration, ...budgets.map((one) => one.budgetDuration)].map(secondsOf);
-  const [main = 0, ...further] = lengths;
-  return budgets.flatMap((budget, place): Finding[] => {
-    const length = further[place] ?? 0;
-    const at = `spec.budgets[${place}]`;
+  const [main = 0, ...windowLengths] = lengths;
+  return budgets.flatMap((budget, index): Finding[] => {
+    const length = windowLengths[index] ?? 0;
+    const path = `spec.budgets[${index}]`;
     const twin = lengths.indexOf(length);
-    if (twin <= place) {
+    if (twin <= index) {
       const other = twin === 0 ? 'spec.budgetDuration' : `spec.budgets[${twin - 1}].budgetDuration`;
-      const message = `is as long as ${other}, so the smaller of both budgets is the only one that limits; keep each length once`;
+      const message = `has the same length as ${other}, so only the smaller of the two budgets limits; remove one of them`;
       return [
-        { rule: 'WindowRepeated', path: `${at}.budgetDuration`, value: budget.budgetDuration, message, effect: 'warn' },
+        {
+          rule: 'WindowRepeated',
+          path: `${path}.budgetDuration`,
+          value: budget.budgetDuration,
+          message,
+          effect: 'warn',
+        },
       ];
     }
     if (length > main || (parseMoney(budget.maxBudget) ?? 0n) <= (parseMoney(maxBudget) ?? 0n)) return [];
     const message = `is more than maxBudget, which is for a longer window, so this budget limits nothing; write less than ${JSON.stringify(maxBudget)}, or a longer budgetDuration`;
     return [
-      { rule: 'WindowBudgetTooLarge', path: `${at}.maxBudget`, value: budget.maxBudget, message, effect: 'warn' },
+      { rule: 'WindowBudgetTooLarge', path: `${path}.maxBudget`, value: budget.maxBudget, message, effect: 'warn' },
     ];
   });
 };

@@ -1,4 +1,4 @@
-// Checks that keys, users and teams have in common: their instance, its models, aliases, references, a budget of zero.
+// Checks that VirtualKeys, Users and Teams have in common: instance, models, aliases, references, a budget of zero.
 
 import { parseMoney } from '#core/money/money.ts';
 import { aliasTaken } from '#core/rules/conflicts.ts';
@@ -33,23 +33,23 @@ export const modelsServed: MemberCheck = ({ spec, didYouMean, facts: { instance 
 export const modelBudgets: MemberCheck = ({ spec, didYouMean, facts: { instance } }) =>
   instance === undefined ? [] : modelBudgetsServed(spec, toServedModels(instance.served, didYouMean));
 
-export const aliasesFree: MemberCheck = ({ facts: { taken } }) => taken.map(aliasTaken);
+export const aliasesFree: MemberCheck = ({ facts: { takenAliases } }) => takenAliases.map(aliasTaken);
 
-/** Without an instance of its own to compare with (a finding already), only missing objects are named. */
+/** If the object's instance does not exist, which is a finding already, only missing objects are found. */
 export const referencesFound: MemberCheck = ({ spec, facts: { instance, references } }) => {
   const own = instance === undefined ? undefined : spec.connectionRef.instanceRef;
   return references.flatMap(([reference, found]) => referenceFound(reference, found, own) ?? []);
 };
 
 export const zeroBudget: MemberCheck = ({ spec: { maxBudget, budgets = [], modelMaxBudget = {} } }) => {
-  const ofWindows = budgets.map((one, place) => [`spec.budgets[${place}].maxBudget`, one.maxBudget] as const);
+  const ofWindows = budgets.map((one, index) => [`spec.budgets[${index}].maxBudget`, one.maxBudget] as const);
   const ofModels = Object.entries(modelMaxBudget).map(
     ([model, one]) => [`spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`, one.maxBudget] as const,
   );
   return [['spec.maxBudget', maxBudget] as const, ...ofWindows, ...ofModels].flatMap(([path, value]): Finding[] => {
     if (value === undefined || parseMoney(value) !== 0n) return [];
     const message =
-      'a budget of zero is used up from the start, so nothing that it pays for works, free models included; raise it';
+      'a budget of zero is spent from the start, so every request that is charged to it is refused, even one for a free model; raise it';
     return [{ rule: 'ZeroBudget', path, value, message, effect: 'warn' }];
   });
 };

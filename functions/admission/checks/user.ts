@@ -1,4 +1,4 @@
-// Checks of a User with the key that it would get.
+// Checks of a User with the VirtualKey that `autoCreateKey` creates for it.
 
 import { keyConflict } from '#core/rules/conflicts.ts';
 import type { Finding } from '#core/rules/finding.ts';
@@ -9,17 +9,18 @@ import type { MemberFacts } from '../facts.ts';
 
 type UserCheck = Check<UserSpec, MemberFacts>;
 
-export const keyNameFree: UserCheck = ({ facts: { foreign } }) => (foreign === undefined ? [] : [keyConflict(foreign)]);
+export const keyNameFree: UserCheck = ({ facts: { occupiedName } }) =>
+  occupiedName === undefined ? [] : [keyConflict(occupiedName)];
 
-/** An edit of the alias or the instance replaces the user's key (DESIGN 10, Keys). */
+/** Warns that an edit of the alias or the instance replaces the User's VirtualKey (DESIGN 10, Keys). */
 export const keyReplaced: UserCheck = ({ spec, old }) => {
-  const before = spec.autoCreateKey ? old() : undefined;
-  if (!before?.autoCreateKey) return [];
-  const message = "the user's key is replaced by a new one; give clients the new value from its Secret";
+  const stored = spec.autoCreateKey ? old() : undefined;
+  if (!stored?.autoCreateKey) return [];
+  const message = "the User's VirtualKey is replaced by a new one; give clients the new value from its Secret";
   const replaced = (path: string, value?: string): Finding[] => [
     { rule: 'KeyReplaced', path, value, message, effect: 'warn' },
   ];
-  if (spec.keyAlias !== before.keyAlias) return replaced('spec.keyAlias', spec.keyAlias);
-  const isSame = isSameInstance(spec.connectionRef.instanceRef, before.connectionRef.instanceRef);
+  if (spec.keyAlias !== stored.keyAlias) return replaced('spec.keyAlias', spec.keyAlias);
+  const isSame = isSameInstance(spec.connectionRef.instanceRef, stored.connectionRef.instanceRef);
   return isSame ? [] : replaced('spec.connectionRef');
 };

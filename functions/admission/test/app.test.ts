@@ -88,7 +88,7 @@ describe('what is not judged', () => {
   test.each(cases)('%s is let in', async (_, more) => {
     const own = ['system:serviceaccount:gateway-operator:reconcile'];
     for (const path of ['/mutate', '/validate']) {
-      expect(await ask({ ...deps, own }, path, requestOf(bad, more))).toEqual({
+      expect(await ask({ ...deps, exemptUsers: own }, path, requestOf(bad, more))).toEqual({
         uid: expect.any(String),
         allowed: true,
       });
@@ -176,12 +176,12 @@ describe('a trigger to reconcile', () => {
     expect(await logOf(requestOf(good, { ...deletion, subResource: 'status' }))).toEqual([]);
     const kind = { group: '', version: 'v1', kind: 'Pod' };
     expect(await logOf(requestOf(good, { ...deletion, kind }))).toEqual([]);
-    const own = { own: ['ada'] };
-    expect(await logOf(requestOf(good, deletion), '/validate', own)).toEqual([]);
+    const exempt = { exemptUsers: ['ada'] };
+    expect(await logOf(requestOf(good, deletion), '/validate', exempt)).toEqual([]);
   });
 });
 
-test('the answer does not wait for what is told of it', async () => {
+test('the answer does not wait until the review is recorded', async () => {
   const record = () => new Promise<void>(() => {});
   expect((await post({ ...deps, record }, '/validate', reviewOf(requestOf(good)))).status).toBe(200);
 });
@@ -192,7 +192,7 @@ describe('the routes', () => {
     return (await createAdmission({ ...deps, pathSecrets }).request(path, { method, ...body })).status;
   };
 
-  test('stand under an unguessable segment, under two while one replaces the other, and nowhere else', async () => {
+  test('are under an unguessable segment, under two while one replaces the other, and nowhere else', async () => {
     const pathSecrets = ['kaefer-47', 'libelle-11'];
     expect(await statusOf('/kaefer-47/validate', pathSecrets)).toBe(200);
     expect(await statusOf('/libelle-11/mutate', pathSecrets)).toBe(200);

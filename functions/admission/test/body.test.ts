@@ -1,7 +1,7 @@
 // What is read of a body, and what waits for what: counted here, and in real memory in
 // test/admission/memory.world.test.ts.
 import { describe, expect, test } from 'vitest';
-import { type Body, createBodyReader, MAX_BODY } from '../body.ts';
+import { createBodyReader, MAX_BODY, type ReviewBody } from '../body.ts';
 
 const HEAD = '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"';
 const reviewOf = (length: number, namespace = '') => {
@@ -38,7 +38,8 @@ function streamOf(text: string, piece = PIECE) {
   return { body, taken };
 }
 
-const lengthOf = async (body: Body) => (body.ok ? body.value.length : `${body.failure.status} ${body.failure.problem}`);
+const lengthOf = async (body: ReviewBody) =>
+  body.ok ? body.value.length : `${body.failure.status} ${body.failure.problem}`;
 const read = (request: Request) => createBodyReader()(request, never, lengthOf);
 
 describe('a body', () => {
@@ -64,7 +65,7 @@ describe('a body', () => {
     ['empty', '', 'the body is empty'],
     ['of another kind', `{"kind":"Pod","spec":"${'x'.repeat(MIB)}"}`, 'the body is not an AdmissionReview'],
     ['a list', `[${'{},'.repeat(MIB)}{}]`, 'the body is not an AdmissionReview'],
-    ['of too many values', `${HEAD}","object":[${'0,'.repeat(MIB)}0]}}`, 'the review holds more than 500000 values'],
+    ['of too many values', `${HEAD}","object":[${'0,'.repeat(MIB)}0]}}`, 'the review has more than 500000 values'],
   ])('that is %s is 400', async (_, text, problem) => {
     expect(await read(requestOf(text))).toBe(`400 ${problem}`);
     expect(await read(requestOf(text, text.length))).toBe(`400 ${problem}`);
@@ -190,7 +191,7 @@ describe('of many bodies', () => {
     const third = send(2, 2 * MIB);
     await expect.poll(() => second.taken.bytes).toBe(PIECE);
     late.abort();
-    await expect(second.answer).rejects.toThrow('other reviews took all the time of this one');
+    await expect(second.answer).rejects.toThrow('the review waited for other reviews until its timeout');
     done[0]?.();
     await first.answer;
     await expect.poll(() => inside).toEqual([2]);

@@ -83,5 +83,5 @@ test('large reviews that wait for the cluster keep no review of another namespac
   const outcomes = await Promise.all(reviews);
   const errors = outcomes.flatMap(({ error }) => error ?? []);
   expect(errors.length).toBe(12);
-  expect(errors[0]).toMatch(/^too many reviews of the namespace .* wait for the cluster; send it again$/);
+  expect(errors[0]).toMatch(/^too many reviews of namespace .* wait for the cluster; send the request again$/);
 });

@@ -27,7 +27,7 @@ main(async () => {
     record: createReviewRecord({ ...parts, trigger }),
     secretPrefixes: environment.SECRET_METADATA_PREFIXES ?? [],
     readiness: createReadiness(cluster, parts.clock),
-    ...(own === undefined ? {} : { own }),
+    ...(own === undefined ? {} : { exemptUsers: own }),
   });
   const files = cert === undefined || key === undefined ? undefined : { cert, key };
   const served = await run(

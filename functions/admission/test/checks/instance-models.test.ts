@@ -91,7 +91,7 @@ describe('an instance', () => {
     const { refused, warnings } = await instance({ models: [modelEntry('gpt-4o')] }, {}, { oldObject: old });
     expect(refused).toEqual([]);
     expect(warnings).toEqual([
-      'spec.models: "claude" is no longer served, and 6 of the keys are restricted to it: team-a/a, team-a/b, team-a/c, team-a/d, team-a/e, and 1 more; change their spec.models, or keep an entry of this name',
+      'spec.models: "claude" is no longer served, and VirtualKeys are restricted to it (6): team-a/a, team-a/b, team-a/c, team-a/d, team-a/e, and 1 more; change their spec.models, or keep a model entry of this name',
     ]);
   });
 });

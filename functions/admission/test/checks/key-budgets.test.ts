@@ -19,9 +19,7 @@ describe('a key', () => {
     };
     expect(await key({ models: [], modelMaxBudget })).toEqual({
       refused: [],
-      warnings: [
-        expect.stringContaining('spec.modelMaxBudget["gpt-4o"].maxBudget: "0.0": a budget of zero is used up'),
-      ],
+      warnings: [expect.stringContaining('spec.modelMaxBudget["gpt-4o"].maxBudget: "0.0": a budget of zero is spent')],
     });
   });
 
@@ -44,7 +42,7 @@ describe('a key', () => {
 
   test('with a further window of nothing is warned about', async () => {
     expect((await key({ budgets: [{ maxBudget: '0', budgetDuration: '1h' }] })).warnings).toEqual([
-      expect.stringContaining('spec.budgets[0].maxBudget: "0": a budget of zero is used up'),
+      expect.stringContaining('spec.budgets[0].maxBudget: "0": a budget of zero is spent'),
     ]);
   });
 
@@ -60,8 +58,8 @@ describe('a key', () => {
     expect(await key({ budgets })).toEqual({
       refused: [],
       warnings: [
-        'spec.budgets[1].budgetDuration: "1h": is as long as spec.budgets[0].budgetDuration, so the smaller of both budgets is the only one that limits; keep each length once',
-        'spec.budgets[2].budgetDuration: "1mo": is as long as spec.budgetDuration, so the smaller of both budgets is the only one that limits; keep each length once',
+        'spec.budgets[1].budgetDuration: "1h": has the same length as spec.budgets[0].budgetDuration, so only the smaller of the two budgets limits; remove one of them',
+        'spec.budgets[2].budgetDuration: "1mo": has the same length as spec.budgetDuration, so only the smaller of the two budgets limits; remove one of them',
         'spec.budgets[3].maxBudget: "10.01": is more than maxBudget, which is for a longer window, so this budget limits nothing; write less than "10", or a longer budgetDuration',
       ],
     });
@@ -77,7 +75,7 @@ describe('a key', () => {
 
   test('with a budget of zero is warned about', async () => {
     expect((await key({ maxBudget: '0.00' })).warnings).toEqual([
-      'spec.maxBudget: "0.00": a budget of zero is used up from the start, so nothing that it pays for works, free models included; raise it',
+      'spec.maxBudget: "0.00": a budget of zero is spent from the start, so every request that is charged to it is refused, even one for a free model; raise it',
     ]);
   });
 });

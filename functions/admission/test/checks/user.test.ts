@@ -55,12 +55,12 @@ describe('a user', () => {
   test('whose edit replaces their key is warned about', async () => {
     const oldObject = objectOf('User');
     expect((await user({ keyAlias: 'new' }, {}, { oldObject })).warnings).toEqual([
-      'spec.keyAlias: "new": the user\'s key is replaced by a new one; give clients the new value from its Secret',
+      'spec.keyAlias: "new": the User\'s VirtualKey is replaced by a new one; give clients the new value from its Secret',
     ]);
     await world.put(gatewayInstances, objectOf('GatewayInstance', GOOD.GatewayInstance, { name: 'other' }));
     const connectionRef = { instanceRef: { name: 'other', namespace: 'platform' } };
     expect((await user({ connectionRef, teamRefs: [] }, {}, { oldObject })).warnings).toEqual([
-      "spec.connectionRef: the user's key is replaced by a new one; give clients the new value from its Secret",
+      "spec.connectionRef: the User's VirtualKey is replaced by a new one; give clients the new value from its Secret",
     ]);
     expect((await user({ maxBudget: '26' }, {}, { oldObject })).warnings).toEqual([]);
   });

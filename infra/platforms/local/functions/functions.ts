@@ -136,5 +136,5 @@ function admissionOf({ accounts, segment, reconcile, ...parts }: With<{ segment:
   const trigger = createTrigger({ address: reconcile, send: parts.traces.sent(fetch) });
   const own = accounts.ownUser === undefined ? [] : [accounts.ownUser];
   const record = createReviewRecord({ ...parts, trigger });
-  return createAdmission({ ...parts, cluster: accounts.admission, own, pathSecrets: [segment], record });
+  return createAdmission({ ...parts, cluster: accounts.admission, exemptUsers: own, pathSecrets: [segment], record });
 }
