@@ -9,6 +9,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   'npm start': 'infra/platforms/local/options.ts',
   'kubectl gateway': 'infra/packaging/kubectl/kubectl-gateway.ts',
   'npm run image': 'infra/packaging/image/main.ts',
+  'npx node infra/packaging/manifests/webhooks.ts': 'infra/packaging/manifests/webhooks.ts',
   'npm run deploy:workers': 'infra/platforms/cloudflare/deploy.ts',
   'npm run bench': 'test/bench/main.ts',
 };

@@ -8,6 +8,7 @@ import { isEstimated, RATE_KINDS, WINDOWED_RATES } from '#core/ports/rates.ts';
 import { toManifest } from '#crds/generators/crd.ts';
 import { toReference } from '#crds/generators/reference-page.ts';
 import { kinds } from '#crds/kinds/kinds.ts';
+import { toAlertsPage } from './alerts-page.ts';
 import { CHART, renderManifest, staleManifests, toChartFiles, toValuesPage } from './chart.ts';
 import { toCommandsPage } from './commands-page.ts';
 import { toConditionsPage } from './conditions-page.ts';
@@ -44,6 +45,7 @@ export function generated(): ReadonlyMap<string, string> {
     ['docs/reference/fields.md', toReference(exampleOf)],
     ['docs/reference/conditions.md', toConditionsPage()],
     ['docs/reference/metrics.md', toMetricsPage()],
+    ['docs/reference/alerts.md', toAlertsPage()],
     ['docs/reference/log.md', toLogPage()],
     ['docs/reference/commands.md', toCommandsPage()],
     ['docs/reference/environment.md', toEnvironmentPage()],

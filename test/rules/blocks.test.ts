@@ -92,3 +92,9 @@ test('the row of a provider that contributors see is the one in the source', () 
     documented('docs/internals/contributing.md', 'provider row', 'ts'),
   );
 });
+
+test.each(pages)('each npm script that %s names exists', (page) => {
+  const { scripts } = JSON.parse(read('package.json'));
+  const named = [...read(page).matchAll(/\bnpm run (?:-s )?([a-z][\w:-]*)/g)].map(([, name = '']) => name);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+});

@@ -65,19 +65,25 @@ function conditionsOf({ matchConditions }: Webhook, { ownUser }: WebhookOptions)
   });
 }
 
-const USAGE =
-  'usage: npx node infra/packaging/manifests/webhooks.ts (--url https://HOST/SEGMENT | --in-cluster) [--failure-policy Fail|Ignore]';
+const HELP = `usage: npx node infra/packaging/manifests/webhooks.ts (--url https://HOST/SEGMENT | --in-cluster) [--failure-policy Fail|Ignore]
+
+Prints the webhook configurations, for kubectl apply -f -.
+
+  --url ADDRESS            they call the admission webhook at this address, on Workers or Knative; SEGMENT is a value of PATH_SECRETS
+  --in-cluster             they call the Service admission of the namespace gateway-operator
+  --failure-policy POLICY  Fail (default): no object is stored while the webhook is away; Ignore: objects are stored, and the reconciler checks them
+`;
 
 /** The options of a command line; a text is its usage. */
 export function toWebhookOptions(args: ReadonlyArray<string>): WebhookOptions | string {
   const [where, ...rest] = args;
   const address = where === '--url' ? rest.shift() : undefined;
-  if (address === undefined && where !== '--in-cluster') return USAGE;
+  if (address === undefined && where !== '--in-cluster') return HELP;
   const problem = address === undefined ? undefined : problemOf(address);
-  if (problem !== undefined) return `--url ${address}: ${problem}\n${USAGE}`;
+  if (problem !== undefined) return `--url ${address}: ${problem}\n${HELP}`;
   const [option, failurePolicy = 'Fail', ...more] = rest;
   const isPolicy = option === undefined || option === '--failure-policy';
-  if (!isPolicy || more.length > 0 || (failurePolicy !== 'Fail' && failurePolicy !== 'Ignore')) return USAGE;
+  if (!isPolicy || more.length > 0 || (failurePolicy !== 'Fail' && failurePolicy !== 'Ignore')) return HELP;
   return { ...IN_CLUSTER, ...(address === undefined ? {} : { base: address.replace(/\/+$/, '') }), failurePolicy };
 }
 
@@ -99,7 +105,7 @@ function problemOf(address: string): string | undefined {
 if (import.meta.main) {
   const options = toWebhookOptions(process.argv.slice(2));
   if (typeof options === 'string') {
-    process.stderr.write(`${options}\n`);
+    process.stderr.write(options);
     process.exitCode = 2;
   } else {
     const list = { apiVersion: 'v1', kind: 'List', items: webhookConfigurations(options) };
