@@ -54,7 +54,7 @@ function toThemedImages(html: string): string {
     /<picture>\s*<source media="\(prefers-color-scheme: dark\)" srcset="(.*?)">\s*<img src=".*?"(.*?)>\s*<\/picture>/g,
     (picture, dark: string, rest: string) => {
       const light = /<img src="(.*?)"/.exec(picture)?.[1];
-      return `<img class="in-light" src="./${light}"${rest}><img class="in-dark" src="./${dark}"${rest}>`;
+      return `<div class="diagram"><img class="in-light" src="./${light}"${rest}><img class="in-dark" src="./${dark}"${rest}></div>`;
     },
   );
 }

@@ -33,6 +33,11 @@ test.each([...pages, ...readmes])('every link of %s leads somewhere', (page) => 
   expect(broken.map(([link]) => link)).toEqual([]);
 });
 
+test.each(pages)('every picture of %s is there', (page) => {
+  const pictures = [...read(page).matchAll(/ (?:src|srcset)="([^"]*)"/g)].map(([, file = '']) => file);
+  expect(pictures.filter((file) => !existsSync(join(root, dirname(page), file)))).toEqual([]);
+});
+
 test.each(pages)('each of our files that %s names is there', (page) => {
   const named = [...read(page).matchAll(/`((?:crds|docs|functions|infra|test)\/[\w./-]+\.\w+)`/g)];
   expect(named.map(([, file = '']) => file).filter((file) => !existsSync(join(root, file)))).toEqual([]);
