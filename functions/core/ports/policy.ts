@@ -113,11 +113,11 @@ export interface Policies {
   /**
    * Records of live key values by the hex SHA-256 of their texts, in one query, or in more where they are large.
    * Unknown, deleted and rotated-away ones have none. `onPortion` hears those that each query but the last answers, the
-   * smallest first: others may be as large as tenants can make them.
+   * smallest first: others may be as large as tenants can make them. If it returns false, the rest is not read.
    */
   find(
     hashes: ReadonlyArray<string>,
-    onPortion?: (hashes: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>) => void,
+    onPortion?: (hashes: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>) => boolean,
   ): Promise<ReadonlyMap<string, KeyRecord>>;
 }
 

@@ -97,11 +97,21 @@ export function createPolicyCache(
 
   async function query(hashes: ReadonlyArray<string>, resolve: Resolve): Promise<void> {
     const askedAt = clock.now();
-    const take = (some: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>): void => {
+    const take = (some: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>): boolean => {
       for (const hash of some) resolve(hash, ok(keep(hash, records.get(hash), askedAt)));
+      return true;
     };
     try {
-      take(hashes, await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes, take)));
+      // The records of one portion; the others wait for the next query, in which small ones come first again.
+      let isPortion = false;
+      const takePortion: typeof take = (...portion) => {
+        isPortion = true;
+        take(...portion);
+        return false;
+      };
+      const found = policies.find(hashes, takePortion);
+      const records = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', found);
+      if (!isPortion) take(hashes, records);
     } catch (error) {
       const failed = err(reasonOf(error));
       for (const hash of hashes) resolve(hash, failed);
@@ -161,6 +171,11 @@ function createLookupQueue(queries: number, query: Query) {
         inQuery.delete(hash);
         question.resolve(result);
       });
+      for (const [hash, question] of batch) {
+        inQuery.delete(hash);
+        if (waiting.size < MAX_WAITING) waiting.set(hash, question);
+        else question.resolve(err(TOO_MANY_LOOKUPS));
+      }
     }
     running -= 1;
   }

@@ -247,6 +247,30 @@ describe('a key policy', () => {
     expect(await findPolicy('a')).toMatchObject({ value: { record: known } });
   });
 
+  test('of a small record is found in the next query, although large ones wait for theirs', async () => {
+    const queries: string[][] = [];
+    const time = createTime();
+    const findPolicy = createPolicyCache({
+      policies: {
+        // Each query answers one record, the smallest first.
+        find: async (hashes, onPortion) => {
+          queries.push([...hashes]);
+          const [first = ''] = hashes.toSorted((a, b) => b.localeCompare(a));
+          if (hashes.length > 1) expect(onPortion?.([first], new Map([[first, known]]))).toBe(false);
+          return new Map([[first, known]]);
+        },
+      },
+      clock: time,
+      timer: time.timer,
+    });
+    const large = [findPolicy('large 1'), findPolicy('large 2'), findPolicy('large 3')];
+    const small = findPolicy('small');
+    expect(await small).toMatchObject({ ok: true, value: { record: known } });
+    expect(await Promise.all(large)).toMatchObject(Array(3).fill({ ok: true, value: { record: known } }));
+    expect(queries.length).toBeGreaterThanOrEqual(3);
+    for (const hashes of queries) expect(new Set(hashes).size).toBe(hashes.length);
+  });
+
   test('of ordinary size stays in memory, however many large ones are requested', async () => {
     const models = Array.from({ length: 512 }, (_, index) => `${index}`.padEnd(64, 'x'));
     const large = keyRecord({ models });

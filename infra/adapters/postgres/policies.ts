@@ -12,18 +12,19 @@ const MAX_BYTES = 4 * 1024 * 1024;
  */
 export const FIND = `
 with found as (
-select v.hash, c.policy, c.secret, array_length(c.charges, 1) as charged,
-  (select coalesce(json_agg(s.policy order by charge.place), '[]')
-    from unnest(c.charges) with ordinality as charge (scope_id, place)
-    join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null) as scopes
+select v.hash, c.scope_id, c.secret, c.charges, c.policy_size + coalesce((select sum(s.policy_size)
+    from unnest(c.charges) as charge (scope_id) join gateway_operator.claim s on s.scope_id = charge.scope_id), 0) as size
 from gateway_operator.key_value v
   join gateway_operator.claim c on c.scope_id = v.scope_id
   join gateway_operator.instance i on i.uid = c.instance_uid
 where v.hash = any($1) and v.retired_at is null and (v.not_after is null or v.not_after > clock_timestamp())
   and c.instance_uid = $2 and c.kind = 'key' and c.retired_at is null and c.policy is not null and i.closed_at is null),
-sized as (select *, octet_length(policy::text) + octet_length(scopes::text) as size from found),
-summed as (select *, sum(size) over (order by size, hash) - size < ${MAX_BYTES} as fits from sized)
-select hash, secret, charged, case when fits then policy end as policy, case when fits then scopes end as scopes from summed`;
+summed as (select *, sum(size) over (order by size, hash) - size < ${MAX_BYTES} as fits from found)
+select f.hash, f.secret, array_length(f.charges, 1) as charged, case when f.fits then c.policy end as policy,
+  case when f.fits then (select coalesce(json_agg(s.policy order by charge.place), '[]')
+    from unnest(f.charges) with ordinality as charge (scope_id, place)
+    join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null) end as scopes
+from summed f join gateway_operator.claim c on c.scope_id = f.scope_id`;
 
 interface PolicyRow {
   readonly hash: string;
@@ -45,7 +46,7 @@ export function createPolicies(session: Session, instanceUid: string): Policies 
         for (const row of rows) addRecord(records, row);
         if (later.size === 0) break;
         if (completed.length === 0) throw new Error('PostgreSQL returned none of the records that it has');
-        onPortion?.(completed, records);
+        if (onPortion?.(completed, records) === false) break;
         remaining = [...later];
       }
       return records;

@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -103,6 +103,8 @@ create table gateway_operator.claim (
   created_at timestamptz(3) not null default date_trunc('second', clock_timestamp()),
   retired_at timestamptz(3),
   policy jsonb,
+  -- Bytes of the policy as text: a look-up of many large ones need not read them to find out.
+  policy_size integer generated always as (octet_length(policy::text)) stored,
   -- The policy with hashes in place of long members: all that the reconciler reads of it (policy-digest.ts).
   digest jsonb,
   -- The charged scopes of the policy, typed for the look-up by hash.

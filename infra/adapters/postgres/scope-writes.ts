@@ -121,13 +121,17 @@ async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): P
     [rows, size] = [[], 0];
   };
   for (const { policy, generation } of writes) {
-    const row = JSON.stringify({ policy, digest: digestOf(policy, hash), generation });
+    const row = withoutNul(JSON.stringify({ policy, digest: digestOf(policy, hash), generation }));
     rows.push(row);
     size += row.length;
     if (size >= MAX_TEXT) await write();
   }
   if (rows.length > 0) await write();
 }
+
+/** JSON in which NUL, which a text of PostgreSQL cannot contain, is the six characters of its escape. */
+const withoutNul = (json: string): string =>
+  json.replace(/\\(u0000|.)/g, (pair, escaped) => (escaped === 'u0000' ? `\\${pair}` : pair));
 
 /**
  * Characters of policies after which a statement ends: whoever may write a VirtualKey decides how large its policy is.

@@ -57,6 +57,12 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       expect((await find(hash('a')))?.key).toEqual(policy);
     });
 
+    test('a policy with a NUL character is written like any other, so that a block of its key arrives', async () => {
+      const { claimed } = await workingKey('billing', hash('a'), { metadata: { note: 'a\u0000b', path: 'c:\\u0000' } });
+      await write(claimed, { blocked: true, metadata: { note: 'a\u0000b' } });
+      expect(await find(hash('a'))).toMatchObject({ key: { blocked: true } });
+    });
+
     test('is listed with hashes in place of long members, which are others when these change', async () => {
       const short = { models: ['small'], blocked: true, retained: 'x'.repeat(253) };
       const budget = {
