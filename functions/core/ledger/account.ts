@@ -51,7 +51,7 @@ export interface Account {
   hasNoJournal: boolean;
   /**
    * Whether the ledger stops: no request is admitted any more (`isStopping`); then its parts stop their work
-   * (`isOver`).
+   * (`isStopped`).
    */
   isStopping: boolean;
   isStopped: boolean;

@@ -199,7 +199,7 @@ export type FreezeReply =
   | { readonly outcome: 'absent'; readonly now: Millis; readonly counters: ReadonlyArray<ScopeWindow> }
   | StaleStore;
 
-/** PostgreSQL's row of an account (`LedgerDatabase.rows`). */
+/** PostgreSQL's row of an account (`LedgerDatabase.accountRows`). */
 export interface AccountRow {
   /** The last batch that was booked; 0: none. */
   readonly bookedBatch: number;

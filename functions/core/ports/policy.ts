@@ -121,7 +121,7 @@ export interface Policies {
   ): Promise<ReadonlyMap<string, KeyRecord>>;
 }
 
-/** A scope's spend in a window. */
+/** The identity of a counter: a scope in one of its windows. */
 export interface ScopeWindow {
   readonly scopeId: ScopeId;
   readonly window: Window;

@@ -164,7 +164,7 @@ export function isOurs(
 export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
 
 /** The Secret with the previous name, if a Secret with the new name has replaced it. */
-export function replayOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
+export function replacedSecretOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
   const previous = present(view.previous);
   if (previous === undefined || previous.uid === secret.uid) return undefined;
   return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;

@@ -249,7 +249,10 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   return { hash, name, text, bytes: toUtf8(text).length, isPublished, isPushed, older };
 }
 
-/** A counter store that does not answer is written to as well: the error of that write is the one that is reported. */
+/**
+ * Whether the store of pushed snapshots has this text. False if that store does not answer: it is then written to, and
+ * the error of that write is reported.
+ */
 async function isInStore({ snapshots }: ReconcileDeps, path: string, text: string): Promise<boolean> {
   if (snapshots === undefined) return true;
   return (await snapshots.get(path).catch(() => undefined)) === text;

@@ -83,7 +83,7 @@ export async function readKeys(
 /** A Secret as it is compared for one of the VirtualKeys that name it. */
 type ReadSecret = (key: VirtualKey) => SecretView;
 
-/** The VirtualKey was processed since its last edit, and is still not ready. */
+/** Whether the object, which is not ready, was processed since its last edit. */
 export const isStillNotReady = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
   status?.observedGeneration === metadata.generation;
 const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;

@@ -8,7 +8,7 @@ import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
 import { endedOf, isOverlapping, publishedOf, unpublishedValues, whyRotate } from '../key/rotation.ts';
-import { driftOf, isLabelled, isOurs, replayOf, secretNameOf, shapeOf } from '../key/secret-shape.ts';
+import { driftOf, isLabelled, isOurs, replacedSecretOf, secretNameOf, shapeOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
@@ -174,7 +174,7 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
   const others = unpublishedValues(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
   const whyOver = `a new value has replaced it: the previous one works for another ${overlap / 1000} seconds`;
-  const before = replayOf(view, secret);
+  const before = replacedSecretOf(view, secret);
   const left: Action[] = [
     ...retire(key, claim, others.replaced, whyOver, overlap),
     ...retire(key, claim, others.lost, 'it was never published'),

@@ -108,7 +108,7 @@ function proofOf(
   return isBack && mayClaimsStillArrive(instance) ? SAME_PLACE : undefined;
 }
 
-/** Whether the member is the oldest of those that could claim the alias now. */
+/** Whether an older member could claim the alias now. */
 function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean {
   const oldest = oldestClaimant(instancePathOf(member), aliasOf(member).key);
   return oldest !== undefined && oldest.metadata.uid !== member.metadata.uid && isOlder(oldest, member);

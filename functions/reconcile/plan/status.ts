@@ -15,7 +15,7 @@ import { type Action, about, type DeletionGuard, event, type StatusPatch } from 
 import { differingMembers } from '../json.ts';
 import { type Spend, spendOf, type WindowSpend, windowSpends } from '../key/budget.ts';
 import { expiryOf } from '../key/rotation.ts';
-import { displayOf, isOurs, replayOf } from '../key/secret-shape.ts';
+import { displayOf, isOurs, replacedSecretOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
   type InstanceView,
@@ -204,7 +204,7 @@ function toSecretStatus(
   const show = (value: string) => (modeOf(view, context) === 'Full' ? value : displayOf(value));
   if (secret?.hash !== undefined && live?.includes(secret.hash) && isOurs(secret, view.object, live)) {
     // The Secret with the previous name must be deleted before the status stops naming it: nothing else would find it.
-    const left = replayOf(view, secret);
+    const left = replacedSecretOf(view, secret);
     const value = show(secret.data.get('key') ?? '');
     return { keySecretRef: left?.name ?? secret.name, keyID: secret.hash, keyValue: value };
   }

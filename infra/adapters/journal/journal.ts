@@ -53,7 +53,7 @@ export function createJournal({
   const ownership = takeFolder(folder, log);
   const lines = createOpenLines();
   const page = createPage();
-  /** Bytes per segment. Segments of earlier processes are known after `recover`. */
+  /** Bytes per segment. Segments of earlier processes are known after `replay`. */
   const segments = new Map<number, number>();
   /** Bytes of all segments. */
   let size = 0;

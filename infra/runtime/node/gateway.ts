@@ -33,7 +33,7 @@ export interface GatewayParts
 export type OpenGateway = ReturnType<typeof openGateway>;
 
 /**
- * Starts the ledger in the background: what an earlier process left in the journal is booked first, and requests wait
+ * Starts the ledger in the background: what an earlier process left in the journal is reported first, and requests wait
  * for that. Whatever fails, what was opened is closed, in the opposite order.
  */
 export function openGateway(parts: GatewayParts) {

@@ -299,7 +299,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scenario: { wishes: ALIKE, faults: { wipe: 1 } },
     edits: [
       {
-        file: `${CORE}/membership.ts`,
+        file: `${CORE}/account.ts`,
         line: 'if (!bookedRows.has(row)) return false;',
         becomes: '',
       },
