@@ -19,8 +19,9 @@ interface Suite {
 /**
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides, `npm run campaigns` searches
- * orders of events for minutes, and has hostile servers, large objects and many instances. A file belongs to the first row that names it. All but `laws` and `unit` start real
- * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ * orders of events for minutes, and has hostile servers, large objects and many instances. A file belongs to the first
+ * row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
+ * kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },

@@ -5,14 +5,7 @@ type FoundRecord = KeyRecord | undefined;
 
 export function policiesOf(find: (hash: string) => FoundRecord | Promise<FoundRecord>): Policies {
   return {
-    find: async (hashes) => {
-      const found = new Map<string, KeyRecord>();
-      for (const hash of hashes) {
-        const record = await find(hash);
-        if (record !== undefined) found.set(hash, record);
-      }
-      return found;
-    },
+    find: async (hashes) => new Map(await Promise.all(hashes.map(async (hash) => [hash, await find(hash)] as const))),
   };
 }
 

@@ -27,6 +27,8 @@ export interface PendingCall {
   readonly waiters: ReadonlyArray<WaitingRequest>;
   /** The store's count of calls when this call was made. */
   readonly calls: number;
+  /** Whether the call has only requests with a counter that the store may lack. */
+  readonly isProbe: boolean;
 }
 
 export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
@@ -63,37 +65,20 @@ export function toCall(account: Account): AccountCall {
 }
 
 /**
- * Composes a call of the requests with a counter that the store may not have. If the store lacks one, nothing of a call
- * is done: so nothing else is in this call. Undefined if there is no such request.
- */
-export function composeProbe(account: Account, requests: Iterable<WaitingRequest>): PendingCall | undefined {
-  const counters: CounterState[] = [];
-  const waiters = takeRequests(counters, requests, (waiter) => !isInStore(waiter));
-  if (waiters.length === 0) return undefined;
-  const changes = counters.map((counter) => toCounterChange(account, counter, true));
-  const call = { ...toCall(account), changes, requests: waiters.map(toReservationRequest) };
-  return { call, counters, waiters, calls: account.store.calls };
-}
-
-const isInStore = ({ chargedCounters }: WaitingRequest): boolean =>
-  chargedCounters.counters.every((counter) => counter.isInStore);
-
-/**
- * Composes the next call of everything that fits, except requests for `composeProbe`; the rest is in a later call.
- * `requests`: waiting requests in order of arrival. Undefined if there is nothing to report, unless the call renews the
- * lease.
+ * Composes the next call of everything that fits; the rest is in a later call. `requests`: waiting requests in order of
+ * arrival. Undefined if there is nothing to report, unless the call renews the lease.
+ *
+ * Nothing of a call is done if the store lacks one of its counters. So requests with a counter that the store may lack
+ * are in calls without anything else (`isProbe`), if the first request that fits is one of them and `mayProbe`.
  */
 export function compose(
   account: Account,
   requests: Iterable<WaitingRequest>,
-  isRenewal: boolean,
+  { isRenewal, mayProbe }: { readonly isRenewal: boolean; readonly mayProbe: boolean },
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
-  const waiters = takeRequests(counters, requests, isInStore);
-  // Charges are reported if all their counters fit. A free reply has no figures to report.
-  takeCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
-  for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
-  const rateChanges = takeRateChanges(account);
+  const { waiters, isProbe } = takeRequests(counters, requests, mayProbe);
+  const rateChanges = isProbe ? [] : takeReports(account, counters);
   if (
     !isRenewal &&
     counters.length + waiters.length + account.requests.in('inFlight').length + rateChanges.length === 0
@@ -102,7 +87,15 @@ export function compose(
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
   const changes = counters.map((counter) => toCounterChange(account, counter, requested.has(counter)));
   const call = { ...toCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
-  return { call, counters, waiters, calls: account.store.calls };
+  return { call, counters, waiters, calls: account.store.calls, isProbe };
+}
+
+/** Adds to the call what changed without a request. Returns the changes of rates. */
+function takeReports(account: Account, counters: CounterState[]): RateChange[] {
+  // Charges are reported if all their counters fit. A free reply has no figures to report.
+  takeCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
+  for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
+  return takeRateChanges(account);
 }
 
 /** Changes of rates that fit into a call. */
@@ -125,19 +118,24 @@ function addCounters(counters: CounterState[], added: ReadonlyArray<CounterState
   return true;
 }
 
+/** The first request that fits decides whether the call is a probe. */
 function takeRequests(
   counters: CounterState[],
   requests: Iterable<WaitingRequest>,
-  isTaken: (waiter: WaitingRequest) => boolean,
-): WaitingRequest[] {
+  mayProbe: boolean,
+): Pick<PendingCall, 'isProbe'> & { readonly waiters: WaitingRequest[] } {
   const waiters: WaitingRequest[] = [];
+  let isProbe = false;
   for (const waiter of requests) {
     if (waiters.length === MAX_REQUESTS) break;
-    if (!isTaken(waiter) || !addCounters(counters, waiter.chargedCounters.counters)) continue;
+    const charged = waiter.chargedCounters.counters;
+    const isKnown = charged.every(({ isInStore }) => isInStore);
+    if (waiters.length === 0) isProbe = mayProbe && !isKnown;
+    if (isKnown === isProbe || !addCounters(counters, charged)) continue;
     waiter.isInCall = true;
     waiters.push(waiter);
   }
-  return waiters;
+  return { waiters, isProbe: isProbe && waiters.length > 0 };
 }
 
 const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({
@@ -197,7 +195,11 @@ function escrowChangeOf(
 }
 
 /** Applies the reply to a call that was done. */
-export function applyDone(account: Account, { call, counters, waiters }: PendingCall, reply: DoneReply): void {
+export function applyDone(
+  account: Account,
+  { call, counters, waiters }: Pick<PendingCall, 'call' | 'counters' | 'waiters'>,
+  reply: DoneReply,
+): void {
   account.answeredNumber = call.number;
   // A repeated call does not renew a lease that has ended, so that there may be no live account.
   account.liveAccounts = Math.max(1, reply.liveAccounts);

@@ -4,7 +4,7 @@ import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
 import { markChanged, recordCalls, STOPPED } from './account.ts';
-import { applyDone, applyRefused, compose, composeProbe, type PendingCall } from './account-call.ts';
+import { applyDone, applyRefused, compose, type PendingCall } from './account-call.ts';
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
 import { report } from './failures.ts';
@@ -77,13 +77,12 @@ export function createSync(context: LedgerContext): AccountSync {
     });
   };
 
-  /** Probes and other calls take turns, so that neither waits for all of the others. */
+  /** A probe follows another one only if nothing else is to be sent. */
   const composeNext = (): PendingCall | undefined => {
-    const { waitQueue } = context;
-    const probe = wasProbe ? undefined : composeProbe(account, waitQueue.requests());
-    const call = probe ?? compose(account, waitQueue.requests(), isRenewal);
-    wasProbe = probe !== undefined;
-    return call ?? composeProbe(account, waitQueue.requests());
+    const composeOne = (mayProbe: boolean) => compose(account, context.waitQueue.requests(), { isRenewal, mayProbe });
+    const next = composeOne(!wasProbe) ?? (wasProbe ? composeOne(true) : undefined);
+    wasProbe = next?.isProbe === true;
+    return next;
   };
 
   const send = async (sending: PendingCall): Promise<void> => {

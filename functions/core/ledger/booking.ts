@@ -130,9 +130,9 @@ async function bookSealed(context: LedgerContext): Promise<void> {
 }
 
 /**
- * Books all rows of a process that stops, or waits, while it has no account, or whose account another process has closed. Previous
- * accounts are closed first, without a charge, so that no process charges what is booked here; charges that were made
- * before are corrected.
+ * Books all rows of a process that stops or waits without an account, or whose account another process has closed.
+ * Previous accounts are closed first, without a charge, so that no process charges what is booked here; charges that
+ * were made before are corrected.
  */
 export async function bookWithoutAccount(context: LedgerContext): Promise<void> {
   const { account, database, journal, ids } = context;

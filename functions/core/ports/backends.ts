@@ -33,12 +33,10 @@ export type StoreConnection =
   | { readonly type: 'upstash'; readonly url: string; readonly token: string };
 
 /** The name of a store in PostgreSQL: its address, without user and password. */
-export const storeName = (connection: StoreConnection): string =>
-  connection.type === 'memory'
-    ? 'memory'
-    : connection.type === 'redis'
-      ? `redis ${connection.host}:${connection.port}`
-      : connection.url;
+export function storeName(connection: StoreConnection): string {
+  if (connection.type === 'memory') return 'memory';
+  return connection.type === 'upstash' ? connection.url : `redis ${connection.host}:${connection.port}`;
+}
 
 /** A store that processes share. */
 export type SharedStoreConnection = Exclude<StoreConnection, { type: 'memory' }>;

@@ -111,14 +111,11 @@ export interface KeyRecord {
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Records of live key values by the hex SHA-256 of their texts, in one query, or in more where they are large.
-   * Unknown, deleted and rotated-away ones have none. `onPortion` hears those that each query but the last answers, the
-   * smallest first: others may be as large as tenants can make them. If it returns false, the rest is not read.
+   * Answers by the hex SHA-256 of key values' texts, in one query: the record of a live key value; undefined if the
+   * value is unknown, deleted or rotated away. Records are as large as tenants can make them: if not all fit into one
+   * reply, the smallest are read, and hashes without an answer must be asked for again.
    */
-  find(
-    hashes: ReadonlyArray<string>,
-    onPortion?: (hashes: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>) => boolean,
-  ): Promise<ReadonlyMap<string, KeyRecord>>;
+  find(hashes: ReadonlyArray<string>): Promise<ReadonlyMap<string, KeyRecord | undefined>>;
 }
 
 /** The identity of a counter: a scope in one of its windows. */

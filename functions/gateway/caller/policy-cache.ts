@@ -97,21 +97,9 @@ export function createPolicyCache(
 
   async function query(hashes: ReadonlyArray<string>, resolve: Resolve): Promise<void> {
     const askedAt = clock.now();
-    const take = (some: ReadonlyArray<string>, records: ReadonlyMap<string, KeyRecord>): boolean => {
-      for (const hash of some) resolve(hash, ok(keep(hash, records.get(hash), askedAt)));
-      return true;
-    };
     try {
-      // The records of one portion; the others wait for the next query, in which small ones come first again.
-      let isPortion = false;
-      const takePortion: typeof take = (...portion) => {
-        isPortion = true;
-        take(...portion);
-        return false;
-      };
-      const found = policies.find(hashes, takePortion);
-      const records = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', found);
-      if (!isPortion) take(hashes, records);
+      const answers = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes));
+      for (const [hash, record] of answers) resolve(hash, ok(keep(hash, record, askedAt)));
     } catch (error) {
       const failed = err(reasonOf(error));
       for (const hash of hashes) resolve(hash, failed);
@@ -171,6 +159,7 @@ function createLookupQueue(queries: number, query: Query) {
         inQuery.delete(hash);
         question.resolve(result);
       });
+      // What this query has not read waits for the next one, in which small records come first again.
       for (const [hash, question] of batch) {
         inQuery.delete(hash);
         if (waiting.size < MAX_WAITING) waiting.set(hash, question);

@@ -16,7 +16,7 @@ function open(find: (hash: string, call: number) => Promise<ReturnType<typeof ke
           asked.push(hash);
           return [hash, await find(hash, asked.length)] as const;
         });
-        return new Map((await Promise.all(found)).flatMap(([hash, record]) => (record ? [[hash, record]] : [])));
+        return new Map(await Promise.all(found));
       },
     },
     clock: time,
@@ -226,49 +226,47 @@ describe('a key policy', () => {
     expect(asked).toHaveLength(before);
   });
 
-  test('in the first part of an answer is found before large ones', async () => {
-    const rest = Promise.withResolvers<Map<string, typeof known>>();
-    const time = createTime();
-    const findPolicy = createPolicyCache({
-      policies: {
-        find: (_, onPortion) => {
-          onPortion?.(['a', 'unknown'], new Map([['a', known]]));
-          return rest.promise;
-        },
-      },
-      clock: time,
-      timer: time.timer,
-    });
-    const large = findPolicy('large');
-    const [a, unknown] = await Promise.all([findPolicy('a'), findPolicy('unknown')]);
-    expect([a, unknown]).toMatchObject([{ value: { record: known } }, { ok: true, value: { record: undefined } }]);
-    rest.reject(new Error('connection refused'));
-    expect(await large).toEqual({ ok: false, failure: 'connection refused' });
-    expect(await findPolicy('a')).toMatchObject({ value: { record: known } });
-  });
-
-  test('of a small record is found in the next query, although large ones wait for theirs', async () => {
+  test('of a small record is found before large ones, of which each query reads one', async () => {
     const queries: string[][] = [];
     const time = createTime();
     const findPolicy = createPolicyCache({
       policies: {
-        // Each query answers one record, the smallest first.
-        find: async (hashes, onPortion) => {
+        find: async (hashes) => {
           queries.push([...hashes]);
-          const [first = ''] = hashes.toSorted((a, b) => b.localeCompare(a));
-          if (hashes.length > 1) expect(onPortion?.([first], new Map([[first, known]]))).toBe(false);
-          return new Map([[first, known]]);
+          const small = hashes.filter((hash) => !hash.startsWith('large'));
+          const read = small.length > 0 ? small : hashes.slice(0, 1);
+          return new Map(read.map((hash) => [hash, hash === 'unknown' ? undefined : known]));
         },
       },
       clock: time,
       timer: time.timer,
     });
-    const large = [findPolicy('large 1'), findPolicy('large 2'), findPolicy('large 3')];
-    const small = findPolicy('small');
-    expect(await small).toMatchObject({ ok: true, value: { record: known } });
+    const large = ['large 1', 'large 2', 'large 3'].map(findPolicy);
+    const [small, unknown] = await Promise.all(['small', 'unknown'].map(findPolicy));
+    expect([small, unknown]).toMatchObject([{ value: { record: known } }, { ok: true, value: { record: undefined } }]);
     expect(await Promise.all(large)).toMatchObject(Array(3).fill({ ok: true, value: { record: known } }));
-    expect(queries.length).toBeGreaterThanOrEqual(3);
-    for (const hashes of queries) expect(new Set(hashes).size).toBe(hashes.length);
+    const position = (hash: string) => queries.findLastIndex((hashes) => hashes.includes(hash));
+    expect(position('small')).toBeLessThan(Math.max(...['large 1', 'large 2', 'large 3'].map(position)));
+  });
+
+  test('that waits for its query fails if that query fails', async () => {
+    const time = createTime();
+    let isAway = false;
+    const findPolicy = createPolicyCache({
+      policies: {
+        find: async (hashes) => {
+          if (isAway) throw new Error('connection refused');
+          isAway = true;
+          return new Map([[hashes[0] ?? '', known]]);
+        },
+      },
+      clock: time,
+      timer: time.timer,
+    });
+    // The first look-up has a query of its own; the others share one.
+    const answers = await Promise.all(['a', 'b', 'c'].map(findPolicy));
+    expect(answers.filter(({ ok: isOk }) => isOk)).toHaveLength(1);
+    expect(answers.find(({ ok: isOk }) => !isOk)).toEqual({ ok: false, failure: 'connection refused' });
   });
 
   test('of ordinary size stays in memory, however many large ones are requested', async () => {

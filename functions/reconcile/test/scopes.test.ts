@@ -22,7 +22,7 @@ const chargesOf = async (alias: string) => {
     .database()
     .policies(await uidOf())
     .find([value?.hash ?? '']);
-  return [...found.values()].flatMap(({ scopes }) => scopes.slice(1).map(({ name }) => name));
+  return [...found.values()].flatMap((record) => record?.scopes.slice(1).map(({ name }) => name) ?? []);
 };
 
 describe('a user', () => {

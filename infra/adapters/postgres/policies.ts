@@ -2,7 +2,7 @@
 import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
 import { GATEWAY_LIMIT, type Session } from './session.ts';
 
-/** The bytes of records after which a query returns no more; one more record must fit into the reply of a statement. */
+/** The bytes of records after which a query reads no more; one more record must fit into the reply of a statement. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
@@ -37,25 +37,19 @@ interface PolicyRow {
 
 export function createPolicies(session: Session, instanceUid: string): Policies {
   return {
-    find: async (hashes, onPortion) => {
-      const records = new Map<string, KeyRecord>();
-      for (let remaining = hashes; remaining.length > 0; ) {
-        const rows = await session.query<PolicyRow>(GATEWAY_LIMIT, FIND, [remaining, instanceUid]);
-        const later = new Set(rows.flatMap(({ hash, policy }) => (policy === null ? [hash] : [])));
-        const completed = remaining.filter((hash) => !later.has(hash));
-        for (const row of rows) addRecord(records, row);
-        if (later.size === 0) break;
-        if (completed.length === 0) throw new Error('PostgreSQL returned none of the records that it has');
-        if (onPortion?.(completed, records) === false) break;
-        remaining = [...later];
-      }
-      return records;
+    find: async (hashes) => {
+      const rows = await session.query<PolicyRow>(GATEWAY_LIMIT, FIND, [hashes, instanceUid]);
+      const unread = new Set(rows.flatMap(({ hash, policy }) => (policy === null ? [hash] : [])));
+      const records = new Map(rows.map((row) => [row.hash, toRecord(row)]));
+      if (hashes.length > 0 && unread.size === hashes.length)
+        throw new Error('PostgreSQL returned none of the records that it has');
+      return new Map(hashes.flatMap((hash) => (unread.has(hash) ? [] : [[hash, records.get(hash)] as const])));
     },
   };
 }
 
-/** Adds a record, unless a charged scope has no policy: it cannot be charged, so its VirtualKey does not work. */
-function addRecord(records: Map<string, KeyRecord>, { hash, policy, scopes, secret, charged }: PolicyRow): void {
-  if (policy === null || scopes === null || scopes.length !== (charged ?? 0)) return;
-  records.set(hash, { key: policy, scopes: [policy, ...scopes], secret });
+/** The record; none if a charged scope has no policy: it cannot be charged, so its VirtualKey does not work. */
+function toRecord({ policy, scopes, secret, charged }: PolicyRow): KeyRecord | undefined {
+  if (policy === null || scopes === null || scopes.length !== (charged ?? 0)) return undefined;
+  return { key: policy, scopes: [policy, ...scopes], secret };
 }

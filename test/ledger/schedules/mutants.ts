@@ -287,7 +287,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scenario: { faults: { wipe: 1 } },
     edits: [
       {
-        file: `${CORE}/membership.ts`,
+        file: `${CORE}/account-opening.ts`,
         line: 'const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);',
         becomes: 'const registered = 0n;',
       },

@@ -1,0 +1,109 @@
+// The way of a process into an account: what PostgreSQL has is dropped, and everything else is reported (LEDGER 3, 6).
+
+import { MAX_COUNTERS } from '../ports/counter-store.ts';
+import type { EpochState } from '../ports/epochs.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
+import { dropUnreported, resetAccount, takeCharges } from './account.ts';
+import { applyDone, toCall, toCounterChange } from './account-call.ts';
+import { book } from './booking.ts';
+import type { LedgerContext } from './context.ts';
+import { load } from './counter-loading.ts';
+import { append } from './journal-records.ts';
+import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previous-accounts.ts';
+
+/**
+ * Closes previous accounts and reports everything under a new account. False: the epoch is over, or the account could
+ * not be opened.
+ */
+export async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
+  const { account, counterStore, ids, sharedStore } = context;
+  const { store } = account;
+  account.isRebuilding = !isOpen && epoch > 1;
+  if (!isOpen) {
+    // The epoch was raised, so the store starts empty.
+    const storeEpoch = await counterStore.begin(epoch);
+    if (storeEpoch !== epoch) return recordStoreEpoch(account, epoch, storeEpoch);
+  }
+  Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
+  const ends = await closePreviousAccounts(context, epoch, !isOpen);
+  if (ends === undefined) return false;
+  await addCorrections(context);
+  if (!(await dropBooked(context, epoch, isOpen))) return false;
+  const id = ids.next();
+  // The journal names every account of its process, so that a successor closes and corrects it. Without a disk no
+  // process can correct the account: its charge stays.
+  if (sharedStore === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
+  Object.assign(account, { id, epoch });
+  if (await reportAll(context, isOpen, ends)) return true;
+  leaveAccount(context);
+  return false;
+}
+
+/**
+ * Drops the rows that PostgreSQL has: they are not reported again. Before the epoch is open, PostgreSQL gets all rows
+ * by their ids, and the store loads its sums. False: the epoch is open, or over.
+ */
+async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
+  const { account, database, journal } = context;
+  const { requests } = account;
+  const rows = requests.in('unreported').map(({ row }) => row);
+  if (rows.length === 0) return true;
+  if (!isOpen && (await book(context, { epoch, rows })) !== 'booked') return false;
+  const bookedById = isOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
+  const isBooked = ({ id, kind }: LedgerRow) =>
+    bookedById === undefined || bookedById.get(id)?.some((row) => row.kind === kind);
+  const bookedRows = new Set(rows.filter(isBooked));
+  dropUnreported(account, bookedRows);
+  journal.drop([...bookedRows].map(({ id }) => id));
+  return true;
+}
+
+/** Loads of the same counters, which a store may forget again; after so many the process joins again. */
+const MAX_LOADS = 5;
+
+/**
+ * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
+ * corrections, all of a counter in one call. The last of these calls ends the previous accounts: until then their escrow
+ * stays set aside, so that other processes cannot spend it. Before the epoch is
+ * open no spend is reported, since no process reads sums; requests that have ended since then keep their escrow until
+ * the epoch is open.
+ */
+async function reportAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
+  const { account } = context;
+  if (isOpen) takeCharges(account);
+  const remaining = [...account.counters.all()].filter(
+    ({ reservations, spend }) => reservations > 0 || spend.inFlight !== 0n || spend.unreported > 0n,
+  );
+  let loads = 0;
+  do {
+    const counters = remaining.splice(0, MAX_COUNTERS);
+    const changes = counters.map((counter) => {
+      const { limit, liveAmount, spend } = counter;
+      const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
+      return { ...toCounterChange(account, counter, false), registered };
+    });
+    const call = { ...toCall(account), changes, previousAccounts: remaining.length === 0 ? ends : [] };
+    const reply = await context.sync.call(call);
+    if (reply.outcome === 'done') {
+      loads = 0;
+      applyDone(account, { call, counters, waiters: [] }, reply);
+    } else if (reply.outcome === 'absent' && loads < MAX_LOADS) {
+      loads += 1;
+      const absent = reply.absent.flatMap((index) => counters[index]?.scopeWindow ?? []);
+      await load(context, account.epoch, absent);
+      remaining.unshift(...counters);
+    } else {
+      if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
+      if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
+      return false;
+    }
+  } while (remaining.length > 0);
+  return true;
+}
+
+/** Leaves the account; the process closes it itself when it joins again. */
+export function leaveAccount({ account }: LedgerContext): void {
+  if (account.number > 0) account.previousAccounts.set(account.id, undefined);
+  account.joinedEpoch = 0;
+  resetAccount(account);
+}
