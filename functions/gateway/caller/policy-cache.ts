@@ -159,7 +159,7 @@ function createLookupQueue(queries: number, query: Query) {
         inQuery.delete(hash);
         question.resolve(result);
       });
-      // What this query has not read waits for the next one, in which small records come first again.
+      // Look-ups that this query has not answered wait for the next one, in which small records come first again.
       for (const [hash, question] of batch) {
         inQuery.delete(hash);
         if (waiting.size < MAX_WAITING) waiting.set(hash, question);
