@@ -2,6 +2,7 @@
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { defineConfig, type Plugin } from 'vitepress';
+import { toAnchor } from './anchor.ts';
 import { copyFiles, sitePages } from './links.ts';
 import { ROOT, sidebar, toSitePath } from './pages.ts';
 
@@ -34,14 +35,6 @@ export default defineConfig({
   },
   vite: { plugins: [vueOfPages()], build: { chunkSizeWarningLimit: 2000 } },
 });
-
-/** As GitHub makes them of headings, so that a link works in both places. */
-function toAnchor(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replace(/[^\w\- ]/g, '')
-    .replaceAll(' ', '-');
-}
 
 /** Pages import Vue as if it were installed beside them. It is installed here, where the built pages run too. */
 function vueOfPages(): Plugin {

@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { toAnchor } from '../../docs/.vitepress/anchor.ts';
 
 const root = join(import.meta.dirname, '../..');
 const pages = ['README.md', ...globSync('docs/**/*.md', { cwd: root })];
@@ -15,14 +16,8 @@ const readmes = [
 ].map((folder) => `${folder}/README.md`);
 const read = (page: string) => readFileSync(join(root, page), 'utf8');
 
-/** As GitHub makes them of headings. */
 const anchorsOf = (page: string) =>
-  [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\w\- ]/g, '')
-      .replaceAll(' ', '-'),
-  );
+  [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => toAnchor(heading));
 
 test.each([...pages, ...readmes])('every link of %s leads somewhere', (page) => {
   const links = [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)];

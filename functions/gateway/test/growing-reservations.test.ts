@@ -1,7 +1,8 @@
 // Attempts over a real ledger: the charge after a crash between them, and the money that another attempt may take
 // (LEDGER 10).
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createProcess, createScenario, requestOf, type Scenario } from '#core/ledger/test/scenario.promises.ts';
+import { createProcess } from '#core/ledger/test/processes.fixture.ts';
+import { createScenario, requestOf, type Scenario } from '#core/ledger/test/scenario.promises.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';

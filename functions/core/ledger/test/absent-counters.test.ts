@@ -1,6 +1,7 @@
 // Requests with counters that the store lacks: they delay no other request.
 import { expect, test } from 'vitest';
-import { createScenario, IMMORTAL, requestOf, scopeOf, settlementOf, slow } from './scenario.promises.ts';
+import { IMMORTAL, slow } from './processes.fixture.ts';
+import { createScenario, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 /** Replies of a client in 4 s, beside so many keys of others whose windows last a second. */
 async function repliesBeside(keys: number): Promise<number> {

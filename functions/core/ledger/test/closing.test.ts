@@ -1,15 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerDatabase } from '../../ports/ledger-database.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  IMMORTAL,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { createProcess, IMMORTAL } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const SECOND = 1000;
 const key = scopeOf('key', 100n);

@@ -1,16 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { AccountCall } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  outcome,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-  slow,
-} from './scenario.promises.ts';
+import { createProcess, slow } from './processes.fixture.ts';
+import { createScenario, outcome, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const [key, other] = [scopeOf('key', 100n), scopeOf('other', 1000n)];
 const unavailable = { outcome: 'unavailable', millis: 900 };

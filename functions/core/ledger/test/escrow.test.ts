@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Nano } from '../../ports/money.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
+import { slow } from './processes.fixture.ts';
 import {
   createScenario,
   heldOf,
@@ -10,7 +11,6 @@ import {
   type Scenario,
   scopeOf,
   settlementOf,
-  slow,
 } from './scenario.promises.ts';
 
 const [key, team] = [scopeOf('key', 1_000_000n), scopeOf('team', 2_000_000n, { kind: 'team' })];

@@ -4,17 +4,8 @@ import { expect, test } from 'vitest';
 import type { MemoryFolder } from '#adapters/memory/journal.ts';
 import type { Reservation } from '../../ports/ledger.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  type Failure,
-  IMMORTAL,
-  INJECTED,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { createProcess, type Failure, IMMORTAL, INJECTED } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 1_000_000n, { limits: { rpmLimit: 1000 } });
 const other = scopeOf('other', 1_000_000n);

@@ -1,17 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { AccountReply } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  IMMORTAL,
-  INJECTED,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-  slow,
-} from './scenario.promises.ts';
+import { createProcess, IMMORTAL, INJECTED, slow } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 1000n);
 let scenario: Scenario;

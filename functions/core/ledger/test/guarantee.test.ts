@@ -1,15 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Reservation } from '../../ports/ledger.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-  slow,
-} from './scenario.promises.ts';
+import { createProcess, slow } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 1_000_000n);
 let scenario: Scenario;

@@ -5,15 +5,8 @@ import type { Reservation, ReservationParams } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  type Behaviour,
-  createProcess,
-  createScenario,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { type Behaviour, createProcess } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const EDGES: ReadonlyArray<Nano> = [
   100n,

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createProcess, createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createProcess } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const SECOND = 1000;
 const key = scopeOf('key', 100n);

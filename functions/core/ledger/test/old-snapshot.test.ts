@@ -1,14 +1,7 @@
 // A store that goes back to an old snapshot counts as wiped (LEDGER 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  createProcess,
-  createScenario,
-  heldOf,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { createProcess } from './processes.fixture.ts';
+import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scenario: Scenario;

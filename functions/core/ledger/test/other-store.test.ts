@@ -1,15 +1,8 @@
 // A rollout to another store, such as another Redis: processes with both stores run at the same time.
 import { beforeEach, expect, test } from 'vitest';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createScenario,
-  IMMORTAL,
-  type Process,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { IMMORTAL, type Process } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 1000n);
 let scenario: Scenario;

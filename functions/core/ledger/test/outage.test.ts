@@ -1,14 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  IMMORTAL,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { createProcess, IMMORTAL } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scenario: Scenario;
@@ -25,30 +18,6 @@ const settleOne = async (cost: bigint): Promise<void> =>
 const costs = (): bigint[] => scenario.ledgerRows.all().map(({ cost }) => cost);
 const sum = (): bigint => costs().reduce((all, cost) => all + cost, 0n);
 const requestsIn = () => scenario.folder.records.filter(({ type }) => type !== 'account');
-
-test('a store that was away for longer than leases last, without a loss, ends no stream: every process is back within a moment', async () => {
-  const scenario = createScenario();
-  const key = scopeOf('key', 100_000n);
-  const [ledgers, closed]: [StartableLedger[], number[]] = [[], []];
-  for (let index = 0; index < 4; index += 1) {
-    const ledger = await scenario.start(IMMORTAL, { records: [] });
-    ledgers.push(ledger);
-    await scenario.time.advance(137 * (index + 1));
-    const reservation = await scenario.take(ledger, 100n, key);
-    ledger.trackStream(
-      reservation,
-      () => 5n,
-      () => closed.push(index),
-    );
-  }
-  await scenario.time.advance(2000);
-  scenario.store.behaviour = 'refuses';
-  await scenario.time.advance(25_000);
-  scenario.store.behaviour = 'up';
-  await scenario.time.advance(10_000);
-  expect(closed).toEqual([]);
-  expect(scenario.ledgerRows.all()).toEqual([]);
-});
 
 describe('a store that', () => {
   beforeEach(async () => {

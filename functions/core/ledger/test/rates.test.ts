@@ -2,15 +2,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Reservation, ReservationParams } from '../../ports/ledger.ts';
 import type { RateLimits, ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  heldOf,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { createProcess } from './processes.fixture.ts';
+import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 let scenario: Scenario;
 let ledger: StartableLedger;

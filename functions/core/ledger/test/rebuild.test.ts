@@ -1,15 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Reservation } from '../../ports/ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  outcome,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-  slow,
-} from './scenario.promises.ts';
+import { createProcess, slow } from './processes.fixture.ts';
+import { createScenario, outcome, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scenario: Scenario;

@@ -4,16 +4,8 @@ import { runs } from '../../../../test/support/runs.ts';
 import type { JournalRecord } from '../../ports/journal.ts';
 import type { Reservation } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
-import {
-  createScenario,
-  heldOf,
-  IMMORTAL,
-  type Process,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { IMMORTAL, type Process } from './processes.fixture.ts';
+import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const [key, team, open] = [scopeOf('key', 10_000n), scopeOf('team', 10_000n, { kind: 'team' }), scopeOf('open')];
 

@@ -3,7 +3,8 @@ import type { Reservation } from '../../ports/ledger.ts';
 import type { Nano } from '../../ports/money.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
-import { createProcess, createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
+import { createProcess } from './processes.fixture.ts';
+import { createScenario, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 let scenario: Scenario;
 let ledger: StartableLedger;

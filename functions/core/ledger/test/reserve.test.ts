@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import type { ScopePolicy } from '../../ports/policy.ts';
 import type { StartableLedger } from '../ledger.ts';
+import { IMMORTAL } from './processes.fixture.ts';
 import {
   createScenario,
   heldOf,
-  IMMORTAL,
   outcome,
   requestOf,
   type Scenario,

@@ -2,16 +2,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { Reservation } from '../../ports/ledger.ts';
 import type { LedgerRow } from '../../ports/ledger-rows.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createScenario,
-  heldOf,
-  IMMORTAL,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-  slow,
-} from './scenario.promises.ts';
+import { IMMORTAL, slow } from './processes.fixture.ts';
+import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const MINUTE = 60_000;
 const key = scopeOf('key', 100n);

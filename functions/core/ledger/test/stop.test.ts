@@ -1,16 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { STOPPED } from '../account.ts';
 import type { StartableLedger } from '../ledger.ts';
-import {
-  createProcess,
-  createScenario,
-  heldOf,
-  IMMORTAL,
-  requestOf,
-  type Scenario,
-  scopeOf,
-  settlementOf,
-} from './scenario.promises.ts';
+import { createProcess, IMMORTAL } from './processes.fixture.ts';
+import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scenario: Scenario;

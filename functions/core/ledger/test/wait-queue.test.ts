@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { StartableLedger } from '../ledger.ts';
-import { createScenario, outcome, requestOf, type Scenario, scopeOf, settlementOf, slow } from './scenario.promises.ts';
+import { slow } from './processes.fixture.ts';
+import { createScenario, outcome, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key', 100n);
 let scenario: Scenario;
