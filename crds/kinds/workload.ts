@@ -55,12 +55,12 @@ const Scale = withRule(
     autoscaler: choice('HorizontalPodAutoscaler', 'None')
       .optional()
       .describe(
-        'Of a Deployment: what changes the replicas between `min` and `max`. With `None` the operator creates no HorizontalPodAutoscaler and keeps the replicas that it finds, for an autoscaler of your own such as KEDA. Default: HorizontalPodAutoscaler.',
+        'What sets the replicas of a Deployment between `min` and `max`. `None`: your own autoscaler, such as KEDA; the operator only keeps the number within `min` and `max`. Default: HorizontalPodAutoscaler.',
       ),
     targetRequestsInFlight: integer(1, 10_000)
       .optional()
       .describe(
-        'Requests in flight for each replica, open streams included, to which the number of replicas is adapted. The HorizontalPodAutoscaler then also reads the Pods metric `gateway_operator_requests_in_flight`, which your metrics adapter must serve. On Knative this is the annotation `autoscaling.knative.dev/target`. Default: processor time only; on Knative its own target.',
+        'Average requests in flight per replica, open streams included, that the autoscaler aims at. The HorizontalPodAutoscaler then also reads the Pods metric `gateway_operator_requests_in_flight`, which your metrics adapter must serve. On Knative this is the annotation `autoscaling.knative.dev/target`. No effect if `max` equals `min`, or on a Deployment with `autoscaler: None`. Default: CPU only; on Knative its own target.',
       ),
   }),
   {

@@ -33,7 +33,7 @@ export interface Turns {
   order<T>(list: string, rows: ReadonlyArray<T>, rowOf: (row: T) => Row): ReadonlyArray<T>;
   /** Records that the row has had its turn. */
   had(list: string, row: Row): void;
-  /** The rows whose turn it is now; all if there are no more than the limit. `had`: whether to record their turns. */
+  /** The rows whose turn it is now; all if there are no more than the limit. `had()` records that they have had it. */
   take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
   /**
    * Whether a row is in the next section of the circle, which is this share of the circle. Sections follow each other

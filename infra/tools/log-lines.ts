@@ -69,6 +69,8 @@ export const WHEN: Readonly<Record<string, string>> = {
   'ledger: the process cannot join the epoch, and tries again':
     'After a start or a loss of data of Redis, while PostgreSQL or Redis does not answer; once per cause',
   'ledger: the process has joined the epoch': 'The process serves requests again after such a failure',
+  'ledger: this process moves the counters to another store, where they are built from PostgreSQL':
+    'The Secret of Redis has another host or port, and this new process has reached that Redis',
   'ledger: the store has lost state, and is rebuilt from PostgreSQL':
     'One process has noticed that Redis is empty or older than before; requests wait for the rebuild',
   'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; look at the disk':
@@ -116,7 +118,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'An instance was open before, and its database has nothing of it: the database is another one, or lost its data',
   "… … does not exist, so the API server does not call the admission webhook: install the operator's manifests again":
     'Each resync, while a webhook configuration is missing',
-  '…: delete it, and … issues and renews one':
+  '…: delete the Secret; then …':
     "Each resync in the last tenth of the life of a certificate that is not the operator's. The line begins with the Secret",
 
   // PostgreSQL.

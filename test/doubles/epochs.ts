@@ -38,7 +38,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
         missing: live.filter((each) => each.store === store && each.joined < epoch).length,
         isOfOtherStore: store !== user.store,
         hasSuccessor: live.some((each) => each.store !== user.store && each.startedAt > user.startedAt),
-        elsewhere: live.filter((each) => each.store !== store && each.joined > 0).length,
+        liveOnOtherStores: live.filter((each) => each.store !== store && each.joined > 0).length,
       };
     };
     return {

@@ -1,4 +1,4 @@
-// The way of a process into an account: what PostgreSQL has is dropped, and everything else is reported (LEDGER 3, 6).
+// Opens an account for a process: what PostgreSQL has is dropped, and everything else is reported (LEDGER 3, 6).
 
 import { MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
@@ -41,7 +41,7 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, calls
 
 /**
  * Drops the rows that PostgreSQL has: they are not reported again. Before the epoch is open, PostgreSQL gets all rows
- * by their ids, and the store loads its sums. False: the epoch is open, or over.
+ * by their ids, and the store loads its sums. False: the epoch was opened or raised meanwhile.
  */
 async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
   const { account, database, journal } = context;
@@ -58,7 +58,7 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   return true;
 }
 
-/** Loads of the same counters, which a store may forget again; after so many the process joins again. */
+/** The maximum number of loads of the same counters, which a store may lose again. Then the process joins again. */
 const MAX_LOADS = 5;
 
 /**
@@ -101,7 +101,7 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
   return true;
 }
 
-/** Leaves the account; the process closes it itself when it joins again. */
+/** Leaves the account; the process closes it itself when it joins again, or when it books without an account. */
 export function leaveAccount({ account }: LedgerContext): void {
   if (account.number > 0) account.previousAccounts.set(account.id, undefined);
   account.joinedEpoch = 0;

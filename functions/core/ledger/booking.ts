@@ -149,7 +149,10 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
   previousAccounts.clear();
 }
 
-/** Books these rows; the journal drops their records. `calls`: of the store, unless the store of the rows is lost. */
+/**
+ * Books these rows; the journal drops their records. `calls`: the store's count of calls; 0 if the rows were not reported
+ * to the current store.
+ */
 export async function book(
   context: LedgerContext,
   batch: Omit<Batch, 'calls'> & Partial<Pick<Batch, 'calls'>>,

@@ -180,7 +180,7 @@ async function closeParts(context: LedgerContext): Promise<void> {
 
 /**
  * Ends the account: all is reported and booked, then the account is closed and forgotten (LEDGER 6). Live reservations,
- * and rows that PostgreSQL does not take, are left to the next start. A process without an account books all the same.
+ * and rows that PostgreSQL does not take, are left to the next start. A process without an account still books its rows.
  */
 async function stop(context: LedgerContext): Promise<void> {
   const { account, timer, sync, booking } = context;

@@ -26,7 +26,7 @@ const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
 /** The maximum number of pages, of more counters than a store has memory for. */
 const MAX_PAGES = 10_000;
-/** After so many accounts that could not be closed, the store or the database is taken for unreachable. */
+/** After so many accounts that could not be closed, the store or the database counts as unreachable. */
 const MAX_FAILURES = 3;
 /** The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. */
 const MAX_ATTEMPTS = 5;
@@ -46,7 +46,7 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
     try {
       await closeEnded(context, epoch, account);
     } catch (error) {
-      // One account that cannot be closed, such as one with very many counters, does not keep the others open.
+      // One account that cannot be closed, such as one with very many counters, must not prevent the closing of the others.
       cause = error;
       failures += 1;
       if (failures === MAX_FAILURES) throw error;

@@ -157,7 +157,8 @@ async function join(context: LedgerContext): Promise<void> {
       if (await openAccount(context, state)) account.joinedEpoch = state.epoch;
       else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
-    else if (state.elsewhere > 0 || (state.missing > 0 && state.age < JOIN_TIMEOUT)) await pause(timer, POLL_INTERVAL);
+    else if (state.liveOnOtherStores > 0 || (state.missing > 0 && state.age < JOIN_TIMEOUT))
+      await pause(timer, POLL_INTERVAL);
     else {
       await epochs.open(state.epoch);
       metrics.add('gateway_operator_ledger_rebuilds_total');
@@ -169,26 +170,30 @@ async function join(context: LedgerContext): Promise<void> {
 
 /**
  * The epoch belongs to another store: the store of the instance was replaced while processes run. The store of the
- * process that has started last wins. A process with an earlier store books what has ended and waits for its end; a
- * process with the latest store raises the epoch, if its store replies.
+ * process that has started last wins. A process with an earlier store books requests that have ended, and does not serve
+ * while a later process lives; a process with the latest store raises the epoch, if its store replies.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
-  const { account, counterStore } = context;
+  const { account, counterStore, epochs, log, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
   if (!hasSuccessor) {
     await counterStore.accounts(false, 1);
-    account.staleEpoch = epoch;
-    return;
+    await epochs.raise(epoch, account.storeEpoch);
+    return log.warn('ledger: this process moves the counters to another store, where they are built from PostgreSQL', {
+      instance,
+      epoch,
+    });
   }
   if (account.requests.unbookedCount() > 0 || account.previousAccounts.size > 0) await bookWithoutAccount(context);
   throw new Error(
-    'another Redis is in use: a process that started later has another host or port in the Secret of redisSecretRef. This process serves again if that process ends',
+    'a process that started later uses another counter store than this process. During a rollout, wait until this process is stopped. If you planned none, restore the previous host and port in the Secret of redisSecretRef',
   );
 }
 
-/** Raises the epoch. Without an earlier epoch no state is lost, so nothing is logged. */
+/** Raises the epoch because the store has lost state. */
 async function raise({ account, epochs, log, instanceUid: instance }: LedgerContext, from: number): Promise<void> {
   await epochs.raise(from, account.storeEpoch);
   account.staleEpoch = undefined;
+  // The first epoch has lost nothing.
   if (from > 0) log.warn('ledger: the store has lost state, and is rebuilt from PostgreSQL', { instance, epoch: from });
 }

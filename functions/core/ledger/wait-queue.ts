@@ -193,6 +193,5 @@ function timeoutRefusal(
   if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
   const { isOpen, notOpenReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };
-  const late = 'store or database did not answer in time';
-  return { reason: 'unavailable', why: isOpen ? late : `${late}: ${notOpenReason}` };
+  return { reason: 'unavailable', why: isOpen ? 'store or database did not answer in time' : notOpenReason };
 }

@@ -1,4 +1,5 @@
-// Epochs of a store, and the processes that have joined each: PostgreSQL remembers, the store may forget (LEDGER 6).
+// Epochs of an instance, each of which belongs to one store, and the processes that have joined them. PostgreSQL
+// remembers, the store may forget (LEDGER 6).
 import type { Millis } from './money.ts';
 
 export interface EpochState {
@@ -8,7 +9,7 @@ export interface EpochState {
   readonly isOpen: boolean;
   /** The time since the raise. */
   readonly age: Millis;
-  /** The number of live processes that have not joined. */
+  /** The number of live processes that use the epoch's store and have not joined it. */
   readonly missing: number;
   /**
    * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
@@ -20,7 +21,7 @@ export interface EpochState {
   /** Whether a live process with another store has started later than this process. */
   readonly hasSuccessor: boolean;
   /** The number of live processes that are still in an epoch of another store than the current epoch's. */
-  readonly elsewhere: number;
+  readonly liveOnOtherStores: number;
 }
 
 /** The process that uses the epochs: its store, and when it started. */

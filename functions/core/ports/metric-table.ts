@@ -96,7 +96,7 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
     ),
     gateway_operator_ledger_overruns_total: counter('Replies that cost more than their reservation.'),
     gateway_operator_ledger_rebuilds_total: counter(
-      'Rebuilds of the counters from PostgreSQL, after Redis had lost data.',
+      'Rebuilds of the counters from PostgreSQL, after Redis had lost data or was replaced by another Redis.',
     ),
     gateway_operator_ledger_audit_differences_total: counter(
       'Counters in Redis that differed from the sum of their ledger rows, and were repaired.',

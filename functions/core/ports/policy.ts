@@ -111,9 +111,10 @@ export interface KeyRecord {
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Answers by the hex SHA-256 of key values' texts, in one query: the record of a live key value; undefined if the
-   * value is unknown, deleted or rotated away. Records are as large as tenants can make them: if not all fit into one
-   * reply, the smallest are read, and hashes without an answer must be asked for again.
+   * Answers by the hex SHA-256 of key values' texts, in one query. The record of a live key value; undefined if the value
+   * is unknown, deleted or rotated away, or a scope that is charged has no policy. Records are as large as tenants can
+   * make them: if not all fit into one reply, the smallest are read, and the others are not in the Map; call again with
+   * their hashes.
    */
   find(hashes: ReadonlyArray<string>): Promise<ReadonlyMap<string, KeyRecord | undefined>>;
 }

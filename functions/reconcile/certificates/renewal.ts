@@ -35,8 +35,8 @@ export interface CertificateReport {
 const DAY = 86_400_000;
 export const LIFETIMES: CertificateDeps['lifetimes'] = { authority: 3_650 * DAY, serving: 365 * DAY };
 /**
- * The maximum number of previous CAs that stay trusted with a new CA. However often a write fails, certificates that
- * Pods use stay trusted.
+ * The maximum number of previous CAs that stay trusted with a new CA: certificates that Pods still use after failed
+ * writes stay trusted.
  */
 const MAX_PREVIOUS = 3;
 /**
@@ -184,7 +184,9 @@ function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { servic
   if (secret.by === 'us' || !isNear) return;
   // cert-manager renews much earlier, unless its Certificate is gone.
   const issuer =
-    secret.by === 'cert-manager' ? 'cert-manager, if it is used, or else the reconciler' : 'the reconciler';
-  const what = `Secret ${service.namespace}/${SECRET} does not have the operator's label, and its certificate expires`;
-  log.warn(`${what}: delete it, and ${issuer} issues and renews one`, { until: new Date(until).toISOString() });
+    secret.by === 'cert-manager'
+      ? 'cert-manager issues a new one if it still has a Certificate, else the reconciler does'
+      : 'the reconciler issues a new one';
+  const what = `Secret ${service.namespace}/${SECRET} lacks the operator's label, and its certificate expires soon`;
+  log.warn(`${what}: delete the Secret; then ${issuer}`, { until: new Date(until).toISOString() });
 }

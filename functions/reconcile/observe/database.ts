@@ -46,7 +46,7 @@ export async function reachDatabase(
     const found = aliases === 'all' ? await registry.claims(uid) : await registry.claimsOf(uid, aliases);
     const claims = new Map(found.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
     // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
-    // force first, and the spend in status is that of the last resync.
+    // force first, and the spend in status may lack requests that are settled but not yet booked.
     if (claims.size > 0 && context.all.complete === 'all') await flush(context, metadata, connections);
     const sums = await readSums(registry, claims.values(), now);
     const { store } = connections;

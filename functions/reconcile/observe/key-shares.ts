@@ -3,22 +3,18 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { Limits } from '../limits.ts';
 import { countByNamespace, shareOut, type Turns } from '../turns.ts';
 
-/**
- * The number of runs in which all Secrets of an instance's unchanged VirtualKeys are read; more runs if a resync may
- * read few.
- */
+/** Within this number of runs each Secret of an unchanged VirtualKey is read once; later if `secrets` is small. */
 const LOOKS = 60;
 
 export interface KeyShares {
   /** Whether this run may process one more changed VirtualKey of the namespace. */
   takeChanged(namespace: string): boolean;
-  /** The part of a namespace's unchanged VirtualKeys whose Secrets are read. */
+  /** The share, from 0 to 1, of a namespace's unchanged VirtualKeys whose Secrets are read. */
   secretsOf(namespace: string): number;
 }
 
 /**
- * `keys`: the number that the run may process. Tenants decide how many VirtualKeys there are, and on how many
- * instances.
+ * `keys`: all VirtualKeys that the run may process. Tenants decide how many there are, and on how many instances.
  */
 export function createKeyShares(
   keys: Iterable<VirtualKey>,

@@ -47,8 +47,8 @@ interface Group<T> {
 
 /**
  * Counts what a run keeps. `drop` is called, now or later, for each object that is not kept. Those are objects of the
- * namespace with the most bytes, objects in deletion last. `whole`: all objects of the namespace that are not in
- * deletion, because they refer to each other; else only the last ones.
+ * namespace with the most bytes, objects in deletion last. `whole`: drops all objects of the namespace that are not in
+ * deletion, because they refer to each other; otherwise drops only the last ones.
  */
 export function createObjectMemory<T extends Sizeable>(
   max: Bounds,

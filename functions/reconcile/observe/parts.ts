@@ -18,7 +18,7 @@ import { createKeyShares, type KeyShares } from './key-shares.ts';
 
 /** Parts that run concurrently: quick ones, and the others. Each namespace has a share of them. */
 const PLACES = 32;
-/** A part is quick if it took at most this time in the last run. A new part is not quick. */
+/** A part is quick if it took less than this time in the last run. A new part is not quick. */
 export const QUICK_LIMIT: Millis = 1000;
 /** The time after which a run begins no more parts. The next run begins with those that are left. */
 const MAX_START: Millis = 40_000;

@@ -12,7 +12,7 @@ import { SOFT_BUDGET_REACHED } from './conditions-member.ts';
  * The thresholds, in per cent of a budget, that are reported once in a window. The end of a budget is reported by
  * `Ready`.
  */
-const SHARES = [95, 80, 50];
+const THRESHOLDS = [95, 80, 50];
 
 /** One budget of a member: its spend now, and the spend in the last status. */
 interface BudgetChange {
@@ -26,17 +26,20 @@ interface BudgetChange {
   readonly window?: string;
 }
 
-/** The event for a passed threshold. It is planned before the status that makes the threshold unrecognizable. */
-export function planShareEvent(member: Member, { spend, reset, maxBudget, before, window }: BudgetChange): Action[] {
+/** The event for a passed threshold. It is planned before the status, whose new spend hides that the threshold was just passed. */
+export function planThresholdEvent(
+  member: Member,
+  { spend, reset, maxBudget, before, window }: BudgetChange,
+): Action[] {
   if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
   const limit = parseMoney(maxBudget) ?? 0n;
   const reportedSpend = before?.budgetResetDate === reset ? (parseMoney(before?.currentSpend ?? '0') ?? 0n) : 0n;
-  const share = SHARES.find((one) => spend.spent * 100n >= limit * BigInt(one));
+  const share = THRESHOLDS.find((one) => spend.spent * 100n >= limit * BigInt(one));
   if (share === undefined || reportedSpend * 100n >= limit * BigInt(share)) return [];
   const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
   const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
   const message = `this ${member.kind} has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
-  const severity = share === SHARES.at(-1) ? ({ type: 'Normal' } as const) : {};
+  const severity = share === THRESHOLDS.at(-1) ? ({ type: 'Normal' } as const) : {};
   const of = window === undefined ? '' : `${window}/`;
   return [
     event(member, {
@@ -51,7 +54,7 @@ export function planShareEvent(member: Member, { spend, reset, maxBudget, before
 export function planWindowEvent(key: VirtualKey, spend: WindowSpend): Action[] {
   const { budgetDuration: window, maxBudget, resetsAt } = spend;
   const before = key.status?.budgets?.find(({ budgetDuration }) => budgetDuration === window);
-  return planShareEvent(key, { spend, reset: toTimestamp(resetsAt), maxBudget, before, window });
+  return planThresholdEvent(key, { spend, reset: toTimestamp(resetsAt), maxBudget, before, window });
 }
 
 /** Once in a window, and once more after an edit of `softBudget`. */

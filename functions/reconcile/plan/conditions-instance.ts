@@ -58,7 +58,7 @@ type Unreachable = Extract<Reachability, { readonly ok: false }>;
 
 const toFailed = (problem: Problem | undefined): Unreachable | undefined => problem && { ok: false, ...problem };
 
-/** A database that answers but has not our schema is not ready. */
+/** A database that answers but lacks our schema is not ready. */
 function checkDatabase(view: InstanceView, { failures }: World): Reachability {
   const { database, object } = view;
   if (!database.ok || isOpen(view)) return database;
@@ -146,5 +146,5 @@ export function isOpen({ database, object, adopted, hasClaims }: InstanceView): 
   return database.ok && database.isOpen && isSettled;
 }
 
-export const mayClaimsStillArrive = ({ adopted, time }: InstanceView): boolean =>
+export const canHoldersStillArrive = ({ adopted, time }: InstanceView): boolean =>
   adopted !== undefined && time < adopted.since + ARRIVAL;

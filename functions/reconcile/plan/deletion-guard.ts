@@ -75,7 +75,8 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
       removed,
       (removal) => `${isRevoked(removal, view)}` as const,
     );
-    // Claims that were not searched yet may be orphaned too: otherwise no batch would ever be too large.
+    // Claims that were not searched yet may be orphaned too, and count: if only orphaned claims counted that were found,
+    // no batch would ever be too large.
     const count = removed.length + (isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0);
     const of = Math.max(count, present.get(namespace)?.length ?? 0);
     return { namespace, removals: removed, revoked, others, count, of };

@@ -10,8 +10,8 @@ import type { PlanContext } from './context.ts';
 import { planInstanceDeletion } from './deletion.ts';
 
 /**
- * The number of snapshots that are kept, the published one included: running Pods and revisions may have mounted the
- * others.
+ * The number of snapshots that are kept beside the one that is served, the published one included: running Pods and
+ * revisions may have mounted the others.
  */
 const KEPT = 2;
 

@@ -145,7 +145,7 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
   if (hash !== '' && !isOld && isRestorable(one, hash))
     return {
       value: { ...newValue(key), ...restored(one, hash) },
-      why: `the value in Secret "${name}" must work`,
+      why: `its claim lacks the value in Secret "${name}", which is recorded again`,
       steps: [],
     };
   // Another run may just have published the value in the Secret.

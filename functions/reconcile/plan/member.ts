@@ -34,7 +34,7 @@ import {
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOlder } from './claimants.ts';
-import { isOpen, mayClaimsStillArrive } from './conditions-instance.ts';
+import { canHoldersStillArrive, isOpen } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { planRetirement } from './deletion.ts';
 
@@ -78,7 +78,7 @@ export function planScope(
   const { kind, alias } = aliasOf(member);
   const why = {
     open: `the ${kind} alias "${alias}" is free`,
-    orphaned: 'it adopts its claim, with spend and values',
+    orphaned: `it adopts the claim of the alias "${alias}", with spend and values: the object that had it is gone`,
     ours: whyValue ?? `its ${differingMembers(digest, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
   const { generation } = member.metadata;
@@ -105,7 +105,7 @@ function proofOf(
     return isProven ? secret.hash : undefined;
   }
   const isBack = pathOf(claim.holder) === pathOf(member.metadata);
-  return isBack && mayClaimsStillArrive(instance) ? SAME_PLACE : undefined;
+  return isBack && canHoldersStillArrive(instance) ? SAME_PLACE : undefined;
 }
 
 /** Whether an older member could claim the alias now. */
@@ -125,7 +125,7 @@ export function planOrphanedClaims(
 ): Action[] {
   const { object, database, isComplete, claims, orphanedClaims } = instance;
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
-  const isForAll = isComplete && !mayClaimsStillArrive(instance);
+  const isForAll = isComplete && !canHoldersStillArrive(instance);
   return [...claims].flatMap(([key, claim]): Action[] => {
     if (!orphanedClaims.has(claim.scopeId)) return [];
     const members = wanting(path, key);

@@ -31,7 +31,7 @@ import {
   pathOf,
   present,
 } from '../world.ts';
-import { planShareEvent, planSoftBudgetEvent, planWindowEvent } from './budget-events.ts';
+import { planSoftBudgetEvent, planThresholdEvent, planWindowEvent } from './budget-events.ts';
 import { toLedgerCondition } from './conditions-instance.ts';
 import {
   SOFT_BUDGET_REACHED,
@@ -82,7 +82,7 @@ export function planInstanceStatus(
     workloadType: workload.type,
   };
   const events = own.map((one) => {
-    // One event for each such plan.
+    // One event for each combination of action and counts.
     const once = `${TOO_MANY}/${one.action}/${one.count}/${one.of}`;
     return event(object, { reason: TOO_MANY, message: one.message, once });
   });
@@ -132,7 +132,7 @@ export function planMemberStatus(
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
   };
-  const shares = planShareEvent(member, { spend, reset, maxBudget: spec.maxBudget, before: status });
+  const shares = planThresholdEvent(member, { spend, reset, maxBudget: spec.maxBudget, before: status });
   if (view === undefined) {
     const memberStatus = { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) };
     return [...shares, ...planWrite(member, memberStatus, context)];

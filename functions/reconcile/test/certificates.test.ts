@@ -165,9 +165,9 @@ test('a Secret of cert-manager, or one made by hand, is never written to, and it
     for (let day = 0; day < 29; day += 1, harness.clock.pass(DAY)) await harness.resync();
     expect(writes(harness)).toBe(before);
     const warned = harness.log.lines.filter(({ level }) => level === 'warn').map(({ message }) => message);
-    const issuer =
-      'cert-manager.io/certificate-name' in annotations ? 'else the reconciler' : 'delete it, and the reconciler';
-    expect(warned[0]).toContain(`${issuer} issues and renews one`);
+    const hasIssuer = 'cert-manager.io/certificate-name' in annotations;
+    const issuer = hasIssuer ? 'cert-manager issues a new one' : 'the reconciler issues a new one';
+    expect(warned[0]).toContain(`delete the Secret; then ${issuer}`);
     await harness.removeSecret();
     await harness.resync();
     expect(harness.serving()).toBeDefined();

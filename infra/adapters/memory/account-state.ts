@@ -69,8 +69,9 @@ export interface ChangedCounter {
 const KEEP: Millis = 60_000;
 const CLEANUP_INTERVAL: Millis = 10_000;
 /**
- * No call for this long means that the store may have been away, since each process calls every second. Leases that
- * ended meanwhile may be renewed for the time of `GRACE` after the first call.
+ * No call for this long means that the store may have been away: each process on Node calls at least every two seconds.
+ * Leases that ended meanwhile end only `GRACE` after the next call of any process, so that their processes can renew
+ * them.
  */
 const MAX_CALL_GAP: Millis = 5000;
 const GRACE: Millis = 3000;

@@ -2,7 +2,7 @@
 import type { KeyPolicy, KeyRecord, Policies, ScopePolicy } from '#core/ports/policy.ts';
 import { GATEWAY_LIMIT, type Session } from './session.ts';
 
-/** The bytes of records after which a query reads no more; one more record must fit into the reply of a statement. */
+/** A reply has records until their sum reaches this number of bytes: it may be larger by one record. */
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
@@ -19,16 +19,16 @@ from gateway_operator.key_value v
   join gateway_operator.instance i on i.uid = c.instance_uid
 where v.hash = any($1) and v.retired_at is null and (v.not_after is null or v.not_after > clock_timestamp())
   and c.instance_uid = $2 and c.kind = 'key' and c.retired_at is null and c.policy is not null and i.closed_at is null),
-summed as (select *, sum(size) over (order by size, hash) - size < ${MAX_BYTES} as fits from found)
-select f.hash, f.secret, array_length(f.charges, 1) as charged, case when f.fits then c.policy end as policy,
-  case when f.fits then (select coalesce(json_agg(s.policy order by charge.place), '[]')
+summed as (select *, sum(size) over (order by size, hash) - size < ${MAX_BYTES} as is_read from found)
+select f.hash, f.secret, array_length(f.charges, 1) as charged, case when f.is_read then c.policy end as policy,
+  case when f.is_read then (select coalesce(json_agg(s.policy order by charge.place), '[]')
     from unnest(f.charges) with ordinality as charge (scope_id, place)
     join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null) end as scopes
 from summed f join gateway_operator.claim c on c.scope_id = f.scope_id`;
 
 interface PolicyRow {
   readonly hash: string;
-  /** Null: the record does not fit into this reply. */
+  /** Null: the record is not in this reply. */
   readonly policy: KeyPolicy | null;
   readonly secret: string;
   readonly charged: number | null;
@@ -42,7 +42,7 @@ export function createPolicies(session: Session, instanceUid: string): Policies 
       const unread = new Set(rows.flatMap(({ hash, policy }) => (policy === null ? [hash] : [])));
       const records = new Map(rows.map((row) => [row.hash, toRecord(row)]));
       if (hashes.length > 0 && unread.size === hashes.length)
-        throw new Error('PostgreSQL returned none of the records that it has');
+        throw new Error('PostgreSQL returned no record for any of these hashes (our error)');
       return new Map(hashes.flatMap((hash) => (unread.has(hash) ? [] : [[hash, records.get(hash)] as const])));
     },
   };

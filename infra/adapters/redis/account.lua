@@ -4,7 +4,8 @@
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
 --   meta            hash: layout, epoch, calls, now (the latest time seen: a failover never turns it back), cleanedAt;
---                   lastCall; silent and awake: the last call before a silence of all processes, and the first after it;
+--                   lastCall; silent and awake: the times of the last call before a silence of all processes, and of the
+--                   first call after it;
 --                   account > `number state lease booked reported`: its last call, the end of its lease, its last booked
 --                   and reported batch, then the outcome of that call in JSON
 --   c               hash: counter > `spent reserved`, then the accounts that were last refused here, each with the time;
@@ -23,8 +24,9 @@ local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 3', 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
--- No call for this long means that the store may have been away, since each process calls every second. Leases that ended
--- meanwhile may be renewed for the time of `GRACE` after the first call.
+-- No call for this long means that the store may have been away: each process on Node calls at least every two seconds.
+-- Leases that ended meanwhile end only `GRACE` after the next call of any process, so that their processes can renew them.
+-- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
 local redisCall, match, format = redis.call, string.match, string.format
@@ -249,7 +251,7 @@ local function write()
 end
 
 local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(count)) end
--- Forgets up to so many counters whose window is over and in which no account has figures.
+-- Forgets up to `count` counters whose window is over and in which no account has figures.
 local function forgetCounters(count)
   local names, used = due(LOADED, count), {}
   for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
@@ -267,8 +269,8 @@ local function forgetCounters(count)
   end
   accounts, meta[6] = {}, nil
 end
--- Forgets finished accounts after a while, and counters. Removals come first, and the time last: a full Redis refuses
--- writes that take memory, unless the step has removed something before.
+-- Forgets finished accounts after a while, and counters. `cleanedAt` is written last: a full Redis refuses a write that
+-- takes memory, unless this call has removed something before.
 local function cleanUp()
   local isDue = tonumber(meta[5] or '0') + SECOND <= now
   for _, id in ipairs(isDue and due(FINISHED, MAX_FORGOTTEN) or {}) do

@@ -184,7 +184,7 @@ export const Values = z.strictObject({
         .boolean()
         .default(true)
         .describe(
-          'Whether the chart makes the Secret `gateway-operator`, once: upgrades keep its values. Set `false` where a tool renders the chart without the cluster (Argo CD), and create the Secret first. Before you change it from `true` to `false`, keep the Secret: `kubectl annotate secret gateway-operator helm.sh/resource-policy=keep`.',
+          'Whether the chart makes the Secret `gateway-operator`, once: upgrades keep its values. Set `false` where a tool renders the chart without the cluster (Argo CD), and create the Secret first. Before you change `true` to `false`, run `kubectl annotate secret gateway-operator -n <namespace of the release> helm.sh/resource-policy=keep`, or the upgrade deletes the Secret.',
         ),
     })
     .prefault({}),

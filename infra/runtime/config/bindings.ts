@@ -58,7 +58,7 @@ export const ReconcileBindings = {
     GATEWAY_PULL_SECRETS: optional(list),
     SECRET_METADATA_PREFIXES: optional(domains),
     /**
-     * Requests that the plan allows to one invocation, see
+     * Requests that your Cloudflare plan allows to one invocation, see
      * [batches](../install/workers.md#resyncs-in-batches).
      */
     SUBREQUESTS: withDefault(count, '1000'),

@@ -90,8 +90,8 @@ const traces = {
   /** The same with its path. It wins over the variable above. */
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: optional(httpAddress),
   /**
-   * Which requests are traced: `always_on`, `always_off`, `traceidratio`, or one of them after `parentbased_`, with which
-   * a trace of the client decides.
+   * Which requests are traced: `always_on`, `always_off`, `traceidratio`, or `parentbased_` and one of them: then the
+   * trace of the client decides, if it sends one.
    */
   OTEL_TRACES_SAMPLER: withDefault(
     oneOf(...roots, ...roots.map((root) => `parentbased_${root}` as const)),
@@ -155,7 +155,7 @@ export const ReconcileEnvironment = {
      */
     GATEWAY_PULL_SECRETS: optional(list),
     /**
-     * Months of ledger rows to keep before this one, at least 2; absent: keep everything. Each resync drops older months
+     * Months of ledger rows to keep before the current month, at least 2; absent: keep everything. Each resync drops older months
      * whole and keeps their sums, see [below](#months-of-ledger-rows).
      */
     RETAIN_MONTHS: optional(months),
@@ -203,7 +203,7 @@ export const CheckEnvironment = {
     ...api,
     /** Namespace in which the webhook must refuse a wrong instance, in a dry run. */
     CHECK_NAMESPACE: required(text),
-    /** Address of a gateway: one chat completion is made there and paid for. Absent: none is made. */
+    /** Address of a gateway: one chat completion is made there and charged. Absent: none is made. */
     GATEWAY_URL: optional(httpAddress),
     /** Model of that request. Required with `GATEWAY_URL`. */
     GATEWAY_MODEL: optional(text),

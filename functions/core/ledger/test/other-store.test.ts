@@ -68,7 +68,7 @@ test('the new store is used once it replies: the old processes refuse, and serve
   expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).toBe('reserved');
   expect((await scenario.tryReservation(old, requestOf(20n, key))).value).toMatchObject({
     ok: false,
-    failure: { reason: 'unavailable', why: expect.stringContaining('another Redis is in use') },
+    failure: { reason: 'unavailable', why: expect.stringContaining('another counter store') },
   });
   await scenario.ended(other.close());
   await scenario.time.advance(6000);

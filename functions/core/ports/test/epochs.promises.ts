@@ -68,14 +68,14 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
       expect(await epochs.beat('old', 0)).toMatchObject({ hasSuccessor: false });
     });
 
-    test('processes that are in an epoch of another store are elsewhere until they have left it', async () => {
+    test('processes that are in an epoch of another store count as live on other stores until they have left it', async () => {
       const other = epochsOf({ store: 'other', startedAt: 1 });
       await epochs.raise(0, 0);
       await epochs.beat('old', 1);
       await other.raise(1, 0);
-      expect(await other.beat('new', 0)).toMatchObject({ missing: 1, elsewhere: 1 });
+      expect(await other.beat('new', 0)).toMatchObject({ missing: 1, liveOnOtherStores: 1 });
       await epochs.beat('old', 0);
-      expect(await other.beat('new', 2)).toMatchObject({ missing: 0, elsewhere: 0 });
+      expect(await other.beat('new', 2)).toMatchObject({ missing: 0, liveOnOtherStores: 0 });
     });
   });
 }
