@@ -32,6 +32,8 @@ export function openPageDesk({ endpoints, folder: state }: TestStack): PageDesk 
     [', password: change-me, dbname: gateway', `, password: ${database.password}, dbname: ${database.dbname}`],
     [', sslmode: verify-full, sslrootcert: system', ''],
     ['host: rediss://redis.example.com, port: "6379", password: change-me', 'host: memory, port: "6379", password: ""'],
+    // Counters in memory are of one process.
+    ['  workload: { scale: { min: 2, max: 2 } }\n', ''],
     ['{ model: anthropic/claude-sonnet-4-5 }', `{ model: anthropic/claude-sonnet-4-5, apiBase: "${upstream}" }`],
     ['{ model: anthropic/claude-haiku-4-5 }', `{ model: anthropic/claude-haiku-4-5, apiBase: "${upstream}" }`],
     ['https://llm.example.com', url],

@@ -149,8 +149,8 @@ describeOnBothClusters('pages', ['--schedule', '86400'], (stack, cluster) => {
   test('Secrets and rights that other tools need', async () => {
     const bundle = 'echo certificates > eu-central-1-bundle.pem';
     const addresses = { HOST: 'postgres.example.com', PASSWORD: 'change-me' };
-    const text = install('managed-cloud', 'database Secret').replace(' llm-database', ' managed-database');
-    expect(await type(`${bundle}\n${text}`, addresses)).toContain('secret/managed-database created');
+    const text = install('managed-cloud', 'database Secret');
+    expect(await type(`${bundle}\n${text}`, addresses)).toContain('secret/llm-database created');
     await type(`kubectl create namespace argocd\n${operate('gitops', 'health')}`);
     // A real API server has the namespace already, with the rights of the functions.
     if (cluster === 'embedded') await type(operate('gitops', 'Secret'));
