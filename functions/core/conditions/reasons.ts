@@ -280,7 +280,7 @@ const TABLE = {
     conditions: MODELS.conditions,
     isFinal: true,
     text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
-    page: 'use/errors.md#budgets',
+    page: 'use/errors.md#budget_exceeded',
   },
   ModelNotServed: {
     ...NO_SECRET_READ,
@@ -395,7 +395,7 @@ const TABLE = {
   Paused: {
     conditions: { Paused: 'True' },
     text: '`spec.paused` is true: only deletion is acted on, and what runs continues.',
-    page: 'operate/gitops.md',
+    page: 'reference/fields.md#gatewayinstance',
   },
   SecretMetadataNotAllowed: {
     conditions: { SpecValid: 'False' },
