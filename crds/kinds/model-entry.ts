@@ -56,10 +56,10 @@ const GatewayParams = z.object({
   ),
   maxOutputTokens: Limit.optional().describe('Maximum tokens of an answer. It bounds the cost of a request.'),
   inputCostPerMillionTokens: price(
-    'Price in dollars of a million prompt tokens; `"0"` is free. Without any price here, what the provider lists; no key can use a model that has neither.',
+    'Price in dollars of a million prompt tokens; `"0"` is free. An entry without any price here costs what its provider lists; if that is unknown too, no key can use it.',
   ),
   outputCostPerMillionTokens: price(
-    'Price in dollars of a million completion tokens, reasoning included. Without it, an input price is one of embeddings.',
+    'Price in dollars of a million completion tokens, reasoning included. With an input price alone, the entry is for embeddings only.',
   ),
   cachedInputCostPerMillionTokens: price('The same, of tokens read from a cache. Default: the input price.'),
   cacheWriteCostPerMillionTokens: price('The same, of tokens written to a cache. Default: the input price.'),

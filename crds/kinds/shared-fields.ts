@@ -99,10 +99,10 @@ export const Annotations = inAll(16_384, mapOf(text(4096), labelNames));
 /** The limits that keys, users and teams have in common. */
 export const limits = {
   rpmLimit: Limit.optional().describe(
-    'Requests in a minute of the clock, at most, and twice that in any 60 seconds. Default: no limit.',
+    'Maximum requests in a minute of the clock; in any 60 seconds at most twice as many. Default: no limit.',
   ),
   tpmLimit: Limit.optional().describe(
-    'Tokens (prompt and completion) a minute, at most, as with `rpmLimit`; expected when a request begins, counted as used when it ends. Default: no limit.',
+    'Maximum tokens (prompt and completion) in a minute of the clock; in any 60 seconds at most twice as many. A request counts its expected tokens when it begins, and the used ones when it ends. Default: no limit.',
   ),
   maxParallelRequests: Limit.optional().describe('Requests in flight at the same time, at most. Default: no limit.'),
 };

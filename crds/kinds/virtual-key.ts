@@ -89,7 +89,7 @@ const Rotation = withRule(
 const WindowBudget = z.object({
   maxBudget: Money.describe('The most this key may spend in one window, in dollars. `"0"` means never.'),
   budgetDuration: Duration.describe(
-    'Length of the window. Each length is allowed once; the length of `spec.budgetDuration` draws a warning.',
+    'Length of the window. Each length is allowed once; the length of `spec.budgetDuration` causes a warning.',
   ),
 });
 
@@ -122,7 +122,7 @@ export const VirtualKeySpec = withRule(
     }).describe('The instance that the key belongs to. Never changes.'),
     duration: Duration.optional().describe('How long the key lives; sets `status.expiryDate`. Default: for ever.'),
     softBudget: Money.optional().describe(
-      'Dollars from which the key is reported and continues working; at most `maxBudget`.',
+      'When the spend reaches these dollars, the key is reported and continues working; at most `maxBudget`.',
     ),
     blocked: z.boolean().default(false).describe('While true the key does not work.'),
     ...limits,
@@ -136,7 +136,7 @@ export const VirtualKeySpec = withRule(
     tags: inAll(2048, setOf(FreeText, 64)).optional().describe('Words for reports of spend.'),
     metadata: inAll(2048, mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' }))
       .optional()
-      .describe('Free entries for reports and logs; never secret.'),
+      .describe('Names and values of your own, for reports and logs; never secret.'),
     budgetWindow: choice('Rolling', 'Calendar').describe(
       '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin alike for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths are counted in a row from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), in blocks of weeks from Monday 1970-01-05 (`2w`) or of months from January 1970 (`3mo`: quarters).',
     ),
@@ -182,7 +182,7 @@ export const VirtualKeyStatus = z.object({
   keySecretRef: z.string().max(253).optional().describe('Name of the Secret that holds the key, under its key `key`.'),
   keyValue: text(512)
     .optional()
-    .describe('The key itself; where the instance says `keyValueInStatus: Redacted`, its last four characters only.'),
+    .describe('The key value; with `keyValueInStatus: Redacted` of the instance, its last four characters only.'),
   currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
   isActive: z.boolean().optional().describe('Whether the key works, as `Ready` says.'),
   expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),

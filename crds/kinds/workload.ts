@@ -100,7 +100,7 @@ export const Workload = withRule(
     env: listBy('name', EnvVar, 64)
       .optional()
       .describe(
-        'Further environment variables of the container. Where it listens and what it mounts (`PORT`, `METRICS_PORT`, `HOST`, `SNAPSHOT_FILE`, `CREDENTIALS_DIR`, `DATABASE_DIR`, `STORE_DIR`, `JOURNAL_DIR`) is not theirs to say: those are left out.',
+        'Further environment variables of the container. Reserved names are ignored: `PORT`, `METRICS_PORT`, `HOST`, `SNAPSHOT_FILE`, `CREDENTIALS_DIR`, `DATABASE_DIR`, `STORE_DIR`, `JOURNAL_DIR`.',
       ),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),

@@ -33,7 +33,7 @@ npm run bench -- million       a million requests to the gateway and to the bare
 npm run bench -- memory        memory of a gateway with its Pod's options and limit, in a cgroup where this machine lets us make one: the largest
                                bodies and the most streams that it accepts; about ten minutes; only by name (BENCH_LIMITS=512,1024: other limits,
                                in MiB; BENCH_STREAMS=200,400: other numbers of streams)
-npm run bench -- ledger        hold and settle on each store, against bare round trips; time until a wiped store serves again; entries per
+npm run bench -- ledger        reserve and settle on each store, against bare round trips; time until a wiped store serves again; rows per
                                second into PostgreSQL; about a minute (Redis and Upstash need a redis-server)
 npm run bench -- triggers         time from apply to a usable key, by each trigger: admission's trigger (Node on both clusters, Workers), Knative's
                                ApiServerSource; minutes; only by name

@@ -9,11 +9,11 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { removeOperator } from '../../platforms/kubernetes/remove-operator.ts';
 import { main, print } from '../../runtime/node/process.ts';
 
-const HELP = `Takes the operator's hold from the cluster of the current context: webhooks, then finalizers.
+const HELP = `Removes the operator's webhooks and finalizers from the cluster in the current context.
 
-kubectl gateway uninstall                    instances, keys, users and teams stay, and gateways serve on.
-                                             Remove the operator's own Deployments first, or reconcile puts its finalizers back
-kubectl gateway uninstall --objects=Delete   deletes all of them first, and lets a running operator clean up behind them
+kubectl gateway uninstall                    instances, keys, users and teams stay, and gateways continue serving.
+                                             Remove the operator's own Deployments first, or the reconciler adds its finalizers again
+kubectl gateway uninstall --objects=Delete   deletes all of them first, and waits while a running operator cleans up
 `;
 
 main(async () => {
