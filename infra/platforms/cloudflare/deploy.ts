@@ -8,7 +8,7 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import { DEPLOYABLES, writeBundles } from '../../tools/build.ts';
 import { toUploads, type Upload } from './deployment.ts';
 
-const HELP = `Deploys reconcile, admission and the gateways of a settings file to Cloudflare Workers.
+const HELP = `Deploys the reconciler, the admission webhook and the gateways of a settings file to Cloudflare Workers.
 
 npm run deploy:workers -- FILE             docs/install/workers.md has an example of FILE
 npm run deploy:workers -- FILE --dry-run   uploads nothing: wrangler checks what it would upload
