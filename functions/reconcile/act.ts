@@ -16,11 +16,12 @@ import { idOf } from './world.ts';
 export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
 
 /** Every adapter has a shorter timeout. This one bounds an action that hangs in spite of it. */
-const MAX_ACTION: Millis = 90_000;
+const ACTION_TIMEOUT: Millis = 90_000;
 /**
- * Concurrent actions: of those that begin batches, and of the others; and concurrent batches, which share transactions.
+ * The maximum numbers of concurrent actions (first actions of batches and later ones are counted separately), and of
+ * concurrent batches, whose writes share transactions.
  */
-const [WIDTH, MAX_BATCHES] = [32, 1024];
+const [MAX_ACTIONS, MAX_BATCHES] = [32, 1024];
 
 /**
  * Never rejects. An action that does not succeed ends the batch of its object, and the next plan sees the result. A
@@ -29,19 +30,19 @@ const [WIDTH, MAX_BATCHES] = [32, 1024];
 export async function act(actions: ReadonlyArray<Action>, context: ActContext): Promise<ReadonlyArray<Result>> {
   const batches = [...Map.groupBy(actions, (action) => idOf(action.kind, action)).values()];
   const [instance = ''] = context.world.instances.keys();
-  const list = `actions of ${instance}`;
-  // If there are very many, those that were too late come first in the next run.
-  const isMany = batches.length > WIDTH;
+  const listName = `actions of ${instance}`;
+  // If there are very many batches, those that are too late in this run come first in the next run.
+  const isMany = batches.length > MAX_ACTIONS;
   // Instances, Users and Teams come first, because VirtualKeys depend on them.
-  const inTurn = isMany ? context.turns.order(list, batches, rowOf) : batches;
+  const inTurn = isMany ? context.turns.order(listName, batches, toRow) : batches;
   const sorted = inTurn.toSorted((one, other) => rankOf(one) - rankOf(other));
-  const limits = { first: createLimiter(WIDTH), later: createLimiter(WIDTH) };
+  const limits = { first: createLimiter(MAX_ACTIONS), later: createLimiter(MAX_ACTIONS) };
   const mayBegin = (batch: ReadonlyArray<Action>): boolean => {
     if (isTooLate(batch, context)) return false;
-    if (isMany) context.turns.had(list, rowOf(batch));
+    if (isMany) context.turns.recordTurn(listName, toRow(batch));
     return true;
   };
-  const results = await mapConcurrent(sorted, (batch) => take(batch, context, { limits, mayBegin }), MAX_BATCHES);
+  const results = await mapConcurrent(sorted, (batch) => runBatch(batch, context, { limits, mayBegin }), MAX_BATCHES);
   return results.flat();
 }
 
@@ -49,21 +50,21 @@ const RANKS: Partial<Record<Action['kind'], number>> = { GatewayInstance: 0, Use
 const rankOf = ([first]: ReadonlyArray<Action>): number => (first === undefined ? 2 : (RANKS[first.kind] ?? 2));
 
 /** All actions of a batch are about one object. */
-const rowOf = ([first]: ReadonlyArray<Action>) => ({
+const toRow = ([first]: ReadonlyArray<Action>) => ({
   namespace: first?.namespace ?? '',
   id: first === undefined ? '' : idOf(first.kind, first),
 });
 
-interface Turn {
+interface BatchLimits {
   /** Actions of batches that have begun do not wait for batches that begin. */
   readonly limits: Readonly<Record<'first' | 'later', Limiter>>;
   readonly mayBegin: (batch: ReadonlyArray<Action>) => boolean;
 }
 
-async function take(
+async function runBatch(
   batch: ReadonlyArray<Action>,
   context: ActContext,
-  { limits, mayBegin }: Turn,
+  { limits, mayBegin }: BatchLimits,
 ): Promise<ReadonlyArray<Result>> {
   const ended: Result[] = [];
   for (const action of batch) {
@@ -73,7 +74,7 @@ async function take(
     // All writes of scopes that wait for the same database share a transaction.
     const outcome = await (action.action === 'PutScope' ? begin() : limits[isFirst ? 'first' : 'later'](begin));
     if (outcome === undefined) break;
-    note(action, outcome, context);
+    recordOutcome(action, outcome, context);
     ended.push({ action, outcome });
     if (outcome.ended !== 'done' && outcome.ended !== 'unchanged') break;
   }
@@ -89,14 +90,14 @@ async function attempt(action: Action, context: ActContext): Promise<Outcome> {
   try {
     // The table has a handler for each name, which TypeScript cannot derive from the union.
     const handler = handlers[action.action] as (action: Action, context: ActContext) => Promise<Outcome>;
-    return await withTimeout(context.deps.timer, MAX_ACTION, 'the action', handler(action, context));
+    return await withTimeout(context.deps.timer, ACTION_TIMEOUT, 'the action', handler(action, context));
   } catch (error) {
     if (error instanceof DatabaseUnreachable) return failedOutcome(reasonOf(error), 'DatabaseUnreachable');
     return failedOutcome(reasonOf(error), action.action === 'OpenInstance' ? 'DatabaseNotMigrated' : undefined);
   }
 }
 
-function note({ action, kind, namespace, name }: Action, outcome: Outcome, { deps }: ActContext): void {
+function recordOutcome({ action, kind, namespace, name }: Action, outcome: Outcome, { deps }: ActContext): void {
   const { ended } = outcome;
   if (ended !== 'unchanged') deps.metrics.add('gateway_operator_reconcile_actions_total', { action, outcome: ended });
   const fields = { action, kind, namespace, name };

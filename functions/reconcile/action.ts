@@ -11,7 +11,7 @@ import type { PartName } from './workload/object-parts.ts';
 import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path, type Problem } from './world.ts';
 
 /** The object of an action, and why the action is done: a sentence that never contains a key value. */
-interface About {
+interface ActionObject {
   readonly kind: KindName;
   readonly namespace: string;
   readonly name: string;
@@ -19,7 +19,7 @@ interface About {
 }
 
 /** A claim, and the instance in whose database it is. */
-interface OnClaim {
+interface ActionClaim {
   readonly instance: Path;
   readonly scope: ClaimKind;
   readonly alias: string;
@@ -45,16 +45,16 @@ export interface ScopeValue {
   readonly hash?: string | undefined;
   readonly rotation?: string | undefined;
   /**
-   * The Secret holds this value, and the claim does not have it. If the value works by now, another run has published
-   * it.
+   * A value that the Secret holds and that was not in the claim. If it works by now, another run has published it, and
+   * nothing is written.
    */
   readonly unlessLive?: string | undefined;
-  /** This value is restored from the Secret, unless it was ended on purpose. */
+  /** A value that is restored from the Secret. If it was ended on purpose, nothing is written. */
   readonly unlessEnded?: string | undefined;
 }
 
 /** Details of each action, beside its object. */
-interface Details {
+interface ActionDetails {
   readonly AddFinalizer: object;
   /** `left`: what could not be cleaned up and stays. */
   readonly RemoveFinalizer: { readonly left?: string | undefined };
@@ -68,23 +68,23 @@ interface Details {
   readonly PushSnapshot: { readonly snapshot: string };
   readonly DeleteSnapshot: { readonly snapshot: string; readonly uid: string };
   /** By server-side apply. `uid`: of the existing object. */
-  readonly ApplyWorkload: PartOf & {
+  readonly ApplyWorkload: ActionPart & {
     readonly object: KubeObject;
     readonly generation: number;
     readonly uid: string | undefined;
   };
-  readonly DeleteWorkload: PartOf & { readonly object: string; readonly uid: string };
+  readonly DeleteWorkload: ActionPart & { readonly object: string; readonly uid: string };
   /** Claim, policy and value in one transaction. New scopes have no id yet. `proof` adopts a claim. */
-  readonly PutScope: OnClaim & {
+  readonly PutScope: ActionClaim & {
     readonly policy: PolicyWrite['policy'];
     readonly generation: number;
     readonly isNew: boolean;
     readonly proof?: string | undefined;
     readonly value?: ScopeValue | undefined;
   };
-  readonly RetireScope: OnClaim & { readonly scopeId: ScopeId };
+  readonly RetireScope: ActionClaim & { readonly scopeId: ScopeId };
   /** `overlap`: the time for which the values still work. Absent: they stop working now. */
-  readonly RetireValues: OnClaim & {
+  readonly RetireValues: ActionClaim & {
     readonly scopeId: ScopeId;
     readonly hashes: ReadonlyArray<string>;
     readonly overlap: Millis | undefined;
@@ -118,11 +118,11 @@ interface Details {
   };
 }
 
-type PartOf = { readonly part: PartName };
+type ActionPart = { readonly part: PartName };
 
-export type ActionName = keyof Details;
+export type ActionName = keyof ActionDetails;
 export type ActionOf<Name extends ActionName> = {
-  [N in Name]: About & { readonly action: N } & Details[N];
+  [N in Name]: ActionObject & { readonly action: N } & ActionDetails[N];
 }[Name];
 export type Action = ActionOf<ActionName>;
 
@@ -163,7 +163,7 @@ export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, '
 });
 
 /** The action's object and claim, from a member. */
-export function aboutClaim(member: Member, why: string): About & OnClaim {
+export function aboutClaim(member: Member, why: string): ActionObject & ActionClaim {
   const { kind: scope, alias } = aliasOf(member);
   return { ...about(member, why), instance: instancePathOf(member), scope, alias };
 }
@@ -171,10 +171,10 @@ export function aboutClaim(member: Member, why: string): About & OnClaim {
 /** The severity is that of the reason, unless it is given. */
 export const event = (
   object: Pick<OwnObject, 'kind' | 'metadata'>,
-  { type, ...text }: Omit<Details['RecordEvent'], 'type'> & { readonly type?: Severity },
+  { type, ...text }: Omit<ActionDetails['RecordEvent'], 'type'> & { readonly type?: Severity },
 ): Action => ({
   action: 'RecordEvent',
-  ...about(object, `people are told ${text.reason}`),
+  ...about(object, `the event is ${text.reason}`),
   ...text,
   type: type ?? rowOf(text.reason)?.event ?? 'Warning',
 });
@@ -186,11 +186,11 @@ export const isReport = ({ action }: Action): boolean => action === 'WriteStatus
 export const isForced = (action: Action): boolean => action.action === 'RemoveFinalizer' && action.left !== undefined;
 
 /** Details that distinguish steps of the same kind for the same object. */
-const DETAILS: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
+const IDENTIFYING: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
 
 /** The identity of a step: the same for the same step of the same object, whatever its other details are. */
 export function identify(action: Action): string {
-  const details = Object.entries(action).flatMap(([name, value]) => (DETAILS.includes(name) ? [value] : []));
+  const details = Object.entries(action).flatMap(([name, value]) => (IDENTIFYING.includes(name) ? [value] : []));
   return [action.action, idOf(action.kind, action), ...details].join(' ');
 }
 

@@ -16,7 +16,7 @@ export type { ReconcileDeps } from './deps.ts';
 
 /** The number of requests that may wait for a run: each takes one of the 512 connections of a process. */
 const MAX_WAITING = 128;
-const TOO_MANY = 'too many requests wait, of this namespace or in all: the next resync looks at the object';
+const TOO_MANY = 'too many requests wait, of this namespace or of all: the next resync looks at the object';
 
 /**
  * Runs of triggers may overlap: each observes for itself, and the API server and the database refuse writes of a slower
@@ -27,9 +27,9 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
   if (deps.certificates !== undefined) beginCertificateCounters(deps.metrics);
   const { resyncs } = deps.limits ?? PROCESS_LIMITS;
   const resyncQueue = createFairLimiter(resyncs, MAX_WAITING);
-  const follow = createTriggerQueue(deps, memory, MAX_WAITING);
+  const queueTrigger = createTriggerQueue(deps, memory, MAX_WAITING);
   const answer = async (scope: Scope): Promise<Report | 'full'> => {
-    if (scope.look !== 'everywhere') return follow(scope.look === 'at' ? scope.namespace : '', scope);
+    if (scope.look !== 'everywhere') return queueTrigger(scope.look === 'at' ? scope.namespace : '', scope);
     return resyncQueue.isFull('') ? 'full' : resyncQueue.run('', () => run({ deps, memory, scope }));
   };
   const app = new Hono();

@@ -17,7 +17,7 @@ import type { Path } from './world.ts';
  * The database of an instance, and its name for people. Connections contain passwords, so they are not part of the
  * world.
  */
-export interface Link {
+export interface DatabaseLink {
   readonly uid: string;
   readonly registry: Registry & LedgerReader;
   readonly where: string;
@@ -26,7 +26,7 @@ export interface Link {
 /** The number of instances that are remembered, each with up to 64 KiB of certificates. */
 const MAX_INSTANCES = 1000;
 
-/** Triggers that may hold many objects concurrently. */
+/** The number of triggers that may have many objects in memory at the same time. */
 const MAX_LOADS = 8;
 
 /** Facts that a process keeps between runs. The memory is correct when empty, and lost with the process. */
@@ -37,11 +37,11 @@ export interface Memory {
    */
   readonly instances: Lru<{ readonly database: DatabaseConnection; readonly store: StoreConnection | undefined }>;
   /** By the path of a part: the start of the resync that observed it last, and how long the part took. */
-  visits: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
+  partRuns: ReadonlyMap<Path, { readonly at: Millis; readonly took: Millis }>;
   /** By the path of a part: how long it took in the last trigger, which has fewer of its objects than a resync. */
-  readonly triggered: Lru<Millis>;
+  readonly triggerTimes: Lru<Millis>;
   readonly cursors: Cursors;
-  /** Triggers that list objects, or hold many. */
+  /** The places of triggers that list objects, or have many in memory. */
   readonly loads: ReturnType<typeof createFairLimiter>;
   /** The uid of the namespace kube-system, by which databases that several clusters share know this cluster. */
   cluster?: string | undefined;
@@ -49,8 +49,8 @@ export interface Memory {
 
 export const createMemory = (cursors = createCursors()): Memory => ({
   instances: createLru(MAX_INSTANCES),
-  visits: new Map(),
-  triggered: createLru(MAX_INSTANCES),
+  partRuns: new Map(),
+  triggerTimes: createLru(MAX_INSTANCES),
   cursors,
   loads: createFairLimiter(MAX_LOADS),
 });

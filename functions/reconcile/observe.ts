@@ -32,7 +32,7 @@ import {
 } from './world.ts';
 
 /** Every adapter has a shorter timeout. This one bounds an instance that hangs in spite of it. */
-const MAX_LOOK: Millis = 60_000;
+const INSTANCE_TIMEOUT: Millis = 60_000;
 
 export async function observe(
   context: ObserveContext,
@@ -65,13 +65,13 @@ export async function observeTouched(
   const touched = new Map<ObjectId, TouchedObject>();
   for (const { action, outcome } of touching) {
     const { kind, namespace, name } = action;
-    const answer = outcome.ended === 'done' ? outcome.object : undefined;
+    const written = outcome.ended === 'done' ? outcome.object : undefined;
     const [id, path] = [idOf(kind, action), pathOf(action)];
     // A claim may belong to an object in another part of the run, or to none: then only the claim is observed.
-    if (objectIn(world, kind, path) || world.malformed.has(id)) touched.set(id, { kind, namespace, name, answer });
+    if (objectIn(world, kind, path) || world.malformed.has(id)) touched.set(id, { kind, namespace, name, written });
     // A user's VirtualKey, which this run may have created.
     const key = 'key' in action ? { kind: 'VirtualKey' as const, namespace, name: action.key } : undefined;
-    if (key) touched.set(idOf(key.kind, key), { ...key, answer: undefined });
+    if (key) touched.set(idOf(key.kind, key), { ...key, written: undefined });
   }
   await mapConcurrent(touched, ([id, one]) => observeObject(context, world, id, one));
   // A plan has either steps or only reports: in the second case only statuses were written.
@@ -93,7 +93,7 @@ interface TouchedObject {
   readonly namespace: string;
   readonly name: string;
   /** The object as the API server returned it, so it is not read again. */
-  readonly answer: KubeObject | undefined;
+  readonly written: KubeObject | undefined;
 }
 
 /** An object that cannot be observed again gets no further action in this run. */
@@ -101,11 +101,11 @@ async function observeObject(
   { deps }: ObserveContext,
   world: WorldBuilder,
   id: ObjectId,
-  { kind, answer, ...at }: TouchedObject,
+  { kind, written, ...at }: TouchedObject,
 ): Promise<void> {
   const path = pathOf(at);
   try {
-    const object = answer ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
+    const object = written ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
     const own = object && toOwn(object);
     const malformed = world.malformed.get(id);
     if (own !== undefined && malformed !== undefined) {
@@ -138,7 +138,7 @@ async function observeInstances(
     try {
       const { view, link } = await withTimeout(
         deps.timer,
-        MAX_LOOK,
+        INSTANCE_TIMEOUT,
         'the instance',
         observeWithOrphans(context, object, own),
       );

@@ -40,8 +40,8 @@ function findPostponed(late: ReadonlyArray<Action>, { world, chargedScopes }: Pl
   const postponed = new Set([...world.postponed, ...members.map((action) => idOf(action.kind, action))]);
   const isPostponed = isIn(postponed);
   for (const { object } of world.keys.values()) {
-    const { paying, isWaiting } = chargedScopes(object);
-    if (isWaiting || paying.some((scope) => isPostponed(scope.object)))
+    const { charged, isWaiting } = chargedScopes(object);
+    if (isWaiting || charged.some((scope) => isPostponed(scope.object)))
       postponed.add(idOf(object.kind, object.metadata));
   }
   return postponed;

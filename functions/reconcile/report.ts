@@ -6,7 +6,7 @@ import type { Team } from '#crds/kinds/team.ts';
 import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, signOf } from './action.ts';
 import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
-import { isStillNotReady } from './observe/keys.ts';
+import { wasProcessed } from './observe/keys.ts';
 import type { DeferredNamespace } from './observe/object-memory.ts';
 import type { RunWorld } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
@@ -67,8 +67,8 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
     objectsIn(world).filter(({ kind, metadata }) => world.postponed.has(idOf(kind, metadata))),
   );
   const deferred = postponed.filter(({ kind }) => kind === 'VirtualKey').length;
-  // An object that was tried before is processed in its turn, whoever sends the request.
-  const untried = postponed.filter((object) => !isStillNotReady(object)).length;
+  // An object that a run has processed already gets its turn later, so sending the request again does not help.
+  const unprocessed = postponed.filter((object) => !wasProcessed(object)).length;
   // A trigger may name an object that does not exist yet: the API server stores it after the admission webhook has
   // answered.
   const isAwaited =
@@ -79,7 +79,7 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
   // new one.
   const leaving = worlds.flatMap(({ referred }) => keysIn(referred));
   const underWay =
-    left + untried + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
+    left + unprocessed + [...worlds.flatMap(objectsIn), ...leaving].filter(isUnderWay).length + (isAwaited ? 1 : 0);
   const { actions = [], failed, missing } = certificate ?? {};
   const isQuiet = actions.length === 0 && failed === undefined && missing === undefined;
   return {
@@ -131,7 +131,7 @@ function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): st
  * Writes one log line for a run that did something. Metrics are always written, also gauges of 0, because an alert must
  * see its gauge return to 0.
  */
-export async function record(
+export async function recordRun(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
   { scope, all, parts }: RunEnd,
@@ -216,7 +216,7 @@ export function toRows({ instances }: World, { actions, guarded }: Plan): Readon
     ...paused.map(
       ({ object }): PlannedRow => ({
         action: 'Paused',
-        ...about(object, 'nothing but deletions'),
+        ...about(object, 'only deletions are done'),
         sign: ' ',
       }),
     ),

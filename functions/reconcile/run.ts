@@ -8,19 +8,19 @@ import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
 import type { RunWorld } from './observe/objects.ts';
-import { eachPart, QUICK_LIMIT } from './observe/parts.ts';
+import { QUICK_LIMIT, runParts } from './observe/parts.ts';
 import { withRoom } from './observe/room.ts';
 import { type PartTime, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
 import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
 import { plan } from './plan.ts';
-import { type PlannedRow, type Report, record, toReport, toRows } from './report.ts';
+import { type PlannedRow, type Report, recordRun, toReport, toRows } from './report.ts';
 import type { Scope } from './scope.ts';
 import { idOf, type Path } from './world.ts';
 
 /** A number above the attempts of any step in one run. */
 const NEVER_AGAIN = 99;
-/** Plans of a part whose time for steps is over: releases of deleted objects, and statuses. */
+/** The number of plans of a part whose time for steps is over: one removes finalizers, one writes statuses. */
 const LATE_ROUNDS = 2;
 
 interface RunContext {
@@ -42,17 +42,16 @@ export async function run(context: ConditionalRun): Promise<Report | undefined>;
 export async function run(context: RunContext & Partial<ConditionalRun>): Promise<Report | undefined> {
   const { deps, memory, scope, loads = memory.loads, isWanted } = context;
   const from = deps.clock.now();
-  // The certificate is first: without it the API server cannot call the admission webhook, and its renewal needs no
-  // other reads.
-  const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
-  const certificate = keeps && (await keepCertificate(deps, keeps));
+  // The certificate is renewed first: without it the API server cannot call the admission webhook.
+  const certificates = scope.look === 'everywhere' ? deps.certificates : undefined;
+  const certificate = certificates && (await keepCertificate(deps, certificates));
   return withRoom({ deps, memory: { ...memory, loads }, scope }, async (own, onLoaded) => {
     const observing = await createObserveContext(own, memory, scope, false);
     const { all } = observing;
     onLoaded(all);
     if (isWanted?.(all) === false) return undefined;
     const triggered = (path: Path) => (scope.look === 'at' ? measure({ deps, memory }, path) : undefined);
-    const { ends: parts, left } = await eachPart(observing, (part) => {
+    const { ends: parts, left } = await runParts(observing, (part) => {
       return withShare(observing, part, async (own, time) => converge(own, await observe(own, part, time), time))
         .then(toEnd)
         .catch((error) => toFailedEnd(observing, part, error))
@@ -60,7 +59,7 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
     });
     const end = { scope, all, parts, left, certificate };
     const report = toReport(end);
-    await record(deps, report, end, from);
+    await recordRun(deps, report, end, from);
     return report;
   });
 }
@@ -68,10 +67,10 @@ export async function run(context: RunContext & Partial<ConditionalRun>): Promis
 /** Remembers how long a part takes, also while it runs. Returns the function that its end calls. */
 function measure({ deps: { clock, timer }, memory }: Pick<RunContext, 'deps' | 'memory'>, path: Path) {
   const began = clock.now();
-  const cancel = timer(QUICK_LIMIT, () => memory.triggered.set(path, QUICK_LIMIT));
+  const cancel = timer(QUICK_LIMIT, () => memory.triggerTimes.set(path, QUICK_LIMIT));
   return () => {
     cancel();
-    memory.triggered.set(path, clock.now() - began);
+    memory.triggerTimes.set(path, clock.now() - began);
   };
 }
 
@@ -79,7 +78,7 @@ function measure({ deps: { clock, timer }, memory }: Pick<RunContext, 'deps' | '
 async function converge(context: ObserveContext, observed: Observation, time: PartTime): Promise<ConvergedPart> {
   const results: Result[] = [];
   const { world } = observed;
-  const acting = { ...context, ...observed, time, minted: new Map() };
+  const acting = { ...context, ...observed, time, newValues: new Map() };
   for (; ; world.roundsLeft -= 1) {
     if (time.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
     world.isLate = time.isLate();
@@ -87,7 +86,7 @@ async function converge(context: ObserveContext, observed: Observation, time: Pa
     if (actions.length === 0 || world.roundsLeft === 0) return { world: { ...world, postponed }, results, guarded };
     const done = await act(actions, acting);
     for (const result of done) {
-      remember(result, observed);
+      recordResult(result, observed);
       results.push(result);
     }
     await observeTouched(context, observed, done);
@@ -97,12 +96,12 @@ async function converge(context: ObserveContext, observed: Observation, time: Pa
 /**
  * Adds the result of an action to the world. An object with a failed action gets no further action except its status.
  */
-function remember({ action, outcome }: Result, { world }: Observation): void {
+function recordResult({ action, outcome }: Result, { world }: Observation): void {
   const id = identify(action);
   const isOver = outcome.ended === 'failed' || outcome.ended === 'skipped';
   world.attempts.set(id, isOver ? NEVER_AGAIN : (world.attempts.get(id) ?? 0) + 1);
   if (action.action === 'PutScope' && action.value?.unlessEnded !== undefined && outcome.ended === 'conflict')
-    world.ended = new Set(world.ended).add(action.value.unlessEnded);
+    world.endedValues = new Set(world.endedValues).add(action.value.unlessEnded);
   if (!isOver || isReport(action)) return;
   const problem =
     outcome.ended === 'failed' ? outcome.problem : ({ reason: 'ReconcileFailed', message: outcome.why } as const);
@@ -111,12 +110,12 @@ function remember({ action, outcome }: Result, { world }: Observation): void {
   world.failures.set(idOf(action.kind, action), { ...problem, message });
 }
 
-/** The next plan, with the waiting actions and their reasons. Rejects as a run does. */
+/** The rows of the next plan, with guarded actions and paused instances. Rejects as a run does. */
 export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
-  const keeps = scope.look === 'everywhere' ? deps.certificates : undefined;
-  const first = keeps ? await planCertificate(deps, keeps) : [];
+  const certificates = scope.look === 'everywhere' ? deps.certificates : undefined;
+  const first = certificates ? await planCertificate(deps, certificates) : [];
   const context = await createObserveContext(deps, memory, scope, true);
-  const { ends: rows } = await eachPart(context, (part) =>
+  const { ends: rows } = await runParts(context, (part) =>
     withShare(context, part, async (own, time) => {
       const { world } = await observe(own, part, time);
       // A workload is written whole in every run: the API server tells whether a write would change anything.

@@ -29,7 +29,7 @@ export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiti
   const isQuick = (world: RunWorld): boolean =>
     slowTriggers === Number.POSITIVE_INFINITY ||
     partition(world).every(
-      ({ path }) => (memory.triggered.get(path) ?? memory.visits.get(path)?.took ?? QUICK_LIMIT) < QUICK_LIMIT,
+      ({ path }) => (memory.triggerTimes.get(path) ?? memory.partRuns.get(path)?.took ?? QUICK_LIMIT) < QUICK_LIMIT,
     );
   /** Resolves when the work has ended, or has taken long and has a slow place. */
   const untilMoved = (namespace: string, work: Promise<unknown>) =>

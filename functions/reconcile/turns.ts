@@ -24,16 +24,16 @@ interface Row {
 }
 
 /**
- * Namespaces take turns, and so do the rows of each namespace: rows have places on a circle, and a list continues
- * behind the last row that had its turn. So neither rows that come and go nor the times of runs keep a row waiting for
- * ever.
+ * Namespaces take turns, and so do the rows of each namespace. Rows have places on a circle, and a list continues
+ * behind the last row that had its turn. So no row waits for ever, whatever rows are added and removed and whenever
+ * runs begin.
  */
 export interface Turns {
   /** All rows in the order of their turns. */
   order<T>(list: string, rows: ReadonlyArray<T>, rowOf: (row: T) => Row): ReadonlyArray<T>;
   /** Records that the row has had its turn. */
-  had(list: string, row: Row): void;
-  /** The rows whose turn it is now; all if there are no more than the limit. `had()` records that they have had it. */
+  recordTurn(list: string, row: Row): void;
+  /** The rows whose turn it is now; all if there are no more than the limit. `recordTurns()` records that they have had it. */
   take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
   /**
    * Whether a row is in the next section of the circle, which is this share of the circle. Sections follow each other
@@ -43,15 +43,15 @@ export interface Turns {
   /** The place where a list continues that another module iterates. */
   cursor(list: string): Cursor;
   /** Rows in an order that differs from run to run. */
-  mix<T>(rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T>;
+  shuffle<T>(rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T>;
 }
 
 interface Batch<T> {
   readonly rows: ReadonlyArray<T>;
-  had(): void;
+  recordTurns(): void;
 }
 
-interface TurnDependencies {
+interface TurnDeps {
   readonly hash: Hash;
   /** The time of the run: a list without a cursor begins at another place in each run. */
   readonly now: number;
@@ -59,7 +59,7 @@ interface TurnDependencies {
   readonly moves: boolean;
 }
 
-export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDependencies): Turns {
+export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDeps): Turns {
   const placeOf = (text: string): number => Number.parseInt(hash(text).slice(0, 12), 16);
   const nameOf = (list: string): string => String(placeOf(list));
   const cursorOf = (list: string): number => cursors.get(nameOf(list)) ?? placeOf(`${list} ${now}`);
@@ -75,23 +75,23 @@ export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDependen
     order: (list, rows, rowOf) => {
       const groups = Map.groupBy(rows, (row) => rowOf(row).namespace);
       const rounds = sort(list, [...groups.keys()], (namespace) => namespace).flatMap((namespace) =>
-        sort(listOf(list, namespace), groups.get(namespace) ?? [], (row) => rowOf(row).id).map(
+        sort(listName(list, namespace), groups.get(namespace) ?? [], (row) => rowOf(row).id).map(
           (row, round) => [row, round] as const,
         ),
       );
       return sortBy(rounds, ([, round]) => round).map(([row]) => row);
     },
-    had: (list, { namespace, id }) => {
+    recordTurn: (list, { namespace, id }) => {
       move(list, placeOf(namespace));
-      move(listOf(list, namespace), placeOf(id));
+      move(listName(list, namespace), placeOf(id));
     },
     take: (list, rows, limit, rowOf) => {
-      if (rows.length <= limit) return { rows, had: () => undefined };
+      if (rows.length <= limit) return { rows, recordTurns: () => undefined };
       const taken = turns.order(list, rows, rowOf).slice(0, limit);
-      const had = () => {
-        for (const row of taken) turns.had(list, rowOf(row));
+      const recordTurns = () => {
+        for (const row of taken) turns.recordTurn(list, rowOf(row));
       };
-      return { rows: taken, had };
+      return { rows: taken, recordTurns };
     },
     section: (list, share) => {
       const [from, width] = [cursorOf(list), Math.ceil(share * PLACES)];
@@ -99,12 +99,12 @@ export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDependen
       return (id) => (placeOf(id) - from + PLACES) % PLACES < width;
     },
     cursor: (list) => ({ from: cursorOf(list) / PLACES, move: (to) => move(list, Math.floor(to * PLACES)) }),
-    mix: (rows, idOf) => sortBy(rows, (row) => placeOf(`${idOf(row)} ${now}`)),
+    shuffle: (rows, idOf) => sortBy(rows, (row) => placeOf(`${idOf(row)} ${now}`)),
   };
   return turns;
 }
 
-const listOf = (list: string, namespace: string): string => `${list}\n${namespace}`;
+const listName = (list: string, namespace: string): string => `${list}\n${namespace}`;
 
 function sortBy<T>(rows: ReadonlyArray<T>, numberOf: (row: T) => number): ReadonlyArray<T> {
   const ranked = rows.map((row) => [row, numberOf(row)] as const);

@@ -71,7 +71,7 @@ export interface World {
   /** Objects with a failed action in this run: only their status is still written. */
   readonly failures: ReadonlyMap<ObjectId, Problem<Reason>>;
   /** Hashes of values that were to be restored and had been ended on purpose: other values replace them. */
-  readonly ended: ReadonlySet<string>;
+  readonly endedValues: ReadonlySet<string>;
   /** The number of attempts of each action in this run, by `identify`. */
   readonly attempts: ReadonlyMap<string, number>;
   /** The number of plans that this run may still make, including this one. The last is for statuses. */
@@ -103,7 +103,7 @@ export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder
   postponed: new Set(),
   namespaces: new Map(),
   failures: new Map(),
-  ended: new Set(),
+  endedValues: new Set(),
   attempts: new Map(),
   roundsLeft: MAX_ROUNDS,
   isLate: false,
@@ -221,7 +221,7 @@ export interface PresentSecret {
   readonly hash?: string;
 }
 
-export const present = (view: SecretView | undefined): PresentSecret | undefined =>
+export const presentSecret = (view: SecretView | undefined): PresentSecret | undefined =>
   view?.state === 'present' ? view : undefined;
 
 export interface MalformedObject {

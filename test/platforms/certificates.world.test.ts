@@ -10,7 +10,7 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
-import { type CertificateDeps, HOOKS, observe } from '../../functions/reconcile/certificates/objects.ts';
+import { type CertificateDeps, CONFIGURATIONS, observe } from '../../functions/reconcile/certificates/objects.ts';
 import { keepCertificate } from '../../functions/reconcile/certificates/renewal.ts';
 import { applyKinds } from '../../infra/packaging/manifests/apply.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
@@ -146,9 +146,11 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     expect((await once()).certificate).toEqual({
       actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],
     });
-    const before = await Promise.all(HOOKS.map((hook) => admin.get(hook, undefined, 'gateway-operator')));
+    const before = await Promise.all(CONFIGURATIONS.map((hook) => admin.get(hook, undefined, 'gateway-operator')));
     expect(await once()).not.toHaveProperty('certificate');
-    expect(await Promise.all(HOOKS.map((hook) => admin.get(hook, undefined, 'gateway-operator')))).toEqual(before);
+    expect(await Promise.all(CONFIGURATIONS.map((hook) => admin.get(hook, undefined, 'gateway-operator')))).toEqual(
+      before,
+    );
     expect(await trusted()).toEqual([1, 1]);
   });
 

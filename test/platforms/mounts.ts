@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
-import { wantedParts } from '../../functions/reconcile/workload/desired-objects.ts';
+import { desiredParts } from '../../functions/reconcile/workload/desired-objects.ts';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 
 export interface Mounts {
@@ -69,7 +69,7 @@ export async function podOf(cluster: Cluster): Promise<Pod> {
     pullSecrets: [],
     version: '0.1.0',
   } as const;
-  const [made] = wantedParts('Deployment', order);
+  const [made] = desiredParts('Deployment', order);
   if (made === undefined) throw new Error('nothing would be made for it');
   return (made.object.spec as { readonly template: { readonly spec: Pod } }).template.spec;
 }

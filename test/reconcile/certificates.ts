@@ -7,10 +7,10 @@ import type { CertificateAndKey, Issuer, ServingCertificate } from '#core/ports/
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import {
   type CertificateDeps,
-  HOOKS,
+  type CertificateView,
+  CONFIGURATIONS,
   observe,
-  SECRET,
-  type View,
+  SECRET_NAME,
 } from '../../functions/reconcile/certificates/objects.ts';
 import {
   type CertificateReport,
@@ -42,7 +42,7 @@ export interface CertificateHarness {
   /** The whole function: a resync, a trigger, a dry run. Nothing else is in its cluster. */
   post(query?: string, init?: RequestInit): Promise<string>;
   plan(): ReturnType<typeof planCertificate>;
-  view(): Promise<View>;
+  view(): Promise<CertificateView>;
   /** Both configurations, as they are applied first. */
   applyHooks(): Promise<void>;
   hook(index: 0 | 1): KubeObject;
@@ -116,8 +116,8 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     certificates: terms,
   });
   const keeper = { cluster, clock, log, metrics };
-  const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === SECRET);
-  const hooks = () => HOOKS.flatMap((resource) => cluster.objects(resource));
+  const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === SECRET_NAME);
+  const hooks = () => CONFIGURATIONS.flatMap((resource) => cluster.objects(resource));
   const serving = (): ServingCertificate | undefined => {
     const data = (secret()?.data ?? {}) as Record<string, string>;
     const pair = { ca: text(data['ca.crt']), cert: text(data['tls.crt']), key: text(data['tls.key']) };
@@ -164,25 +164,25 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     view: () => observe(cluster, terms),
     applyHooks: async () => {
       for (const [index, object] of webhookConfigurations(IN_CLUSTER).entries()) {
-        await cluster.create(HOOKS[index] as Resource, object);
+        await cluster.create(CONFIGURATIONS[index] as Resource, object);
       }
     },
     hook: (index) => {
-      const [found] = cluster.objects(HOOKS[index] as Resource);
+      const [found] = cluster.objects(CONFIGURATIONS[index] as Resource);
       if (found === undefined) throw new Error('there is no such configuration');
       return found;
     },
     editHook: async (index, edit) => {
       const webhooks = (harness.hook(index).webhooks as Entry[]).map(edit);
-      await cluster.patch(HOOKS[index] as Resource, undefined, 'gateway-operator', { webhooks });
+      await cluster.patch(CONFIGURATIONS[index] as Resource, undefined, 'gateway-operator', { webhooks });
     },
     secret,
     serving,
     editSecret: async (patch) => {
-      await cluster.patch(RESOURCES.secrets, NAMESPACE, SECRET, patch);
+      await cluster.patch(RESOURCES.secrets, NAMESPACE, SECRET_NAME, patch);
     },
     removeSecret: async () => {
-      await cluster.delete(RESOURCES.secrets, NAMESPACE, SECRET, secret()?.metadata.uid ?? '');
+      await cluster.delete(RESOURCES.secrets, NAMESPACE, SECRET_NAME, secret()?.metadata.uid ?? '');
     },
     complaints: () => {
       detector();

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { stringify } from 'yaml';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import { type GatewayInstance, GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
-import { wantedParts } from '../../functions/reconcile/workload/desired-objects.ts';
+import { desiredParts } from '../../functions/reconcile/workload/desired-objects.ts';
 import type { WorkloadType } from '../../functions/reconcile/workload/object-parts.ts';
 import { makeInstance } from './objects.ts';
 
@@ -22,7 +22,7 @@ const build = (
   store: StoreConnection['type'] = 'redis',
   pullSecrets: ReadonlyArray<string> = [],
 ) =>
-  wantedParts(type, {
+  desiredParts(type, {
     instance: instanceOf(spec),
     snapshot: { hash: 'abc', name: 'main-abc' },
     store,
@@ -99,7 +99,7 @@ test('a Deployment has one replica at least: nothing would wake it', () => {
 test('another snapshot is another template, so Pods are rolled', () => {
   const first = build('Deployment');
   const instance = instanceOf({});
-  const next = wantedParts('Deployment', {
+  const next = desiredParts('Deployment', {
     instance,
     snapshot: { hash: 'def', name: 'main-def' },
     store: 'redis',

@@ -12,7 +12,7 @@ const OVERLAP_ONCE: Millis = 3_600_000;
  * The text of the rotation annotation; each new text is one rotation. A value that is no text of 1 to 256 characters is
  * ignored.
  */
-export function askedFor(annotations: ObjectMeta['annotations']): string | undefined {
+export function requestedRotation(annotations: ObjectMeta['annotations']): string | undefined {
   const asked = annotations?.[ROTATE_ANNOTATION];
   return asked !== undefined && isFreeText(asked) ? asked : undefined;
 }

@@ -5,7 +5,7 @@ import type { KubeObject, WriteResult } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { kindOf } from '#crds/kinds/kinds.ts';
 import type { Action, ActionName, ActionOf, Outcome } from '../action.ts';
-import type { Link } from '../memory.ts';
+import type { DatabaseLink } from '../memory.ts';
 import type { Observation, ObserveContext } from '../observe/context.ts';
 import type { PartTime } from '../observe/share.ts';
 import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
@@ -14,7 +14,7 @@ import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '..
 export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now' | 'turns'>, Observation {
   readonly time: PartTime;
   /** New values of VirtualKeys and their scopes, by path, from the write of the row until that of the Secret. */
-  readonly minted: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
+  readonly newValues: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;
 }
 
 /** Handlers by the name of the action that each carries out. */
@@ -47,23 +47,23 @@ export const toRemoved = (written: WriteResult<unknown>): Outcome =>
   !written.ok && written.refusal === 'gone' ? doneOutcome() : toOutcome(written);
 
 /** The database of the action's instance. */
-export function linkOf(action: Action, { links }: ActContext): Link {
+export function linkOf(action: Action, { links }: ActContext): DatabaseLink {
   const link = links.get('instance' in action ? action.instance : pathOf(action));
   if (link === undefined) throw new DatabaseUnreachable('its database cannot be reached');
   return link;
 }
 
-export type ActionObject = Pick<Action, 'kind' | 'namespace' | 'name'>;
+export type ObjectReference = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
 /** The object of an action, as the world has it. */
-export const objectOf = (at: ActionObject, { world }: ActContext): OwnObject | MalformedObject | undefined =>
+export const objectOf = (at: ObjectReference, { world }: ActContext): OwnObject | MalformedObject | undefined =>
   objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 
 /**
  * Whether the object is as it was when the action was planned: a slow run never undoes what a faster one did, and no
  * deleted object comes back as a row.
  */
-export async function isAsPlanned(at: ActionObject, context: ActContext): Promise<boolean> {
+export async function isAsPlanned(at: ObjectReference, context: ActContext): Promise<boolean> {
   const planned = objectOf(at, context)?.metadata;
   const found = await context.deps.cluster.get(kindOf[at.kind], at.namespace, at.name);
   const now = found?.metadata;

@@ -11,16 +11,16 @@ import { ADOPT_LEDGER_ANNOTATION } from '#crds/names/group.ts';
 import { type ActionOf, identify } from '../action.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import { clusterOf } from '../memory.ts';
-import { claimKey, hasFinalizer, type Path, type Problem, pathOf, present } from '../world.ts';
+import { claimKey, hasFinalizer, type Path, type Problem, pathOf, presentSecret } from '../world.ts';
 import {
   type ActContext,
-  type ActionObject,
   conflictOutcome,
   doneOutcome,
   failedOutcome,
   type Handlers,
   isAsPlanned,
   linkOf,
+  type ObjectReference,
   objectOf,
 } from './context.ts';
 import { recordEvent } from './objects.ts';
@@ -28,7 +28,7 @@ import { recordEvent } from './objects.ts';
 const KEY_BYTES = 32;
 
 export const databaseHandlers = {
-  /** Opening would restore the row of a deleted instance. */
+  /** Reads the object again first: opening would bring back the row of a deleted instance. */
   OpenInstance: async (action, context) => {
     const { namespace, name, ledger } = action;
     const { uid, registry } = linkOf(action, context);
@@ -40,7 +40,7 @@ export const databaseHandlers = {
     const row = { uid, namespace, name, ...(cluster === undefined ? {} : { cluster }) };
     const owner = ledger?.isMissing === true ? await ownerOf(ledger.uid, registry, context) : undefined;
     const adoption = owner ?? (await registry.openInstance(row, ledger));
-    if (isLost) await tellLoss(action, context);
+    if (isLost) await reportLoss(action, context);
     return adoption.ok ? doneOutcome() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
   },
   CloseInstance: async (action, context) => {
@@ -48,7 +48,7 @@ export const databaseHandlers = {
     const database = context.world.instances.get(pathOf(action))?.database;
     // A database without our schema has no rows of the instance.
     if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
-    await forget(uid, pathOf(action), context);
+    await clearStores(uid, pathOf(action), context);
     return doneOutcome();
   },
   CloseOrphan: async (action, context) => {
@@ -66,7 +66,7 @@ export const databaseHandlers = {
     const holder = { uid: object?.metadata.uid ?? '', namespace, name };
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
-    const value = action.value && { ...action.value, hash: action.value.hash ?? mint(action, scopeId, context) };
+    const value = action.value && { ...action.value, hash: action.value.hash ?? createValue(action, scopeId, context) };
     const given = { ...(proof === undefined ? {} : { proof }), ...(value === undefined ? {} : { value }) };
     const scope = { instanceUid, kind, alias, holder, ...write, ...given };
     const first = await registry.putScope(scope);
@@ -76,8 +76,8 @@ export const databaseHandlers = {
     // In the first attempt, the scope that has the value may be one that this run retires.
     const isFirst = !context.world.attempts.has(identify(action));
     if (outcome !== 'value taken' || isFirst) return outcome === 'written' ? doneOutcome() : conflictOutcome;
-    const secret = present(context.world.keys.get(pathOf(action))?.secret)?.name;
-    const message = `Secret "${secret}" holds a value that another key has: delete it, or put in another value`;
+    const secret = presentSecret(context.world.keys.get(pathOf(action))?.secret)?.name;
+    const message = `Secret "${secret}" has the value of another VirtualKey: delete it, or write another value into it`;
     return failedOutcome(message, 'SecretConflict');
   },
   RetireScope: async (action, context) => {
@@ -87,8 +87,8 @@ export const databaseHandlers = {
   RetireValues: async (action, context) => {
     const { scopeId, hashes, overlap } = action;
     const { registry } = linkOf(action, context);
-    const planned = present(context.world.keys.get(pathOf(action))?.secret);
-    // This run has just published another value in its place.
+    const planned = presentSecret(context.world.keys.get(pathOf(action))?.secret);
+    // The Secret was observed with a value that ends now: this run has just published another value in its place.
     const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
     // A slow run must not end the value that a faster run has published, in favour of a value that no Secret holds any
     // more.
@@ -98,14 +98,14 @@ export const databaseHandlers = {
   },
 } satisfies Handlers;
 
-/** The status reports this, because it outlives the database. */
+/** Whether the instance was open before, by its status, which outlives the database. */
 function wasOpen(action: ActionOf<'OpenInstance'>, { world }: ActContext): boolean {
   const { status } = world.instances.get(pathOf(action))?.object ?? {};
   return status?.conditions?.some(({ type, status: is }) => type === 'DatabaseReady' && is === 'True') === true;
 }
 
-/** Only this function can know it: before a database has our version's schema, it does not show what it contains. */
-async function tellLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, context: ActContext): Promise<void> {
+/** Reports a ledger that begins empty. It is found only here: a database without our schema does not show its rows. */
+async function reportLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, context: ActContext): Promise<void> {
   const view = context.world.instances.get(pathOf({ namespace, name }));
   if (view === undefined || !view.database.ok) return;
   const where = view.database.message;
@@ -144,10 +144,10 @@ function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted
 }
 
 /**
- * The spend of a closed instance is in PostgreSQL. A counter store that is away keeps some keys that nothing reads any
- * more.
+ * Clears the counter store and the snapshot store of a closed instance, whose spend is in PostgreSQL. If the counter
+ * store cannot be reached, a few keys stay in it that nothing reads.
  */
-async function forget(uid: string, path: Path, { deps, memory }: ActContext): Promise<void> {
+async function clearStores(uid: string, path: Path, { deps, memory }: ActContext): Promise<void> {
   const store = memory.instances.get(uid)?.store;
   memory.instances.delete(uid);
   try {
@@ -182,15 +182,15 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
 }
 
 /** A new value. Only its hash leaves this process before its Secret does. */
-function mint(at: ActionObject, scopeId: ScopeId, { deps, minted }: ActContext): string {
+function createValue(at: ObjectReference, scopeId: ScopeId, { deps, newValues }: ActContext): string {
   const value = toKeyValue(deps.random(KEY_BYTES));
-  minted.set(pathOf(at), { value, scopeId });
+  newValues.set(pathOf(at), { value, scopeId });
   return deps.hash(value);
 }
 
 /** Whether the VirtualKey's Secret is the one that was planned for. */
-async function isStillPublished(at: ActionObject, { deps, world }: ActContext): Promise<boolean> {
-  const planned = present(world.keys.get(pathOf(at))?.secret);
+async function isStillPublished(at: ObjectReference, { deps, world }: ActContext): Promise<boolean> {
+  const planned = presentSecret(world.keys.get(pathOf(at))?.secret);
   if (planned === undefined) return true;
   const found = await deps.cluster.get(RESOURCES.secrets, at.namespace, planned.name);
   return found?.metadata.resourceVersion === planned.resourceVersion;

@@ -17,15 +17,15 @@ import { type Action, type ActionOf, identify, type Outcome } from '../action.ts
 import { displayOf } from '../key/secret-shape.ts';
 import { comparedText } from '../workload/live-part.ts';
 import { PARTS } from '../workload/object-parts.ts';
-import { pathOf, present } from '../world.ts';
+import { pathOf, presentSecret } from '../world.ts';
 import {
   type ActContext,
-  type ActionObject,
   conflictOutcome,
   doneOutcome,
   failedOutcome,
   type Handlers,
   isAsPlanned,
+  type ObjectReference,
   objectOf,
   toOutcome,
   toRemoved,
@@ -33,7 +33,7 @@ import {
 
 const MAX_EVENT = 1024;
 
-type EventAction = ActionObject & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
+type EventAction = ObjectReference & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
 
 /** An event that is recorded twice has the same name: the API server keeps the first. */
 export async function recordEvent(action: EventAction, context: ActContext): Promise<Outcome> {
@@ -62,7 +62,7 @@ export async function recordEvent(action: EventAction, context: ActContext): Pro
 export const objectHandlers = {
   AddFinalizer: async (action, context) => {
     const finalizers = [...(objectOf(action, context)?.metadata.finalizers ?? []), FINALIZER];
-    return toAnswered(await patch(action, context, { metadata: { finalizers } }));
+    return toWritten(await patch(action, context, { metadata: { finalizers } }));
   },
   /** Reads the object again afterwards: without its last finalizer it is gone. */
   RemoveFinalizer: async (action, context) => {
@@ -78,8 +78,8 @@ export const objectHandlers = {
   },
   WriteStatus: async (action, context) => {
     const { members, keyValue } = action.patch;
-    const value = keyValue === undefined ? {} : { keyValue: shownValue(action, context, keyValue) };
-    return toAnswered(await patch(action, context, { status: { ...members, ...value } }, 'status'));
+    const value = keyValue === undefined ? {} : { keyValue: displayedValue(action, context, keyValue) };
+    return toWritten(await patch(action, context, { status: { ...members, ...value } }, 'status'));
   },
   RecordEvent: (action, context) => recordEvent(action, context),
   PublishSnapshot: async (action, { deps, world }) => {
@@ -138,15 +138,15 @@ export const objectHandlers = {
     const { metadata } = object;
     const before = context.world.instances.get(pathOf(action))?.parts.get(part);
     if (!(await isAsPlanned(action, context))) return conflictOutcome;
-    const aimed = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
-    const written = await context.deps.cluster.apply(PARTS[part], aimed);
+    const target = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
+    const written = await context.deps.cluster.apply(PARTS[part], target);
     if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
       const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
       return failedOutcome(why, 'WorkloadRefused');
     }
     // Controllers may write the status of these objects at any time, so their version proves nothing.
     const isSame =
-      written.ok && before !== undefined && context.deps.hash(comparedText(written.object)) === before.stated;
+      written.ok && before !== undefined && context.deps.hash(comparedText(written.object)) === before.comparedHash;
     return isSame ? { ended: 'unchanged' } : toOutcome(written);
   },
   DeleteWorkload: async (action, context) => {
@@ -158,7 +158,7 @@ export const objectHandlers = {
 
 /** Writes only if the object still has the version of the world. */
 async function patch(
-  at: ActionObject,
+  at: ObjectReference,
   context: ActContext,
   { metadata, ...rest }: { readonly metadata?: object; readonly [member: string]: unknown },
   subresource?: 'status',
@@ -169,13 +169,12 @@ async function patch(
 }
 
 /** The answer is the object as it is now, so it is not read again. */
-const toAnswered = (written: WriteResult<KubeObject>) =>
-  written.ok ? doneOutcome(written.object) : toOutcome(written);
+const toWritten = (written: WriteResult<KubeObject>) => (written.ok ? doneOutcome(written.object) : toOutcome(written));
 
 /** The key value, which no plan contains. */
-function shownValue(at: ActionObject, { world }: ActContext, mode: 'full' | 'redacted'): string | null {
+function displayedValue(at: ObjectReference, { world }: ActContext, mode: 'full' | 'redacted'): string | null {
   const view = world.keys.get(pathOf(at));
-  const secret = present(view?.secret) ?? present(view?.previous);
+  const secret = presentSecret(view?.secret) ?? presentSecret(view?.previous);
   const value = secret?.data.get('key') ?? view?.object.status?.keyValue;
   if (value === undefined) return null;
   return mode === 'full' ? value : displayOf(value);
@@ -191,7 +190,7 @@ export async function findUnchanged(
     const live = world.instances.get(pathOf(action))?.parts.get(action.part);
     if (live === undefined) return [];
     const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true });
-    return would.ok && deps.hash(comparedText(would.object)) === live.stated ? [action] : [];
+    return would.ok && deps.hash(comparedText(would.object)) === live.comparedHash ? [action] : [];
   });
   return same.flat();
 }

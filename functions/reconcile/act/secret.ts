@@ -4,7 +4,7 @@ import { encode } from '#core/json/base64.ts';
 import { type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf } from '../key/secret-shape.ts';
-import { type PresentSecret, pathOf, present } from '../world.ts';
+import { type PresentSecret, pathOf, presentSecret } from '../world.ts';
 import { type ActContext, conflictOutcome, doneOutcome, toOutcome } from './context.ts';
 
 /**
@@ -12,18 +12,18 @@ import { type ActContext, conflictOutcome, doneOutcome, toOutcome } from './cont
  * overwritten only if it is as it was observed. A new value that is not published is ended: no client ever had it.
  */
 export async function putSecret(action: ActionOf<'PutSecret'>, context: ActContext): Promise<Outcome> {
-  const { deps, world, links, minted } = context;
-  const secret = present(world.keys.get(pathOf(action))?.secret);
-  const fresh = minted.get(pathOf(action));
-  const value = action.value === 'new' ? fresh?.value : valueToWrite(action, context);
+  const { deps, world, links, newValues } = context;
+  const secret = presentSecret(world.keys.get(pathOf(action))?.secret);
+  const created = newValues.get(pathOf(action));
+  const value = action.value === 'new' ? created?.value : valueToWrite(action, context);
   if (value === undefined) return conflictOutcome;
   const written = await write(action, secret, value, context);
-  if (written.ok || action.value !== 'new' || fresh === undefined) return toOutcome(written);
-  minted.delete(pathOf(action));
+  if (written.ok || action.value !== 'new' || created === undefined) return toOutcome(written);
+  newValues.delete(pathOf(action));
   // The refusal may be about our own write, which the network repeated.
   const there = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
   if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return doneOutcome();
-  await links.get(action.instance)?.registry.retireValues(fresh.scopeId, [deps.hash(value)]);
+  await links.get(action.instance)?.registry.retireValues(created.scopeId, [deps.hash(value)]);
   return toOutcome(written);
 }
 
@@ -32,7 +32,7 @@ function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActCon
   const view = world.keys.get(path);
   if (value === 'status') return view?.object.status?.keyValue;
   return (
-    present(value === 'previous' ? view?.previous : view?.secret)?.data.get('key') ??
+    presentSecret(value === 'previous' ? view?.previous : view?.secret)?.data.get('key') ??
     (value === 'same' ? '' : undefined)
   );
 }
@@ -58,11 +58,11 @@ async function write(
   // The world has only a part of the Secret. The patch names what is removed, and is refused if anything has changed
   // since the Secret was read.
   const there = await deps.cluster.get(RESOURCES.secrets, namespace, name);
-  const surplus = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
+  const superfluous = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
   // An earlier version made the VirtualKey an owner of the Secret.
   const owners = (there?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
   const ownerReferences = owners.length === 0 ? null : owners;
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
-  const removed = Object.fromEntries(surplus.map((entry) => [entry, null]));
+  const removed = Object.fromEntries(superfluous.map((entry) => [entry, null]));
   return deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata, data: { ...data, ...removed } });
 }

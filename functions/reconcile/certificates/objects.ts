@@ -21,7 +21,7 @@ export interface CertificateDeps {
 }
 
 /** A member is absent if it is damaged, or if it is for another name. */
-export interface SecretView {
+export interface CertificateSecret {
   /** Whether the Secret has our label: no other Secret is written to. */
   readonly by: 'us' | 'cert-manager' | 'somebody else';
   readonly resourceVersion: string;
@@ -32,7 +32,7 @@ export interface SecretView {
 }
 
 /** A webhook configuration, and its entries that call our Service. */
-export interface HookView {
+export interface WebhookView {
   readonly resource: Resource;
   readonly object: KubeObject;
   /** CAs that each entry trusts. */
@@ -43,9 +43,9 @@ export interface HookView {
   readonly isRouted: boolean;
 }
 
-export type View = Awaited<ReturnType<typeof observe>>;
+export type CertificateView = Awaited<ReturnType<typeof observe>>;
 
-export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((verb) => ({
+export const CONFIGURATIONS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((verb) => ({
   group: 'admissionregistration.k8s.io',
   version: 'v1',
   plural: `${verb.toLowerCase()}webhookconfigurations`,
@@ -55,8 +55,8 @@ export const HOOKS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((ve
  * Names of the configurations (infra/packaging/manifests/webhooks.ts) and of the Secret, which is in the namespace of
  * the Service.
  */
-export const WEBHOOKS = 'gateway-operator';
-export const SECRET = 'admission-tls';
+export const CONFIGURATION_NAME = 'gateway-operator';
+export const SECRET_NAME = 'admission-tls';
 const PREVIOUS = 'previous-ca.crt';
 const CERT_MANAGER = 'cert-manager.io/';
 
@@ -68,8 +68,8 @@ export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.n
  * API server cannot be read.
  */
 export async function observe(cluster: Cluster, certificates: CertificateDeps) {
-  const hooks = HOOKS.map(async (resource): Promise<HookView[]> => {
-    const object = await cluster.get(resource, undefined, WEBHOOKS);
+  const hooks = CONFIGURATIONS.map(async (resource): Promise<WebhookView[]> => {
+    const object = await cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (object === undefined) return [];
     const ours = entriesOf(object).filter((entry) => isOurs(entry, certificates));
     const bundles = ours.map(({ clientConfig }) => certificates.issuer.split(textOf(clientConfig?.caBundle)));
@@ -77,7 +77,7 @@ export async function observe(cluster: Cluster, certificates: CertificateDeps) {
     return [{ resource, object, bundles, isInjected: hasAnnotation(object, `${CERT_MANAGER}inject`), isRouted }];
   });
   const found = (await Promise.all(hooks)).flat();
-  const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, SECRET);
+  const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, SECRET_NAME);
   return { hooks: found, secret: secret && toSecretView(secret, certificates) };
 }
 
@@ -88,7 +88,7 @@ export async function observe(cluster: Cluster, certificates: CertificateDeps) {
 export function writeHook(
   cluster: Cluster,
   certificates: CertificateDeps,
-  { resource, object }: HookView,
+  { resource, object }: WebhookView,
   authorities: ReadonlyArray<string> | undefined,
 ): Promise<WriteResult<KubeObject>> {
   const trust = authorities === undefined ? {} : { caBundle: encode(authorities.join('')) };
@@ -99,10 +99,10 @@ export function writeHook(
     return { ...entry, clientConfig: { ...entry.clientConfig, service, ...trust } };
   });
   const { resourceVersion } = object.metadata;
-  return cluster.patch(resource, undefined, WEBHOOKS, { metadata: { resourceVersion }, webhooks });
+  return cluster.patch(resource, undefined, CONFIGURATION_NAME, { metadata: { resourceVersion }, webhooks });
 }
 
-export type Contents = Pick<SecretView, 'previous'> & {
+export type SecretContents = Pick<CertificateSecret, 'previous'> & {
   readonly serving: ServingCertificate;
   readonly authority: CertificateAndKey;
 };
@@ -111,8 +111,8 @@ export type Contents = Pick<SecretView, 'previous'> & {
 export function writeSecret(
   cluster: Cluster,
   { namespace }: CertificateDeps['service'],
-  { serving: { ca, cert, key }, authority, previous }: Contents,
-  over: SecretView | undefined,
+  { serving: { ca, cert, key }, authority, previous }: SecretContents,
+  existing: CertificateSecret | undefined,
 ): Promise<WriteResult<KubeObject>> {
   const data = {
     'ca.crt': encode(ca),
@@ -121,11 +121,11 @@ export function writeSecret(
     'tls.crt': encode(cert),
     'tls.key': encode(key),
   };
-  if (over !== undefined) {
-    const metadata = { resourceVersion: over.resourceVersion };
-    return cluster.patch(RESOURCES.secrets, namespace, SECRET, { metadata, data });
+  if (existing !== undefined) {
+    const metadata = { resourceVersion: existing.resourceVersion };
+    return cluster.patch(RESOURCES.secrets, namespace, SECRET_NAME, { metadata, data });
   }
-  const metadata = { name: SECRET, namespace, labels: OWNED_LABELS };
+  const metadata = { name: SECRET_NAME, namespace, labels: OWNED_LABELS };
   const tls = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls' };
   return cluster.create(RESOURCES.secrets, { ...tls, metadata, data });
 }
@@ -153,7 +153,7 @@ const isSamePath = ({ clientConfig }: WebhookEntry, path: string | undefined): b
 const hasAnnotation = ({ metadata }: KubeObject, prefix: string): boolean =>
   Object.keys(metadata.annotations ?? {}).some((name) => name.startsWith(prefix));
 
-function toSecretView(secret: KubeObject, certificates: CertificateDeps): SecretView {
+function toSecretView(secret: KubeObject, certificates: CertificateDeps): CertificateSecret {
   const { issuer } = certificates;
   const { labels = {}, resourceVersion = '' } = secret.metadata;
   // The API server guarantees the shape of a Secret's data.
@@ -163,13 +163,16 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Secret
   const [ca = ''] = issuer.split(text('ca.crt'));
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
   const signer = { cert: ca, key: text('ca.key') };
-  const [inspected, isSigner] = [issuer.inspect(pair, namesOf(certificates)), issuer.inspect({ ca, ...signer }, [])];
+  const [validity, signerValidity] = [
+    issuer.inspect(pair, namesOf(certificates)),
+    issuer.inspect({ ca, ...signer }, []),
+  ];
   const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';
   return {
     by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED ? 'us' : other,
     resourceVersion,
-    serving: inspected && { ...pair, ...inspected },
-    authority: isSigner && { ...signer, ...isSigner },
+    serving: validity && { ...pair, ...validity },
+    authority: signerValidity && { ...signer, ...signerValidity },
     previous: issuer.split(text(PREVIOUS)),
   };
 }

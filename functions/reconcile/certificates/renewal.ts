@@ -9,18 +9,18 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import {
   type CertificateDeps,
-  type Contents,
-  HOOKS,
+  type CertificateView,
+  CONFIGURATION_NAME,
+  CONFIGURATIONS,
   namesOf,
   observe,
-  SECRET,
-  type View,
-  WEBHOOKS,
+  SECRET_NAME,
+  type SecretContents,
   writeHook,
   writeSecret,
 } from './objects.ts';
 
-type Keeper = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
+type CertificateContext = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
 
 export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'RouteReviews' | 'WriteCertificate';
 
@@ -58,8 +58,11 @@ export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
  * Never rejects: a failed renewal does not delay VirtualKeys and instances. If another run is faster, the next resync
  * continues.
  */
-export async function keepCertificate(keeper: Keeper, certificates: CertificateDeps): Promise<CertificateReport> {
-  const { log, metrics } = keeper;
+export async function keepCertificate(
+  context: CertificateContext,
+  certificates: CertificateDeps,
+): Promise<CertificateReport> {
+  const { log, metrics } = context;
   const actions: CertificateAction[] = [];
   const done = (action: CertificateAction, why: string) => {
     actions.push(action);
@@ -67,7 +70,7 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
     log.info(`certificate of the admission webhook: ${action}`, { why });
   };
   try {
-    const missing = await keep(keeper, certificates, done);
+    const missing = await renew(context, certificates, done);
     return { actions, ...(missing.length > 0 && { missing }) };
   } catch (error) {
     metrics.add(COUNTER, FAILED);
@@ -80,64 +83,66 @@ export async function keepCertificate(keeper: Keeper, certificates: CertificateD
  * Writes trust in a new CA before the certificate that it signed. Returns the kinds of configurations that do not
  * exist.
  */
-async function keep(
-  keeper: Keeper,
+async function renew(
+  context: CertificateContext,
   certificates: CertificateDeps,
   done: (action: CertificateAction, why: string) => void,
 ): Promise<ReadonlyArray<string>> {
-  const { cluster, clock } = keeper;
+  const { cluster, clock } = context;
   const view = await observe(cluster, certificates);
   const { secret, hooks } = view;
-  watchExpiry(keeper, view, certificates);
-  const missing = warnOfMissing(keeper, view);
-  const whyFresh = whyIssued(view, clock.now());
-  const fresh = whyFresh === undefined ? undefined : await issue(certificates, view, clock.now());
-  const { serving, previous = [] } = fresh ?? (secret?.by === 'us' ? secret : {});
-  const why = whyFresh ?? 'a webhook configuration does not trust the certificate';
-  if (fresh !== undefined) done('IssueCertificate', why);
+  watchExpiry(context, view, certificates);
+  const missing = warnOfMissing(context, view);
+  const whyIssue = whyIssued(view, clock.now());
+  const issued = whyIssue === undefined ? undefined : await issue(certificates, view, clock.now());
+  const { serving, previous = [] } = issued ?? (secret?.by === 'us' ? secret : {});
+  const why = whyIssue ?? 'a webhook configuration does not trust the certificate';
+  if (issued !== undefined) done('IssueCertificate', why);
   const authorities = serving && [...previous, serving.ca];
   // After a renewal, exactly these CAs are trusted. Before a renewal, more CAs may be trusted, because another run is
   // about to renew.
-  const isTold = (bundle: ReadonlyArray<string>) =>
+  const trusts = (bundle: ReadonlyArray<string>) =>
     authorities === undefined ||
-    (authorities.every((ca) => bundle.includes(ca)) && (fresh === undefined || bundle.length === authorities.length));
+    (authorities.every((ca) => bundle.includes(ca)) && (issued === undefined || bundle.length === authorities.length));
   for (const hook of hooks) {
-    const isTrusting = hook.isInjected || hook.bundles.every(isTold);
+    const isTrusting = hook.isInjected || hook.bundles.every(trusts);
     if (isTrusting && hook.isRouted) continue;
     if (!isWritten(await writeHook(cluster, certificates, hook, isTrusting ? undefined : authorities))) return missing;
     if (isTrusting)
       done('RouteReviews', 'a webhook configuration calls another path than the admission webhook serves');
     else done('TrustAuthorities', why);
   }
-  if (fresh !== undefined && isWritten(await writeSecret(cluster, certificates.service, fresh, secret)))
+  if (issued !== undefined && isWritten(await writeSecret(cluster, certificates.service, issued, secret)))
     done('WriteCertificate', why);
   return missing;
 }
 
-function warnOfMissing({ log }: Keeper, { hooks }: View): ReadonlyArray<string> {
-  const missing = HOOKS.map(({ kind }) => kind).filter((kind) => !hooks.some(({ resource }) => resource.kind === kind));
+function warnOfMissing({ log }: CertificateContext, { hooks }: CertificateView): ReadonlyArray<string> {
+  const missing = CONFIGURATIONS.map(({ kind }) => kind).filter(
+    (kind) => !hooks.some(({ resource }) => resource.kind === kind),
+  );
   for (const kind of missing)
     log.warn(
-      `${kind} ${WEBHOOKS} does not exist, so the API server does not call the admission webhook: install the operator's manifests again`,
+      `${kind} ${CONFIGURATION_NAME} does not exist, so the API server does not call the admission webhook: install the operator's manifests again`,
     );
   return missing;
 }
 
 /** Whether a resync would renew the certificate, and why: a row of a dry run. */
 export async function planCertificate(
-  { cluster, clock }: Pick<Keeper, 'cluster' | 'clock'>,
+  { cluster, clock }: Pick<CertificateContext, 'cluster' | 'clock'>,
   certificates: CertificateDeps,
 ) {
   const why = whyIssued(await observe(cluster, certificates), clock.now());
   if (why === undefined) return [];
   return [
-    { action: 'IssueCertificate', kind: 'Secret', namespace: certificates.service.namespace, name: SECRET, why },
+    { action: 'IssueCertificate', kind: 'Secret', namespace: certificates.service.namespace, name: SECRET_NAME, why },
   ] as const;
 }
 
-function whyIssued({ secret, hooks }: View, now: Millis): string | undefined {
-  const isCertManagers = hooks.length > 0 && hooks.every(({ isInjected }) => isInjected);
-  if (secret === undefined) return isCertManagers ? undefined : 'there is no certificate';
+function whyIssued({ secret, hooks }: CertificateView, now: Millis): string | undefined {
+  const isOfCertManager = hooks.length > 0 && hooks.every(({ isInjected }) => isInjected);
+  if (secret === undefined) return isOfCertManager ? undefined : 'there is no certificate';
   const { by, serving } = secret;
   if (by !== 'us') return undefined;
   if (serving === undefined) return 'the certificate is damaged, or for another name';
@@ -149,7 +154,11 @@ function whyIssued({ secret, hooks }: View, now: Millis): string | undefined {
 const isDue = ({ from, until }: Validity, now: Millis): boolean => now >= from + ((until - from) * 2) / 3;
 
 /** Signs with the current CA, which then no longer needs a previous one; or with a new CA. */
-async function issue(certificates: CertificateDeps, { secret, hooks }: View, now: Millis): Promise<Contents> {
+async function issue(
+  certificates: CertificateDeps,
+  { secret, hooks }: CertificateView,
+  now: Millis,
+): Promise<SecretContents> {
   const { issuer, lifetimes } = certificates;
   const validity = (life: Millis) => ({ from: now - Math.min(HOUR, life * SKEW), until: now + life });
   const usable = secret?.authority !== undefined && !isDue(secret.authority, now) ? secret.authority : undefined;
@@ -176,7 +185,11 @@ function isWritten(written: WriteResult<KubeObject>): boolean {
  * Records when each certificate expires. Warns in the last tenth of a lifetime if the reconciler does not renew the
  * certificate.
  */
-function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { service }: CertificateDeps): void {
+function watchExpiry(
+  { clock, log, metrics }: CertificateContext,
+  { secret }: CertificateView,
+  { service }: CertificateDeps,
+): void {
   if (secret?.serving === undefined) return;
   const { from, until } = secret.serving;
   metrics.set('gateway_operator_certificate_expiry_timestamp_seconds', until / 1000);
@@ -187,6 +200,6 @@ function watchExpiry({ clock, log, metrics }: Keeper, { secret }: View, { servic
     secret.by === 'cert-manager'
       ? 'cert-manager issues a new one if it still has a Certificate, else the reconciler does'
       : 'the reconciler issues a new one';
-  const what = `Secret ${service.namespace}/${SECRET} lacks the operator's label, and its certificate expires soon`;
+  const what = `Secret ${service.namespace}/${SECRET_NAME} lacks the operator's label, and its certificate expires soon`;
   log.warn(`${what}: delete the Secret; then ${issuer}`, { until: new Date(until).toISOString() });
 }

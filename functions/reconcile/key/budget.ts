@@ -118,7 +118,7 @@ export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now
 
 type SpentBudget = Problem<'BudgetExceeded'> & { readonly model: string | undefined };
 
-interface OwnSpend {
+interface ClaimWithSums {
   readonly claim: Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
   readonly instance: Pick<OwnClaim['instance'], 'sums'>;
 }
@@ -129,21 +129,21 @@ interface OwnSpend {
  */
 export function spentBudgets(
   { spec }: { readonly spec: Pick<VirtualKeySpec, 'models' | 'modelMaxBudget' | 'budgets'> },
-  { claim, instance }: OwnSpend,
+  { claim, instance }: ClaimWithSums,
   now: Millis,
 ): ReadonlyArray<SpentBudget> {
   const { models, modelMaxBudget = {}, budgets = [] } = spec;
   return budgetedScopes(claim).flatMap(({ scopeId, model, budget }): SpentBudget[] => {
-    const place = budgets.findIndex(({ budgetDuration }) => budgetDuration === budget.duration);
-    const asked = model === undefined ? budgets[place] : ownMember(modelMaxBudget, model);
-    if (scopeId === claim.scopeId || asked === undefined) return [];
+    const index = budgets.findIndex(({ budgetDuration }) => budgetDuration === budget.duration);
+    const specBudget = model === undefined ? budgets[index] : ownMember(modelMaxBudget, model);
+    if (scopeId === claim.scopeId || specBudget === undefined) return [];
     if (model !== undefined && models.length > 0 && !models.includes(model)) return [];
     const window = windowOf(budget, claim.anchor, now);
     const spent = instance.sums.get(sumKey(scopeId, window)) ?? 0n;
-    const limit = parseMoney(asked.maxBudget) ?? 0n;
+    const limit = parseMoney(specBudget.maxBudget) ?? 0n;
     if (spent < limit) return [];
     const of = model === undefined ? `per ${budget.duration}` : `on ${JSON.stringify(model)}`;
-    const path = model === undefined ? `budgets[${place}]` : `modelMaxBudget[${JSON.stringify(model)}]`;
+    const path = model === undefined ? `budgets[${index}]` : `modelMaxBudget[${JSON.stringify(model)}]`;
     const raise = `${of}: raise spec.${path}.maxBudget`;
     const message =
       limit === 0n

@@ -1,6 +1,6 @@
 // Rotation of a key value. It is computed from the ages of the values; nothing else is stored.
 import { toTimestamp } from '#core/conditions/conditions.ts';
-import { askedFor } from '#core/keys/rotation.ts';
+import { requestedRotation } from '#core/keys/rotation.ts';
 import { parseDuration } from '#core/money/duration.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim, LiveValue } from '#core/ports/registry.ts';
@@ -33,8 +33,8 @@ export function whyRotate(
 ): string | undefined {
   // Blocked VirtualKeys are rotated like all others. An expired VirtualKey is rotated when its lifetime is extended.
   if (isExpired(key, claim, time)) return undefined;
-  const asked = askedFor(key.metadata.annotations);
-  if (asked !== undefined && asked !== value.rotation)
+  const requested = requestedRotation(key.metadata.annotations);
+  if (requested !== undefined && requested !== value.rotation)
     return `the annotation ${ROTATE_ANNOTATION} asks for a new value`;
   const due = dueAt(key, value);
   if (due === undefined || due > time) return undefined;
@@ -73,15 +73,15 @@ export function unpublishedValues({ values }: Values, published: string, keyID: 
  * The values that end when the Secret that published them is lost. A value that another run is about to publish is not
  * among them.
  */
-export function publishedOf({ values }: Values, keyID: string | undefined, time: Millis): ReadonlyArray<string> {
+export function lostSecretValues({ values }: Values, keyID: string | undefined, time: Millis): ReadonlyArray<string> {
   return values.flatMap(({ hash, createdAt, notAfter }) =>
     notAfter === undefined && (hash === keyID || createdAt + LOST_AFTER <= time) ? [hash] : [],
   );
 }
 
 /** Whether the value works now but has an end. */
-export const isOverlapping = ({ values }: Values, wanted: string, time: Millis): boolean =>
-  values.some(({ hash, notAfter }) => hash === wanted && notAfter !== undefined && notAfter > time);
+export const isOverlapping = ({ values }: Values, value: string, time: Millis): boolean =>
+  values.some(({ hash, notAfter }) => hash === value && notAfter !== undefined && notAfter > time);
 
 /**
  * The maximum number of values of a VirtualKey that work until an end. Each rotation adds one, and the owner of the
@@ -90,7 +90,7 @@ export const isOverlapping = ({ values }: Values, wanted: string, time: Millis):
 const MAX_OVERLAPPING = 16;
 
 /** Values whose end is over, and the oldest of too many overlapping values: they can be deleted. */
-export function endedOf({ values }: Values, time: Millis): ReadonlyArray<string> {
+export function removableValues({ values }: Values, time: Millis): ReadonlyArray<string> {
   const { true: ended = [], false: overlapping = [] } = Object.groupBy(
     values.filter(({ notAfter }) => notAfter !== undefined),
     ({ notAfter = time }) => `${notAfter <= time}` as const,
@@ -99,7 +99,7 @@ export function endedOf({ values }: Values, time: Millis): ReadonlyArray<string>
 }
 
 /** The end of the last replaced value that still works. */
-export function worksUntil({ values }: Values, time: Millis): Millis | undefined {
+export function overlapEnd({ values }: Values, time: Millis): Millis | undefined {
   const ends = values.flatMap(({ notAfter }) => (notAfter !== undefined && notAfter > time ? [notAfter] : []));
   return ends.length === 0 ? undefined : Math.max(...ends);
 }

@@ -10,7 +10,7 @@ import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
 import type { SecretShape } from '../action.ts';
-import { type KeyView, type PresentSecret, present } from '../world.ts';
+import { type KeyView, type PresentSecret, presentSecret } from '../world.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
 /** Annotation of the Secret: the uid of the VirtualKey that the Secret was created for. */
@@ -43,25 +43,26 @@ export interface SecretTarget {
  * The Secret has no owner reference: after a restore the VirtualKey has another uid, and the garbage collector would
  * delete the Secret with its old owner. The finalizer deletes the Secret.
  */
-export function shapeOf(key: VirtualKey, wanted: SecretTarget): SecretShape {
-  const { name, url } = wanted;
+export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
+  const { name, url } = target;
   const template = key.spec.secretTemplate;
-  const [labels, annotations] = [allowed('labels', template, wanted), allowed('annotations', template, wanted)];
-  const further = Object.entries(template?.data ?? {}).filter(
-    ([, text]) => url !== undefined || !text.includes(URL_MARK),
-  );
+  const [labels, annotations] = [
+    allowedTexts('labels', template, target),
+    allowedTexts('annotations', template, target),
+  ];
+  const data = Object.entries(template?.data ?? {}).filter(([, text]) => url !== undefined || !text.includes(URL_MARK));
   return {
     name,
     labels: { ...labels, ...OWNED_LABELS },
     annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
-    data: { ...Object.fromEntries(further), key: KEY_MARK },
+    data: { ...Object.fromEntries(data), key: KEY_MARK },
     url,
   };
 }
 
 /** The shape of the Secret of a retained key value, whose VirtualKey is gone. */
-export function retainedShape(key: VirtualKey, wanted: SecretTarget): SecretShape {
-  const shape = shapeOf(key, wanted);
+export function retainedShape(key: VirtualKey, target: SecretTarget): SecretShape {
+  const shape = shapeOf(key, target);
   return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' } };
 }
 
@@ -71,14 +72,14 @@ type Texts = Readonly<Record<string, string>>;
  * The template's names that no rule forbids, and those that a template added before the rule existed: programs that
  * read them continue working.
  */
-function allowed(
+function allowedTexts(
   part: 'labels' | 'annotations',
   template: VirtualKey['spec']['secretTemplate'],
   { prefixes, present: secret }: SecretTarget,
 ): Texts {
-  const before = parse(secret?.annotations[TEMPLATE_ANNOTATION])[part];
+  const earlier = parseRecord(secret?.annotations[TEMPLATE_ANNOTATION])[part];
   const isKept = (name: string, text: string) =>
-    before.includes(name) && ownMember(secret?.[part] ?? {}, name) === text;
+    earlier.includes(name) && ownMember(secret?.[part] ?? {}, name) === text;
   const texts = Object.entries(template?.[part] ?? {});
   return Object.fromEntries(texts.filter(([name, text]) => isHarmless(name, prefixes) || isKept(name, text)));
 }
@@ -89,7 +90,7 @@ function recordOf(labels: Texts, annotations: Texts): Texts {
   return { [TEMPLATE_ANNOTATION]: JSON.stringify(record) };
 }
 
-const Recorded = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
+const TemplateRecord = z.object({ labels: z.array(z.string()), annotations: z.array(z.string()) });
 
 /**
  * Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention
@@ -99,7 +100,7 @@ export function metadataOf(
   secret: PresentSecret,
   shape: SecretShape,
 ): { readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>> } {
-  const record = parse(secret.annotations[TEMPLATE_ANNOTATION]);
+  const record = parseRecord(secret.annotations[TEMPLATE_ANNOTATION]);
   const removed = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>>) =>
     Object.fromEntries(names.filter((name) => Object.hasOwn(have, name)).map((name) => [name, null]));
   return {
@@ -116,7 +117,7 @@ export function comparedParts(
   { labels = {}, annotations = {} }: KubeObject['metadata'],
   template: VirtualKey['spec']['secretTemplate'],
 ): Pick<PresentSecret, 'labels' | 'annotations'> {
-  const record = parse(annotations[TEMPLATE_ANNOTATION]);
+  const record = parseRecord(annotations[TEMPLATE_ANNOTATION]);
   const pick = (texts: Texts, names: ReadonlyArray<string>) =>
     Object.fromEntries(names.flatMap((name) => (Object.hasOwn(texts, name) ? [[name, texts[name] ?? '']] : [])));
   const names = (part: 'labels' | 'annotations') => [...Object.keys(template?.[part] ?? {}), ...record[part]];
@@ -127,10 +128,10 @@ export function comparedParts(
 }
 
 /** People may have edited the annotation: a damaged one counts as empty. */
-function parse(text = 'null'): z.output<typeof Recorded> {
+function parseRecord(text = 'null'): z.output<typeof TemplateRecord> {
   const none = { labels: [], annotations: [] };
   try {
-    return Recorded.catch(none).parse(JSON.parse(text));
+    return TemplateRecord.catch(none).parse(JSON.parse(text));
   } catch {
     return none;
   }
@@ -165,7 +166,7 @@ export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_L
 
 /** The Secret with the previous name, if a Secret with the new name has replaced it. */
 export function replacedSecretOf(view: KeyView, secret: PresentSecret): PresentSecret | undefined {
-  const previous = present(view.previous);
+  const previous = presentSecret(view.previous);
   if (previous === undefined || previous.uid === secret.uid) return undefined;
   return isLabelled(previous) && isOurs(previous, view.object, []) ? previous : undefined;
 }
@@ -175,17 +176,17 @@ export function replacedSecretOf(view: KeyView, secret: PresentSecret): PresentS
  * are not compared.
  */
 export function driftOf(secret: PresentSecret, shape: SecretShape): string {
-  const wanted = dataOf(shape, secret.data.get('key') ?? '');
+  const desired = dataOf(shape, secret.data.get('key') ?? '');
   const { labels, annotations } = metadataOf(secret, shape);
-  const lacks = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
+  const differ = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
     Object.entries(want).some(([name, text]) => (ownMember(have, name) ?? null) !== text);
-  const differs = {
-    labels: lacks(secret.labels, labels),
-    annotations: lacks(secret.annotations, annotations),
+  const differences = {
+    labels: differ(secret.labels, labels),
+    annotations: differ(secret.annotations, annotations),
     owners: secret.owners.length > 0,
-    data: fingerprintOf(wanted, toUtf8) !== secret.fingerprint,
+    data: fingerprintOf(desired, toUtf8) !== secret.fingerprint,
   };
-  return Object.entries(differs)
+  return Object.entries(differences)
     .flatMap(([part, differ]) => (differ ? [part] : []))
     .join(', ');
 }

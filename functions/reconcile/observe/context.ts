@@ -2,7 +2,7 @@
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
-import type { Link, Memory } from '../memory.ts';
+import type { DatabaseLink, Memory } from '../memory.ts';
 import type { Scope } from '../scope.ts';
 import { countByNamespace, createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
@@ -11,14 +11,14 @@ import { loadObjects } from './objects.ts';
 
 export interface Observation {
   readonly world: WorldBuilder;
-  readonly links: Map<Path, Link>;
+  readonly links: Map<Path, DatabaseLink>;
 }
 
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
 /**
  * Lists the objects of a scope. Rejects if the API server cannot be read: then nothing is known, and nothing is
- * planned. `isDry`: nothing may be written, not even bookings.
+ * planned. `isDry`: nothing may be written, not even ledger rows.
  */
 export async function createObserveContext(deps: ReconcileDeps, memory: Memory, scope: Scope, isDry: boolean) {
   const now = deps.clock.now();

@@ -14,7 +14,7 @@ import type { Millis, Nano } from '#core/ports/money.ts';
 import type { Alias, Claim } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
-import type { Link } from '../memory.ts';
+import type { DatabaseLink } from '../memory.ts';
 import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
 import type { Observation, ObserveContext } from './context.ts';
 
@@ -24,7 +24,7 @@ export interface Connections {
   readonly store: Problem | StoreConnection;
 }
 
-type OfDatabase = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
+type DatabaseObservation = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
 
 /**
  * `link`: absent if the database cannot be reached. `aliases`: those whose claims are read; a trigger reads only its
@@ -34,7 +34,7 @@ export async function reachDatabase(
   context: ObserveContext,
   { metadata }: GatewayInstance,
   { connections, aliases }: { readonly connections: Connections; readonly aliases: ReadonlyArray<Alias> | 'all' },
-): Promise<OfDatabase & { readonly link?: Link }> {
+): Promise<DatabaseObservation & { readonly link?: DatabaseLink }> {
   const { deps, memory, now } = context;
   const nothing = { time: now, hasClaims: false, claims: new Map(), sums: new Map() };
   const connection = connectionOf(context, metadata, connections.database);
@@ -75,7 +75,11 @@ function connectionOf(
   return memory.instances.get(uid)?.database ?? connection;
 }
 
-function linkTo({ deps }: ObserveContext, { uid }: GatewayInstance['metadata'], connection: DatabaseConnection): Link {
+function linkTo(
+  { deps }: ObserveContext,
+  { uid }: GatewayInstance['metadata'],
+  connection: DatabaseConnection,
+): DatabaseLink {
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
   return { uid, registry: deps.backends.database(connection), where };

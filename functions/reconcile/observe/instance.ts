@@ -30,7 +30,7 @@ import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
 import { isOwnedBy } from '#crds/names/object-meta.ts';
 import type { ReconcileDeps } from '../deps.ts';
-import type { Link } from '../memory.ts';
+import type { DatabaseLink } from '../memory.ts';
 import { type LivePart, toLivePart } from '../workload/live-part.ts';
 import { PARTS, PARTS_OF, type PartName, partName } from '../workload/object-parts.ts';
 import {
@@ -53,7 +53,7 @@ export async function observeInstance(
   context: ObserveContext,
   object: GatewayInstance,
   members: ReadonlyArray<Member>,
-): Promise<{ readonly view: ObservedInstance; readonly link: Link | undefined }> {
+): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
   const { connections, ...ofSecrets } = await observeSecrets(context, object);
   const { database, store } = connections;
   const { complete } = context.all;
@@ -61,7 +61,7 @@ export async function observeInstance(
   const aliases = isComplete ? 'all' : members.map(aliasOf);
   const [{ link, ...ofDatabase }, health, snapshot, parts] = await Promise.all([
     reachDatabase(context, object, { connections, aliases }),
-    'reason' in store ? ({ ok: false, ...store } as const) : probe(context, object, store),
+    'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object, store),
     observeSnapshot(context, object),
     observeParts(context, object),
   ]);
@@ -104,16 +104,16 @@ interface SecretResult {
   readonly store?: Result<StoreConnection, ConnectionProblem>;
   readonly problem?: Problem;
 }
-type Secrets = ReadonlyMap<string, SecretResult>;
+type SecretResults = ReadonlyMap<string, SecretResult>;
 
-/** Secrets of one instance that are read concurrently. */
-const SECRETS_AT_A_TIME = 4;
+/** The number of an instance's Secrets that are read concurrently. */
+const MAX_READS = 4;
 
 /**
  * Reads each Secret once, by name. Whoever reads a condition may have no right to read the Secret, so its keys are not
  * listed.
  */
-async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<Secrets> {
+async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SecretResults> {
   const { databaseSecretRef: database, redisSecretRef: store } = spec;
   const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
@@ -139,7 +139,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
       return [name, { problem: { reason: 'SecretUnreadable', message } }];
     }
   };
-  return new Map(await mapConcurrent(names, read, SECRETS_AT_A_TIME));
+  return new Map(await mapConcurrent(names, read, MAX_READS));
 }
 
 /** The problem that a rule finds in a Secret, or the error of reading it. */
@@ -153,7 +153,7 @@ function problemIn(
 function connectionsOf(
   { deps: { platform } }: ObserveContext,
   { metadata: { namespace }, spec }: GatewayInstance,
-  secrets: Secrets,
+  secrets: SecretResults,
 ): Connections {
   const connection = <T extends object>(
     problem: Problem | undefined,
@@ -179,7 +179,11 @@ function connectionsOf(
   };
 }
 
-async function probe({ deps }: ObserveContext, object: GatewayInstance, store: StoreConnection): Promise<Reachability> {
+async function probeStore(
+  { deps }: ObserveContext,
+  object: GatewayInstance,
+  store: StoreConnection,
+): Promise<Reachability> {
   const where =
     store.type === 'memory'
       ? 'memory of the gateway process'
@@ -197,7 +201,7 @@ async function probe({ deps }: ObserveContext, object: GatewayInstance, store: S
 function entryProblems(
   { all }: ObserveContext,
   { kind, metadata, spec }: GatewayInstance,
-  secrets: Secrets,
+  secrets: SecretResults,
 ): ReadonlyMap<string, Problem> {
   const didYouMean = createDidYouMean();
   const violations = Map.groupBy(
@@ -206,7 +210,7 @@ function entryProblems(
   );
   const ofCredentials = ({ modelCredentials: ref }: (typeof spec.models)[number], index: number) =>
     ref === undefined
-      ? // The CRD refuses such an entry, and an older one may have let it in: the gateway passes over it.
+      ? // An older CRD may have accepted such a model entry. The gateway does not use it.
         toProblem(violations.get(`${index}`) ?? [])
       : problemIn(secrets.get(ref.nameRef), ({ entries }) => entries.get(index));
   return new Map(

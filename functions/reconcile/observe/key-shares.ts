@@ -3,8 +3,8 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { Limits } from '../limits.ts';
 import { countByNamespace, shareOut, type Turns } from '../turns.ts';
 
-/** Within this number of runs each Secret of an unchanged VirtualKey is read once; later if `secrets` is small. */
-const LOOKS = 60;
+/** Within this number of runs each Secret of an unchanged VirtualKey is read once; in more runs if `secrets` is small. */
+const SECRET_RUNS = 60;
 
 export interface KeyShares {
   /** Whether this run may process one more changed VirtualKey of the namespace. */
@@ -25,13 +25,13 @@ export function createKeyShares(
   // Half is divided among the namespaces, those with few VirtualKeys first, so that VirtualKeys that change all the
   // time leave room for others.
   const half = Math.floor(changedKeys / 2);
-  const { rows, had } = turns.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));
-  had();
+  const { rows, recordTurns } = turns.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));
+  recordTurns();
   const reserved = new Map([...shareOut(half, new Map(rows))].map(([one, share]) => [one, Math.floor(share)]));
   let free = changedKeys - reserved.values().reduce((sum, share) => sum + share, 0);
   const all = counts.values().reduce((sum, count) => sum + count, 0);
-  const looks = all <= secrets ? 1 : LOOKS;
-  const read = shareOut(secrets, new Map([...counts].map(([one, count]) => [one, count / looks])));
+  const runs = all <= secrets ? 1 : SECRET_RUNS;
+  const read = shareOut(secrets, new Map([...counts].map(([one, count]) => [one, count / runs])));
   return {
     takeChanged: (namespace) => {
       const own = reserved.get(namespace) ?? 0;

@@ -40,20 +40,20 @@ export function selectKeys(
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
   const { access } = createPlanContext(world, context.now, deps.hash);
-  const { changed = [], settled = [] } = Object.groupBy(keys, (key) =>
+  const { changed = [], settled: unchanged = [] } = Object.groupBy(keys, (key) =>
     isChanged(context, key, access(key)) ? 'changed' : 'settled',
   );
   const list = `changed keys of ${path}`;
-  const { true: tried = [], false: edited = [] } = Object.groupBy(changed, (key) => `${isStillNotReady(key)}` as const);
-  // Edited VirtualKeys come first. VirtualKeys that stay unready take turns, however many there are.
-  const sorted = [...edited.toSorted(byRank), ...turns.order(list, tried, toRow)];
+  const { true: unready = [], false: edited = [] } = Object.groupBy(changed, (key) => `${wasProcessed(key)}` as const);
+  // Edited VirtualKeys come first. Those that a run has processed and that are still not ready take turns.
+  const sorted = [...edited.toSorted(byRank), ...turns.order(list, unready, toRow)];
   const { true: taken = [], false: deferred = [] } = Object.groupBy(
     sorted,
     ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
   );
-  if (deferred.length > 0) for (const key of taken.filter(isStillNotReady)) turns.had(list, toRow(key));
+  if (deferred.length > 0) for (const key of taken.filter(wasProcessed)) turns.recordTurn(list, toRow(key));
   world.postponed = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
-  const read = all.complete === 'all' ? Map.groupBy(settled, ({ metadata }) => metadata.namespace) : [];
+  const read = all.complete === 'all' ? Map.groupBy(unchanged, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
     const isDue = turns.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));
     return keys.filter(({ metadata }) => isDue(metadata.uid));
@@ -83,8 +83,8 @@ export async function readKeys(
 /** A Secret as it is compared for one of the VirtualKeys that name it. */
 type ReadSecret = (key: VirtualKey) => SecretView;
 
-/** Whether the object, which is not ready, was processed since its last edit. */
-export const isStillNotReady = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
+/** Whether a run has processed the object since its last edit. */
+export const wasProcessed = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
   status?.observedGeneration === metadata.generation;
 const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
 const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
@@ -98,15 +98,16 @@ function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: 
     isDeleted(key) ||
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !rowOf(ready?.reason)?.needsNoSecretRead) ||
-    (at === 'allowed' && instance.database.ok && instance.database.isKnown && !isSettled(deps, key, instance))
+    (at === 'allowed' && instance.database.ok && instance.database.isKnown && !hasStableSecret(deps, key, instance))
   );
 }
 
 /**
- * A settled VirtualKey has its Secret where the status shows it, with the only value that has no end and that need not
- * be rotated now. A VirtualKey whose alias another object has cannot use its Secret.
+ * Whether the VirtualKey's Secret has the name that the status shows, and the claim has one value without an end: the
+ * one in status, which need not be rotated now. The Secret of a VirtualKey whose alias another object has does not
+ * matter.
  */
-function isSettled(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView): boolean {
+function hasStableSecret(deps: ReconcileDeps, key: VirtualKey, instance: InstanceView): boolean {
   const { state, claim } = claimOf(key, instance);
   if (state === 'taken') return true;
   const [value, ...more] = claim?.values.filter(({ notAfter }) => notAfter === undefined) ?? [];

@@ -2,7 +2,7 @@
 import { hasFinalizer, isDeleted, type MalformedObject } from '../world.ts';
 
 const MIB = 1024 * 1024;
-/** Bytes of an object that are not counted: those of an ordinary VirtualKey. */
+/** The bytes of an ordinary VirtualKey. Only bytes beyond them are counted. */
 const ORDINARY = 2048;
 
 /** The maximum bytes beyond ordinary objects: of one namespace, and of all. */
@@ -34,23 +34,25 @@ export interface DeferredNamespace {
   readonly limit: string;
 }
 
-type Sizeable = Pick<MalformedObject, 'metadata' | 'violations'> & { readonly object: { spec: unknown } | undefined };
+type SizedObject = Pick<MalformedObject, 'metadata' | 'violations'> & {
+  readonly object: { spec: unknown } | undefined;
+};
 
 interface Group<T> {
   readonly namespace: string;
   /** Bytes of all objects, and of those that are kept. */
-  readonly seen: { count: number; bytes: number };
+  readonly total: { count: number; bytes: number };
   bytes: number;
   kept: Array<{ readonly own: T; readonly bytes: number }>;
   isDeferred: boolean;
 }
 
 /**
- * Counts what a run keeps. `drop` is called, now or later, for each object that is not kept. Those are objects of the
- * namespace with the most bytes, objects in deletion last. `whole`: drops all objects of the namespace that are not in
- * deletion, because they refer to each other; otherwise drops only the last ones.
+ * Counts the bytes of the objects that a run keeps. If there are too many, objects of the namespace with the most bytes
+ * are dropped, those in deletion last: `drop` is called for each, now or later. `whole`: all objects of the namespace
+ * that are not in deletion are dropped together, because they refer to each other; otherwise only the last ones.
  */
-export function createObjectMemory<T extends Sizeable>(
+export function createObjectMemory<T extends SizedObject>(
   max: Bounds,
   { whole, drop }: { readonly whole: boolean; readonly drop: (own: T) => void },
 ) {
@@ -64,17 +66,20 @@ export function createObjectMemory<T extends Sizeable>(
   const shrink = (group: Group<T>): void => {
     if (!whole || group.isDeferred) {
       // For -1, the last one.
-      const at = group.isDeferred ? -1 : group.kept.findLastIndex(({ own }) => !isLeaving(own));
+      const at = group.isDeferred ? -1 : group.kept.findLastIndex(({ own }) => !isInDeletion(own));
       for (const last of group.kept.splice(at, 1)) remove(group, last);
       return;
     }
     group.isDeferred = true;
-    const { true: leaving = [], false: others = [] } = Object.groupBy(group.kept, ({ own }) => `${isLeaving(own)}`);
-    group.kept = leaving;
+    const { true: inDeletion = [], false: others = [] } = Object.groupBy(
+      group.kept,
+      ({ own }) => `${isInDeletion(own)}`,
+    );
+    group.kept = inDeletion;
     for (const other of others) remove(group, other);
   };
   const groupOf = (namespace: string): Group<T> => {
-    const none = { namespace, seen: { count: 0, bytes: 0 }, bytes: 0, kept: [], isDeferred: false };
+    const none = { namespace, total: { count: 0, bytes: 0 }, bytes: 0, kept: [], isDeferred: false };
     const group = groups.get(namespace) ?? none;
     groups.set(namespace, group);
     return group;
@@ -85,9 +90,9 @@ export function createObjectMemory<T extends Sizeable>(
       // A status is written by the operator: its first version must not make an object larger.
       const bytes = Math.max(0, bytesOf([metadata, object?.spec, violations]) - ORDINARY);
       const group = groupOf(metadata.namespace);
-      group.seen.count += 1;
-      group.seen.bytes += bytes;
-      if (group.isDeferred && !isLeaving(own)) {
+      group.total.count += 1;
+      group.total.bytes += bytes;
+      if (group.isDeferred && !isInDeletion(own)) {
         drop(own);
         return;
       }
@@ -100,17 +105,17 @@ export function createObjectMemory<T extends Sizeable>(
     deferred: (): ReadonlyArray<DeferredNamespace> =>
       [...groups.values()]
         .filter(({ isDeferred }) => isDeferred)
-        .map(({ namespace, seen }) => ({
+        .map(({ namespace, total }) => ({
           namespace,
-          members: seen.count,
-          size: toMebibytes(seen.bytes),
+          members: total.count,
+          size: toMebibytes(total.bytes),
           limit: `${toMebibytes(max.namespace)}, ${toMebibytes(max.all)} of all namespaces`,
         })),
   };
 }
 
 /** Deletion makes a namespace smaller, and needs no other object. */
-const isLeaving = (own: Sizeable): boolean => isDeleted(own) && hasFinalizer(own);
+const isInDeletion = (own: SizedObject): boolean => isDeleted(own) && hasFinalizer(own);
 
 const largestOf = <T>(groups: ReadonlyMap<string, Group<T>>): Group<T> =>
   [...groups.values()].reduce((largest, one) => (one.bytes > largest.bytes ? one : largest));

@@ -35,7 +35,7 @@ import { boundsOf, createObjectMemory, type DeferredNamespace } from './object-m
 
 /** The world of a run. */
 export interface RunWorld extends WorldBuilder {
-  /** Instances of which every member is loaded, except those of deferred namespaces. */
+  /** The instances of which every member is loaded, except members in deferred namespaces. */
   readonly complete: 'all' | Path | undefined;
   /** Deferred namespaces by name. Of their members only those in deletion are loaded. */
   readonly deferredNamespaces: ReadonlyMap<string, DeferredNamespace>;
@@ -76,17 +76,17 @@ export async function loadObjects(
     for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? []))
       (own.kind === 'GatewayInstance' ? instances : members).keep(own);
   };
-  const list: Load['list'] = (kind, selection = {}, isWanted = undefined) =>
+  const list: Loader['list'] = (kind, selection = {}, isWanted = undefined) =>
     whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
   const get = async (kind: Kind, { namespace, name }: ObjectName) =>
     take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
-  const load: Load = { found, list, get };
+  const load: Loader = { found, list, get };
   if (scope.look === 'everywhere') {
     // Instances are listed last: the instance of a listed VirtualKey is then in the list unless it is really gone.
     await Promise.all([list(virtualKeys), list(users), list(teams)]);
     await list(gatewayInstances);
   } else if (scope.look === 'at') {
-    await BY_KIND[scope.kind](load, scope);
+    await LOAD[scope.kind](load, scope);
     await loadReferred(load);
     if (scope.kind === 'VirtualKey' || scope.kind === 'User') await loadTeams(load, scope);
     await loadInstances(load);
@@ -94,16 +94,16 @@ export async function loadObjects(
   return { ...found, complete, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
 }
 
-/** Objects that are not wanted are dropped while the list is read, so that very many are never in memory together. */
+/** Whether an object of a list is needed. Others are dropped while the list is read: it may be very long. */
 type IsWanted = (object: OwnObject) => boolean;
 
-interface Load {
+interface Loader {
   readonly found: WorldBuilder;
   readonly list: (kind: Kind, selection?: Selection, isWanted?: IsWanted) => Promise<void>;
   readonly get: (kind: Kind, at: ObjectName) => Promise<void>;
 }
 
-const BY_KIND: Readonly<Record<KindName, (load: Load, at: ObjectName) => Promise<void>>> = {
+const LOAD: Readonly<Record<KindName, (load: Loader, at: ObjectName) => Promise<void>>> = {
   GatewayInstance: async ({ list, get }, at) => {
     const fieldSelector = toFieldSelector({ 'spec.connectionRef.instanceRef.name': at.name });
     const isMember: IsWanted = (own) => own.kind !== 'GatewayInstance' && instancePathOf(own) === pathOf(at);
@@ -131,13 +131,13 @@ const BY_KIND: Readonly<Record<KindName, (load: Load, at: ObjectName) => Promise
  * Loads what planning for the loaded objects needs: Users and Teams of VirtualKeys, and the VirtualKeys with the names
  * of Users.
  */
-async function loadReferred({ found, get }: Load): Promise<void> {
-  const asked = new Set<ObjectId>();
+async function loadReferred({ found, get }: Loader): Promise<void> {
+  const requested = new Set<ObjectId>();
   /** The object that was read now; undefined if it was loaded before, or does not exist. */
-  const fetch = async <T>(kind: Kind, at: ObjectName, have: ReadonlyMap<Path, T>): Promise<T | undefined> => {
+  const load = async <T>(kind: Kind, at: ObjectName, have: ReadonlyMap<Path, T>): Promise<T | undefined> => {
     const id = idOf(kind.kind, at);
-    if (have.has(pathOf(at)) || asked.has(id)) return undefined;
-    asked.add(id);
+    if (have.has(pathOf(at)) || requested.has(id)) return undefined;
+    requested.add(id);
     await get(kind, at);
     return have.get(pathOf(at));
   };
@@ -146,12 +146,12 @@ async function loadReferred({ found, get }: Load): Promise<void> {
   while (keys.length + members.length > 0) {
     const ofKeys = keys.map(({ metadata: { namespace }, spec: { userRef, teamRef } }) =>
       Promise.all([
-        userRef && fetch(users, { namespace, name: userRef.name }, found.users),
-        teamRef && fetch(teams, { namespace, name: teamRef.name }, found.teams),
+        userRef && load(users, { namespace, name: userRef.name }, found.users),
+        teamRef && load(teams, { namespace, name: teamRef.name }, found.teams),
       ]),
     );
     const ofUsers = members.map(({ metadata: { namespace, name } }) =>
-      fetch(virtualKeys, { namespace, name }, found.keys),
+      load(virtualKeys, { namespace, name }, found.keys),
     );
     const [referred, owned] = await Promise.all([Promise.all(ofKeys), Promise.all(ofUsers)]);
     members = referred.flatMap(([user]) => user ?? []);
@@ -160,7 +160,7 @@ async function loadReferred({ found, get }: Load): Promise<void> {
 }
 
 /** Loads the Teams that the loaded Users name or are members of: a namespace may have many large Teams. */
-async function loadTeams({ found, list }: Load, { namespace }: ObjectName): Promise<void> {
+async function loadTeams({ found, list }: Loader, { namespace }: ObjectName): Promise<void> {
   if (found.users.size === 0) return;
   const named = new Set([...found.users.values()].flatMap(({ spec }) => spec.teamRefs.map(({ name }) => name)));
   const isTeamOfUsers: IsWanted = (own) =>
@@ -171,7 +171,7 @@ async function loadTeams({ found, list }: Load, { namespace }: ObjectName): Prom
 }
 
 /** Loads the instances of all loaded members. */
-async function loadInstances({ found, get }: Load): Promise<void> {
+async function loadInstances({ found, get }: Loader): Promise<void> {
   const named = new Map(
     membersOf(found).map((member) => [instancePathOf(member), member.spec.connectionRef.instanceRef]),
   );
@@ -185,11 +185,11 @@ async function loadInstances({ found, get }: Load): Promise<void> {
 export async function whereServed<T, const A>(
   cluster: Cluster,
   kind: Resource,
-  ask: () => Promise<T>,
+  read: () => Promise<T>,
   absent: A,
 ): Promise<T | A> {
   try {
-    return await ask();
+    return await read();
   } catch (error) {
     const isNotFound = error instanceof ClusterError && error.status === 404;
     if (isNotFound && !(await cluster.serves(kind))) return absent;
@@ -208,17 +208,17 @@ function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = ()
 /** Adds an object in place of its previous version. A version that cannot be read has no spec. */
 export function put(into: WorldBuilder, own: OwnObjectView): void {
   const id = idOf(own.kind, own.metadata);
-  const [read, path] = [own.object, pathOf(own.metadata)];
-  const [view, key] = [into.instances.get(path), into.keys.get(path)];
+  const [object, path] = [own.object, pathOf(own.metadata)];
+  const [instance, key] = [into.instances.get(path), into.keys.get(path)];
   remove(into, own);
   if (own.violations.length > 0) into.violations.set(id, own.violations);
-  if (read === undefined) putMalformed(into, own);
-  else if (read.kind === 'GatewayInstance') {
-    into.listed.set(path, read);
-    if (view !== undefined) into.instances.set(path, { ...view, object: read });
-  } else if (read.kind === 'VirtualKey') into.keys.set(path, { ...(key ?? unreadKey(read)), object: read });
-  else if (read.kind === 'User') into.users.set(path, read);
-  else into.teams.set(path, read);
+  if (object === undefined) putMalformed(into, own);
+  else if (object.kind === 'GatewayInstance') {
+    into.listed.set(path, object);
+    if (instance !== undefined) into.instances.set(path, { ...instance, object });
+  } else if (object.kind === 'VirtualKey') into.keys.set(path, { ...(key ?? unreadKey(object)), object });
+  else if (object.kind === 'User') into.users.set(path, object);
+  else into.teams.set(path, object);
 }
 
 /** Nothing is planned for the members of a malformed instance either. */
@@ -240,7 +240,7 @@ export function remove(
   from.malformed.delete(id);
 }
 
-/** Replaces an instance by what is kept of one that cannot be read. */
+/** Replaces an instance that is too large by a malformed object, of which little is kept. */
 function reject(from: WorldBuilder, instance: OwnObjectView): void {
   remove(from, instance);
   const { kind, metadata, status } = instance;
@@ -267,8 +267,8 @@ export function toOwn(object: KubeObject): OwnObjectView | undefined {
   if (kind === undefined) return undefined;
   const { spec, violations: found } = validate(kind, object);
   const violations = hasManyFinalizers(object) ? [...found, TOO_MANY_FINALIZERS] : found;
-  const seen = kind.status.safeParse(object.status);
-  const status = seen.success ? (seen.data as OwnObject['status']) : undefined;
+  const parsed = kind.status.safeParse(object.status);
+  const status = parsed.success ? (parsed.data as OwnObject['status']) : undefined;
   const own = { apiVersion: kind.apiVersion, kind: kind.kind, metadata: toMetadata(object), status };
   const isMalformed = spec === undefined || violations.some(({ rule }) => UNPLANNABLE.has(rule));
   // The API server sets the metadata that our types require; the kind decides the type of the spec.
@@ -316,28 +316,28 @@ function toMetadata(object: KubeObject): OwnObject['metadata'] {
   // The API server sets what our types require.
   const kept = rest as OwnObject['metadata'];
   return {
-    ...(Object.fromEntries(Object.entries(kept).filter(([member]) => KEPT.has(member))) as typeof kept),
+    ...(Object.fromEntries(Object.entries(kept).filter(([member]) => KEPT_METADATA.has(member))) as typeof kept),
     ...(finalizers && !hasManyFinalizers(object) && { finalizers }),
-    ...(labels && { labels: readOf(labels) }),
-    ...(annotations && { annotations: readOf(annotations) }),
+    ...(labels && { labels: keepRead(labels) }),
+    ...(annotations && { annotations: keepRead(annotations) }),
     ...(ownerReferences && {
       ownerReferences: ownerReferences.filter(({ kind }) => kind === 'User').slice(0, MAX_OWNERS),
     }),
   };
 }
 
-const KEPT: ReadonlySet<string> = new Set([
+const KEPT_METADATA: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation'],
   ...['creationTimestamp', 'deletionTimestamp'],
 ]);
 
 /** Labels and annotations that planning reads. */
-const READ = [OWNED_LABEL, ...ANNOTATION_NAMES];
+const READ_NAMES = [OWNED_LABEL, ...ANNOTATION_NAMES];
 
-/** The longest value that is used is the name of a user. */
-const readOf = (texts: Readonly<Record<string, string>>) =>
+/** Values that are too long are left out: the longest value that the operator uses is the name of a user. */
+const keepRead = (texts: Readonly<Record<string, string>>) =>
   Object.fromEntries(
-    READ.flatMap((name) => {
+    READ_NAMES.flatMap((name) => {
       const text = Object.hasOwn(texts, name) ? texts[name] : undefined;
       return text === undefined || text.length > MAX_VALUE ? [] : [[name, text]];
     }),

@@ -8,7 +8,7 @@ import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
 import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
 import { KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
-import { clusterOf, type Link } from '../memory.ts';
+import { clusterOf, type DatabaseLink } from '../memory.ts';
 import {
   aliasOf,
   type InstanceView,
@@ -64,19 +64,13 @@ export async function findOrphanedClaims(
     const isSame = found.uid === uid;
     if (found.claims === undefined) return !isSame;
     if (found.claims.instance !== instance || found.claims.key !== key) return true;
-    // Another object of that name which is not in the list: it may have the proof that the claim is its own.
+    // Another object has the holder's name. If it is loaded, the claim is orphaned; else it may still prove that the
+    // claim is its own.
     return !isSame && listed.has(found.claims.uid);
   };
   const wanted = new Set(listed.values());
   const { true: first = [], false: others = [] } = Object.groupBy(
-    [...view.claims].filter(
-      ([
-        key,
-        {
-          holder: { uid },
-        },
-      ]) => listed.get(uid) !== key && !deferred.has(uid),
-    ),
+    [...view.claims].filter(([key, { holder }]) => listed.get(holder.uid) !== key && !deferred.has(holder.uid)),
     ([key]) => `${wanted.has(key)}` as const,
   );
   const rest = view.isComplete ? others : [];
@@ -88,7 +82,7 @@ export async function findOrphanedClaims(
   const orphans = await mapConcurrent(searched, async ([key, claim]) =>
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
-  for (const { had } of batches) had();
+  for (const { recordTurns } of batches) recordTurns();
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
   const unsearchedClaims = [...Map.groupBy(unsearched, ([, { holder }]) => holder.namespace)].map(
     ([namespace, { length }]) => [namespace, length] as const,
@@ -101,7 +95,7 @@ const rowOf = ([, { holder, scopeId }]: readonly [string, Claim]) => ({ namespac
 /** Reads each object once. */
 function createLookUp(cluster: Cluster) {
   const found = new Map<ObjectId, Promise<ClaimedObject | 'not served' | undefined>>();
-  const ask = async (
+  const readObject = async (
     kind: Resource,
     namespace: string,
     name: string,
@@ -120,13 +114,13 @@ function createLookUp(cluster: Cluster) {
   };
   return (kind: Resource, namespace: string, name: string) => {
     const id = idOf(kind.kind, { namespace, name });
-    const asked = found.get(id) ?? ask(kind, namespace, name);
-    found.set(id, asked);
-    return asked;
+    const reading = found.get(id) ?? readObject(kind, namespace, name);
+    found.set(id, reading);
+    return reading;
   };
 }
 
-/** The number of objects that may be read for one instance's database: an equal share of its namespace's number. */
+/** The number of objects that may be read for one instance's database: an equal share of its namespace's share. */
 function suspectsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
   const own = instanceCounts.get(object.metadata.namespace) ?? 1;
   return Math.ceil(limits.suspects / Math.max(1, instanceCounts.size) / own);
@@ -136,7 +130,7 @@ function suspectsOf({ instanceCounts, limits }: ObserveContext, { object }: Obse
 export async function findOrphanedInstances(
   context: ObserveContext,
   view: ObservedInstance,
-  link: Link | undefined,
+  link: DatabaseLink | undefined,
 ): Promise<ReadonlyArray<InstanceRow>> {
   const { all, deps } = context;
   // Only if everything was listed: an instance that is not in the list is then gone, or younger than the list.
@@ -147,15 +141,20 @@ export async function findOrphanedInstances(
   try {
     const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;
-    const { rows, had } = context.turns.take(list, suspects, suspectsOf(context, view), ({ namespace, uid: id }) => ({
-      namespace,
-      id,
-    }));
+    const { rows, recordTurns } = context.turns.take(
+      list,
+      suspects,
+      suspectsOf(context, view),
+      ({ namespace, uid: id }) => ({
+        namespace,
+        id,
+      }),
+    );
     const orphans = await mapConcurrent(rows, async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });
-    had();
+    recordTurns();
     return orphans.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);

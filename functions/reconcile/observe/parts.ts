@@ -1,4 +1,4 @@
-// The parts of a run, which never wait for each other: instances with their members.
+// The parts of a run: each is an instance with its members, and none waits for another.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -36,48 +36,48 @@ export interface Part {
  * Runs the parts in turn, and returns how many are left to the next run. It ends only when all parts that have begun
  * have ended, also if one rejects: nothing continues after the answer.
  */
-export async function eachPart<T>(
-  { all, limits, memory, turns, deps: { clock } }: EachContext,
+export async function runParts<T>(
+  { all, limits, memory, turns, deps: { clock } }: PartsContext,
   run: (part: Part) => Promise<T>,
 ): Promise<{ readonly ends: ReadonlyArray<T>; readonly left: number }> {
-  const { rows, had } = turns.take('parts', partition(all), limits.parts, ({ path }) => ({
+  const { rows, recordTurns } = turns.take('parts', partition(all), limits.parts, ({ path }) => ({
     namespace: namespaceOf(path),
     id: path,
   }));
-  had();
+  recordTurns();
   const keys = rows.flatMap(({ world }) => keysIn(world));
   const shares = createKeyShares(keys, limits, turns);
   const parts: ReadonlyArray<Part> = rows.map((row) => ({ ...row, shares }));
   const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
   const began = clock.now();
-  const visits = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
-  const lastOf = ({ path }: Part) => memory.visits.get(path) ?? { at: 0, took: QUICK_LIMIT };
+  const partRuns = new Map<Path, { readonly at: Millis; readonly took: Millis }>();
+  const lastRunOf = ({ path }: Part) => memory.partRuns.get(path) ?? { at: 0, took: QUICK_LIMIT };
   const ended = new Map<Part, T>();
-  const visitInTime = async (part: Part): Promise<void> => {
+  const runInTime = async (part: Part): Promise<void> => {
     const at = clock.now();
-    if (at - began > MAX_START) return void visits.set(part.path, lastOf(part));
+    if (at - began > MAX_START) return void partRuns.set(part.path, lastRunOf(part));
     ended.set(part, await run(part));
-    visits.set(part.path, { at: began, took: clock.now() - at });
+    partRuns.set(part.path, { at: began, took: clock.now() - at });
   };
   // Parts that the last resync did not begin come first. The order of the others changes from run to run.
-  const mixed = turns.mix(parts, ({ path }) => path);
-  const sorted = mixed.toSorted((one, other) => lastOf(one).at - lastOf(other).at);
+  const shuffled = turns.shuffle(parts, ({ path }) => path);
+  const sorted = shuffled.toSorted((one, other) => lastRunOf(one).at - lastRunOf(other).at);
   const outcomes = await Promise.allSettled(
     sorted.map((part) => {
-      const queue = lastOf(part).took < QUICK_LIMIT ? quick : others;
-      return queue.run(namespaceOf(part.path), () => visitInTime(part));
+      const queue = lastRunOf(part).took < QUICK_LIMIT ? quick : others;
+      return queue.run(namespaceOf(part.path), () => runInTime(part));
     }),
   );
   const failed = outcomes.find(({ status }) => status === 'rejected');
   if (failed?.status === 'rejected') throw failed.reason;
-  if (all.complete === 'all') memory.visits = visits;
+  if (all.complete === 'all') memory.partRuns = partRuns;
   const ends = parts.flatMap((part) => (ended.has(part) ? [ended.get(part) as T] : []));
   return { ends, left: parts.length - ends.length };
 }
 
 const namespaceOf = (path: Path): string => path.split('/')[0] ?? '';
 
-type EachContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'turns'> & {
+type PartsContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'turns'> & {
   readonly deps: Pick<ObserveContext['deps'], 'clock'>;
 };
 
@@ -103,14 +103,14 @@ export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>
     const key = view.object;
     const world = worldOf(instancePathOf(key));
     world.keys.set(path, view);
-    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) refer(world.referred.users, key, users, name);
-    refer(world.referred.teams, key, teams, key.spec.teamRef?.name);
+    for (const name of [key.spec.userRef?.name, ...ownersOf(key)]) addReferred(world.referred.users, key, users, name);
+    addReferred(world.referred.teams, key, teams, key.spec.teamRef?.name);
   }
   for (const [path, user] of users) {
     const world = worldOf(instancePathOf(user));
     world.users.set(path, user);
-    refer(world.referred.keys, user, keys, user.metadata.name);
-    for (const { name } of user.spec.teamRefs) refer(world.referred.teams, user, teams, name);
+    addReferred(world.referred.keys, user, keys, user.metadata.name);
+    for (const { name } of user.spec.teamRefs) addReferred(world.referred.teams, user, teams, name);
   }
   for (const [path, team] of teams) worldOf(instancePathOf(team)).teams.set(path, team);
   return [...parts.values(), ...(malformed.size === 0 ? [] : [create('', { malformed })])];
@@ -119,7 +119,7 @@ export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>
 const ownersOf = ({ metadata }: Member) => (metadata.ownerReferences ?? []).map(({ name }) => name);
 
 /** Adds the objects of other instances that the member refers to. */
-function refer<T extends User | Team | KeyView>(
+function addReferred<T extends User | Team | KeyView>(
   into: Map<Path, T>,
   member: Member,
   among: ReadonlyMap<Path, T>,

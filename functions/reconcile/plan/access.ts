@@ -37,7 +37,10 @@ export type InstanceAccess =
       readonly why: Problem<Reason> | undefined;
     };
 
-/** `open`: the alias is free. `orphaned`: its holder is gone, or exists only as the Secret of a retained VirtualKey. */
+/**
+ * The claim of a member's alias. `open`: the alias is free. `ours`: the member has the claim. `taken`: another object
+ * has it. `orphaned`: its holder is gone, or exists only as the Secret of a retained VirtualKey.
+ */
 export type ClaimState =
   | { readonly state: 'open'; readonly claim?: undefined }
   | { readonly state: 'ours' | 'orphaned' | 'taken'; readonly claim: Claim };
@@ -50,22 +53,22 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const ref = member.spec.connectionRef.instanceRef;
   const unusable = (how: string) =>
     ({ reason: 'InstanceNotReady', message: cutText(`GatewayInstance ${path} is ${how}`) }) as const;
-  const no = (finding: Finding<Reason>) => ({
+  const denied = (finding: Finding<Reason>) => ({
     instance,
     why: { reason: finding.rule, message: toText([finding]) },
   });
   const paused = { at: 'paused', instance, why: unusable('paused') } as const;
   if (world.unobserved.has(path)) return paused;
   const { namespace } = member.metadata;
-  if (instance === undefined) return { at: 'missing', ...no(instanceNotFound(ref, namespace)) };
-  const asking = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
-  const isAdmitted = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, asking);
+  if (instance === undefined) return { at: 'missing', ...denied(instanceNotFound(ref, namespace)) };
+  const memberNamespace = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
+  const isAdmitted = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, memberNamespace);
   const wasAdmitted = isAdmitted || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
-  const unseen = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
-  if (isDeleted(instance.object)) return { at: 'missing', ...no(unseen ?? instanceIsDeleted(ref)) };
-  if (unseen !== undefined) return { at: 'notAllowed', ...no(unseen) };
+  const neverAdmitted = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
+  if (isDeleted(instance.object)) return { at: 'missing', ...denied(neverAdmitted ?? instanceIsDeleted(ref)) };
+  if (neverAdmitted !== undefined) return { at: 'notAllowed', ...denied(neverAdmitted) };
   if (instance.object.spec.paused) return paused;
-  if (!isAdmitted) return { at: 'notAllowed', ...no(namespaceNotAllowed(ref, namespace)) };
+  if (!isAdmitted) return { at: 'notAllowed', ...denied(namespaceNotAllowed(ref, namespace)) };
   const evaluated = evaluate(instance);
   const { ready, workload } = evaluated;
   // A rollout of a few seconds would otherwise change the condition of every VirtualKey twice.

@@ -24,8 +24,8 @@ import { claimOf, type InstanceAccess } from './access.ts';
  * claim of one of them is written later in this run.
  */
 export interface ChargedScopes {
-  readonly paying: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
-  readonly unpaid: ReadonlyArray<Finding<BlockingReason>>;
+  readonly charged: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
+  readonly unchargeable: ReadonlyArray<Finding<BlockingReason>>;
   readonly isWaiting: boolean;
 }
 
@@ -37,21 +37,21 @@ export function createChargedScopes(
   const teamsOf = createTeamsOf(world);
   return (key) => {
     const references = referencesOf(key, world, teamsOf);
-    const paying: Array<ChargedScopes['paying'][number]> = [];
-    const unpaid: Finding<BlockingReason>[] = [];
+    const charged: Array<ChargedScopes['charged'][number]> = [];
+    const unchargeable: Finding<BlockingReason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? userAt : teamAt)(world, pathOf(reference));
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
       const found = object && missing === undefined ? access(object) : undefined;
-      if (missing !== undefined) unpaid.push(missing);
+      if (missing !== undefined) unchargeable.push(missing);
       if (object === undefined || found?.at !== 'allowed') continue;
       const { instance } = found;
       const state = claimOf(object, instance);
       const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
-      if (state.state === 'ours') paying.push({ object, instance, claim: state.claim });
-      else if (hasFailed || state.state === 'taken') unpaid.push(notReady(reference));
+      if (state.state === 'ours') charged.push({ object, instance, claim: state.claim });
+      else if (hasFailed || state.state === 'taken') unchargeable.push(notReady(reference));
     }
-    return { paying, unpaid, isWaiting: paying.length + unpaid.length < references.length };
+    return { charged, unchargeable, isWaiting: charged.length + unchargeable.length < references.length };
   };
 }
 
@@ -80,13 +80,13 @@ function createTeamsOf({ teams, keys }: World): TeamsOf {
   };
   const known = new Map<string, ReadonlyArray<string>>();
   return ({ metadata, spec }, instance) => {
-    const place = `${pathOf(metadata)} ${instance}`;
+    const id = `${pathOf(metadata)} ${instance}`;
     memberships ??= findMemberships();
     const own = memberships.get(pathOf(metadata)) ?? [];
     const listing = () => own.filter((team) => instancePathOf(team) === instance).map(({ metadata: { name } }) => name);
     const named = () => new Set([...spec.teamRefs.map(({ name }) => name), ...listing()]);
-    const names = known.get(place) ?? [...named()].sort().slice(0, MAX_TEAMS);
-    known.set(place, names);
+    const names = known.get(id) ?? [...named()].sort().slice(0, MAX_TEAMS);
+    known.set(id, names);
     return names;
   };
 }

@@ -13,22 +13,22 @@ import {
 import type { InstanceAccess } from './access.ts';
 
 export function createClaimants(world: World, access: (member: Member) => InstanceAccess) {
-  let wanted: ReadonlyMap<string, ReadonlyArray<Member>> | undefined;
+  let byClaim: ReadonlyMap<string, ReadonlyArray<Member>> | undefined;
   const oldest = new Map<string, Member | undefined>();
   /** The loaded members that want this claim of this instance. */
-  const wanting = (instance: Path, key: string): ReadonlyArray<Member> => {
-    wanted ??= Map.groupBy(membersOf(world), (member) => `${instancePathOf(member)} ${aliasOf(member).key}`);
-    return wanted.get(`${instance} ${key}`) ?? [];
+  const claimantsOf = (instance: Path, key: string): ReadonlyArray<Member> => {
+    byClaim ??= Map.groupBy(membersOf(world), (member) => `${instancePathOf(member)} ${aliasOf(member).key}`);
+    return byClaim.get(`${instance} ${key}`) ?? [];
   };
   const mayClaim = (member: Member) =>
     !isDeleted(member) && access(member).at === 'allowed' && !world.failures.has(idOf(member.kind, member.metadata));
   /** The oldest loaded member that wants this claim and could have it now. */
   const oldestClaimant = (instance: Path, key: string): Member | undefined => {
-    const place = `${instance} ${key}`;
-    if (!oldest.has(place)) oldest.set(place, oldestOf(wanting(instance, key).filter(mayClaim)));
-    return oldest.get(place);
+    const claim = `${instance} ${key}`;
+    if (!oldest.has(claim)) oldest.set(claim, oldestOf(claimantsOf(instance, key).filter(mayClaim)));
+    return oldest.get(claim);
   };
-  return { wanting, oldestClaimant };
+  return { claimantsOf, oldestClaimant };
 }
 
 const ageOf = ({ metadata }: Member): string => `${metadata.creationTimestamp} ${pathOf(metadata)}`;

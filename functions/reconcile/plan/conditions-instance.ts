@@ -89,7 +89,7 @@ function checkModels(view: InstanceView): { readonly all: Reachability; readonly
 /** A snapshot that is too large is not published. The previous one continues serving. */
 function snapshotProblem({ snapshot }: InstanceView): Unreachable | undefined {
   if (snapshot.bytes <= MAX_SNAPSHOT) return undefined;
-  const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or make a second instance`;
+  const message = `the compiled models are ${snapshot.bytes} bytes, more than the ${MAX_SNAPSHOT} that fit a ConfigMap: shorten the list of models, or create a second instance`;
   return { ok: false, reason: 'SnapshotTooLarge', message };
 }
 
@@ -99,7 +99,7 @@ function checkSnapshot(view: InstanceView): Reachability {
   const earlier = view.object.status?.snapshotHash;
   if (earlier !== undefined) return { ok: true, message: `the gateway continues with snapshot ${earlier}` };
   const message = isPublished
-    ? `${name} could not be written to where gateways outside the cluster read it: the log of the reconciler has the reason`
+    ? `${name} could not be written to the store that gateways outside the cluster read: the log of the reconciler has the cause`
     : 'the compiled models are not published yet';
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }
@@ -110,11 +110,11 @@ function checkSnapshot(view: InstanceView): Reachability {
  */
 export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
-  const asked = requestedLedger(object);
-  if (asked === undefined || !isOpen(view)) return [];
+  const requested = requestedLedger(object);
+  if (requested === undefined || !isOpen(view)) return [];
   const type = 'LedgerAdopted';
-  if (adopted?.uid === asked.uid) {
-    const message = `this instance continues the ledger of instance ${asked.uid} since ${toTimestamp(adopted.since)}`;
+  if (adopted?.uid === requested.uid) {
+    const message = `this instance continues the ledger of instance ${requested.uid} since ${toTimestamp(adopted.since)}`;
     return [{ type, status: 'True', reason: 'Adopted', message }];
   }
   const message =
@@ -127,7 +127,7 @@ export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionSt
  * The time for which claims wait for their objects after an adoption: a restore creates the instance first, and then
  * its VirtualKeys one by one.
  */
-const ARRIVAL: Millis = 3_600_000;
+const ARRIVAL_TIME: Millis = 3_600_000;
 
 /** `<uid>`, or `<uid> lost` if no operator can close that instance any more. */
 export function requestedLedger({ metadata }: Pick<GatewayInstance, 'metadata'>): PreviousLedger | undefined {
@@ -147,4 +147,4 @@ export function isOpen({ database, object, adopted, hasClaims }: InstanceView): 
 }
 
 export const canHoldersStillArrive = ({ adopted, time }: InstanceView): boolean =>
-  adopted !== undefined && time < adopted.since + ARRIVAL;
+  adopted !== undefined && time < adopted.since + ARRIVAL_TIME;

@@ -11,7 +11,7 @@ import { referenceFound } from '#core/rules/references.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
-import { dueAt, expiryOf, isExpired, worksUntil } from '../key/rotation.ts';
+import { dueAt, expiryOf, isExpired, overlapEnd } from '../key/rotation.ts';
 import { isOurs, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
@@ -31,24 +31,24 @@ import { claimOf } from './access.ts';
 import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
-import { memberBlockedBy, toWaiting } from './deletion.ts';
+import { deletionMessage, memberBlockedBy } from './deletion.ts';
 import { blockersOf } from './member.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
-type Why = Problem<Reason>;
-type Violated = ReadonlyArray<Finding<Reason>>;
-type Cause = Why | Finding<Reason> | Violated | undefined;
+type MemberProblem = Problem<Reason>;
+type Violations = ReadonlyArray<Finding<Reason>>;
+type Cause = MemberProblem | Finding<Reason> | Violations | undefined;
 
 /**
  * The first cause for which the member does not work; all violations, if that cause is a violated rule. Undefined: it
  * works. `view`: of a VirtualKey.
  */
-export function notReadyCause(member: Member, context: PlanContext, view?: KeyView): Why | undefined {
+export function notReadyCause(member: Member, context: PlanContext, view?: KeyView): MemberProblem | undefined {
   const why = whyNotAccess(member, context);
   const own = context.own(member);
   if (why !== undefined || own === undefined) return why;
   const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
-  const reasonOf = (cause: Why | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
+  const reasonOf = (cause: MemberProblem | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
   const found = causes.flat().filter((cause) => cause !== undefined);
   found.sort((one, other) => byOrder(reasonOf(one), reasonOf(other)));
   const [first] = found;
@@ -56,8 +56,9 @@ export function notReadyCause(member: Member, context: PlanContext, view?: KeyVi
 }
 
 /** Causes that VirtualKeys, Users and Teams have in common: instance, namespace, alias. */
-function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
-  if (isDeleted(member)) return { reason: 'Deleting', message: toWaiting(member, memberBlockedBy(member, context)) };
+function whyNotAccess(member: Member, context: PlanContext): MemberProblem | undefined {
+  if (isDeleted(member))
+    return { reason: 'Deleting', message: deletionMessage(member, memberBlockedBy(member, context)) };
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
   const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
   if (why !== undefined || context.own(member) !== undefined) return why;
@@ -67,7 +68,7 @@ function whyNotAccess(member: Member, context: PlanContext): Why | undefined {
 function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> {
   const key = view.object;
   const { now } = context;
-  const { paying } = context.chargedScopes(key);
+  const { charged } = context.chargedScopes(key);
   const titleOf = ({ kind, metadata }: Member) => `${kind} "${metadata.name}"`;
   const spent = spentBudgets(key, own, now);
   const { models } = key.spec;
@@ -78,13 +79,13 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     // The Users and Teams that are charged exist, and the VirtualKey is not blocked: its policy is not blocked either.
     ...blockersOf(key, context),
     // Its User and its Teams are not blocked.
-    ...paying.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
+    ...charged.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
     // The lifetime of the VirtualKey is not over.
     whyExpired(key, own.claim, now),
     // The budgets of the VirtualKey, its User and its Teams are not spent.
     whyExceeded(key, 'this VirtualKey has', own, now),
     spent.find(({ model }) => model === undefined),
-    ...paying.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
+    ...charged.map((scope) => whyExceeded(scope.object, `${titleOf(scope.object)} has`, scope, now)),
     // At least one model has budget of its own left, and at least one model is served. `ModelsReady` reports single
     // models.
     isAllSpent ? spent.find(({ model }) => model !== undefined) : undefined,
@@ -109,7 +110,7 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
     return hashes.length === 0 ? { reason: 'Pending', message } : undefined;
   }
   if (secret.state === 'absent')
-    return { reason: 'SecretNotFound', message: `Secret "${secretName}" could not be made` };
+    return { reason: 'SecretNotFound', message: `Secret "${secretName}" could not be created` };
   if (!isOurs(secret, object, hashes))
     return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName);
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
@@ -125,31 +126,31 @@ function whyExpired(key: VirtualKey, claim: Claim, now: number): Cause {
   return { reason: 'Expired', message: `spec.duration ended at ${expiry}: lengthen or clear spec.duration` };
 }
 
-function whyExceeded(object: Member, whose: string, own: OwnClaim, now: number): Cause {
+function whyExceeded(object: Member, subject: string, own: OwnClaim, now: number): Cause {
   const spend = spendOf(object, own, now);
   if (spend?.isExceeded !== true) return undefined;
   const { maxBudget, budgetDuration } = object.spec;
   const reset = budgetDuration === undefined ? '' : `, or wait until ${toTimestamp(spend.resetsAt)}`;
   const message =
     budgetOf(object)?.limit === '0'
-      ? `${whose} a budget of 0 dollars: raise spec.maxBudget`
-      : `${whose} spent ${formatMoney(spend.spent)} of ${maxBudget} dollars: raise spec.maxBudget${reset}`;
+      ? `${subject} a budget of 0 dollars: raise spec.maxBudget`
+      : `${subject} spent ${formatMoney(spend.spent)} of ${maxBudget} dollars: raise spec.maxBudget${reset}`;
   return { reason: 'BudgetExceeded', message };
 }
 
-/** None of the VirtualKey's models is served. */
+/** All violations, if none of the member's models is served. */
 function whyUnserved(member: Member, { instance }: OwnClaim, context: PlanContext): Cause {
   const unserved = unservedModels(member, context.evaluate(instance));
   return unserved.length === member.spec.models.length ? unserved : undefined;
 }
 
-const unservedModels = ({ spec }: Member, { served }: InstanceConditions): Violated =>
+const unservedModels = ({ spec }: Member, { served }: InstanceConditions): Violations =>
   modelsServed(spec, spec.connectionRef.instanceRef, served);
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
 
 /** Another object has claimed the member's alias. */
-function whyTaken(member: Member, context: PlanContext): Why | undefined {
+function whyTaken(member: Member, context: PlanContext): MemberProblem | undefined {
   const access = context.access(member);
   const { state, claim } = 'evaluated' in access ? claimOf(member, access.instance) : { state: 'open' };
   if (claim === undefined || state === 'ours') return undefined;
@@ -170,7 +171,7 @@ function whyTaken(member: Member, context: PlanContext): Why | undefined {
  * Teams that a User names and that do not exist: the User's VirtualKeys do not work, because that Team's budget cannot
  * be enforced.
  */
-function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Violated {
+function whyNoTeam({ metadata: { namespace }, spec }: User, { world }: PlanContext): Violations {
   const findings = spec.teamRefs.map(({ name }, index) => {
     const team = toReferred(teamAt(world, pathOf({ namespace, name })));
     const reference = { kind: 'Team', path: `spec.teamRefs[${index}].name`, name, namespace } as const;
@@ -214,7 +215,7 @@ export function toRotationCondition(
 ): ConditionState | undefined {
   const type = 'Rotation' as const;
   const value = claim.values.find(({ hash }) => hash === published);
-  const until = worksUntil(claim, time);
+  const until = overlapEnd(claim, time);
   if (value === undefined || (key.spec.rotation === undefined && until === undefined)) return undefined;
   if (isExpired(key, claim, time)) {
     const message = 'an expired key is rotated when spec.duration is lengthened';

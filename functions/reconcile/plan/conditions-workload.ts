@@ -10,10 +10,10 @@ import { type InstanceView, idOf, type Problem, type Reachability, type World } 
 export interface WorkloadConditions {
   readonly reached: Reachability;
   readonly url: string | undefined;
-  /** Undefined: `Auto` could not be decided, and was not decided before. */
+  /** Undefined: the type for `Auto` could not be decided, now or in an earlier run. */
   readonly type: WorkloadType | undefined;
   /** Why no part of the workload is written now. Running Pods continue. */
-  readonly heldBack: Problem | undefined;
+  readonly writeProblem: Problem | undefined;
   /** Whether all serving Pods have the published snapshot. */
   readonly isCurrent: boolean;
   /** Whether nothing serves only because a rollout removes the earlier Pods first. */
@@ -44,29 +44,29 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
   const type = decideType(view, world);
   if (typeof type !== 'string') {
-    const undecided = { url: urlBefore, type: typeBefore, heldBack: type, isCurrent: false, isRolling: false };
+    const undecided = { url: urlBefore, type: typeBefore, writeProblem: type, isCurrent: false, isRolling: false };
     return { reached: { ok: false, ...type }, ...undecided };
   }
   if (type === 'External' || type === 'Local') {
     const url = type === 'External' ? object.spec.workload.url : servedAt;
     const message = type === 'External' ? `runs elsewhere, at ${url}` : 'the local stack serves it in its own process';
-    return { reached: { ok: true, message }, url, type, heldBack: undefined, isCurrent: true, isRolling: false };
+    return { reached: { ok: true, message }, url, type, writeProblem: undefined, isCurrent: true, isRolling: false };
   }
-  const heldBack = view.partsProblem ?? whyHeldBack(view, type, world);
+  const writeProblem = view.partsProblem ?? whyNotWritten(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
-  const left = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
-  const foreign = left.filter(({ reason }) => reason === FOREIGN);
+  const leftAlone = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
+  const foreign = leftAlone.filter(({ reason }) => reason === FOREIGN);
   const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
   const { reached, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
-  const ofKnative = reached === NOT_MADE ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
-  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, heldBack, isCurrent, isRolling };
+  const ofKnative = reached === NOT_CREATED ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
+  const own = { url: type === 'Deployment' ? serviceUrl(object) : ofKnative, type, writeProblem, isCurrent, isRolling };
   // Without its own Service no client reaches the gateway.
-  const stops = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
-  const cause = stops ?? (reached === NOT_MADE ? heldBack : undefined);
+  const blocking = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
+  const cause = blocking ?? (reached === NOT_CREATED ? writeProblem : undefined);
   if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own, isRolling: false };
-  const waits = problem ?? left[0] ?? heldBack;
-  if (!reached.ok || waits === undefined) return { reached, ...own };
-  return { reached: { ok: true, message: `${reached.message}; changes wait: ${waits.message}` }, ...own };
+  const postponing = problem ?? leftAlone[0] ?? writeProblem;
+  if (!reached.ok || postponing === undefined) return { reached, ...own };
+  return { reached: { ok: true, message: `${reached.message}; changes wait: ${postponing.message}` }, ...own };
 }
 
 /**
@@ -81,7 +81,7 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
   if (before === 'Knative' || before === 'Deployment') return before;
   const { knative } = platform;
   if (typeof knative === 'boolean') return knative ? 'Knative' : 'Deployment';
-  const message = `the API server did not say whether Knative is installed (${knative}); the next resync asks again, or set spec.workload.type`;
+  const message = `the API server does not show whether Knative is installed (${knative}); the next resync asks again, or set spec.workload.type`;
   return { reason: 'DiscoveryFailed', message };
 }
 
@@ -90,7 +90,7 @@ function decideType({ object, servedAt }: InstanceView, { platform }: World): Pr
  * new Pod could not start, so the workload is not changed. The same applies while the counter store may not be used as
  * the spec asks, and while the database or counter store of a changed Secret does not answer: new Pods could not serve.
  */
-function whyHeldBack(view: InstanceView, type: WorkloadType, { platform }: World): Problem | undefined {
+function whyNotWritten(view: InstanceView, type: WorkloadType, { platform }: World): Problem | undefined {
   if (type === 'Knative' && platform.knative === false) {
     const message =
       'Knative Serving is not installed (the cluster serves no serving.knative.dev/v1): install it, or set spec.workload.type to Deployment';
@@ -117,17 +117,21 @@ export function whyNotShared(
   type: WorkloadType | undefined,
   manyProcesses: boolean,
 ): Problem | undefined {
-  const share = 'name a Redis or Upstash store in the Secret';
+  const share = 'name a Redis or Upstash in the Secret';
   const { max } = scaleOf(object);
   const several: Readonly<Record<WorkloadType, string | undefined>> = {
     Knative: `Knative starts and stops processes as it needs them: ${share}, or set spec.workload.type to Deployment`,
-    Deployment: max === 1 ? undefined : `spec.workload.scale lets ${max} serve the instance: ${share}, or scale to 1`,
-    External: manyProcesses ? `here more than one may serve the instance: ${share}` : undefined,
+    Deployment:
+      max === 1 ? undefined : `spec.workload.scale lets ${max} processes serve the instance: ${share}, or scale to 1`,
+    External: manyProcesses ? `here several processes may serve the instance: ${share}` : undefined,
     Local: undefined,
   };
   const why = storeType === 'memory' && type !== undefined ? several[type] : undefined;
   if (why === undefined) return undefined;
-  return { reason: 'StoreNotShared', message: `the store is "memory", which one process keeps for itself, and ${why}` };
+  return {
+    reason: 'StoreNotShared',
+    message: `the counter store is "memory", which only one process can use, and ${why}`,
+  };
 }
 
 /**
@@ -143,12 +147,12 @@ export function whyLeftAlone(
   if (live === undefined) return undefined;
   const title = partTitle(part, object.metadata.name);
   if (!live.isOurs) {
-    const message = `${title} is there and is not this instance's, so it is left alone: delete it, or give the instance another name`;
+    const message = `${title} exists and does not belong to this instance, so it is not changed: delete it, or give the instance another name`;
     return { part, reason: FOREIGN, message };
   }
   const later = laterVersion(live, platform.version);
   if (later === undefined) return undefined;
-  const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is left as it is: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
+  const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is not changed: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
   return { part, reason: 'WrittenByLaterVersion', message };
 }
 
@@ -160,12 +164,12 @@ type WorkloadState = Pick<WorkloadConditions, 'reached' | 'isCurrent' | 'isRolli
   readonly url?: string | undefined;
 };
 
-const NOT_MADE = {
+const NOT_CREATED = {
   ok: false,
   reason: 'WorkloadNotReady',
   message: 'the workload does not exist yet',
 } as const;
-const ABSENT: WorkloadState = { reached: NOT_MADE, isCurrent: false, isRolling: false };
+const ABSENT: WorkloadState = { reached: NOT_CREATED, isCurrent: false, isRolling: false };
 
 /**
  * `isUp`: some Pods serve. `isNewest`: no Pod of an earlier configuration runs. `stuck`: why the newest does not start.
@@ -188,13 +192,13 @@ function evaluateType(view: InstanceView, type: keyof typeof PARTS_OF): Workload
     type === 'Deployment' ? readDeployment(live, view) : readKnative(live);
   const title = partTitle(PARTS_OF[type][0], view.object.metadata.name);
   if (!isUp) {
-    const { reason, message } = stuck ?? { reason: NOT_MADE.reason, message: `is starting: ${starting}` };
+    const { reason, message } = stuck ?? { reason: NOT_CREATED.reason, message: `is starting: ${starting}` };
     const sentence = `${title}${stuck === undefined ? ' ' : ': '}${message}`;
     return { reached: { ok: false, reason, message: sentence }, url, isCurrent: false, isRolling };
   }
   const isSettled = observedGeneration >= generation && isNewest && stuck === undefined;
-  const rollout = isSettled ? '' : '; its new configuration is rolled out';
-  const further = stuck === undefined ? rollout : `, but its new configuration does not come up: ${stuck.message}`;
+  const rollout = isSettled ? '' : '; its new configuration is being rolled out';
+  const further = stuck === undefined ? rollout : `, but its new configuration does not start: ${stuck.message}`;
   const isCurrent = isSettled && live.spec.template.metadata.annotations[SNAPSHOT_ANNOTATION] === view.snapshot.hash;
   return { reached: { ok: true, message: `${title} serves${further}` }, url, isCurrent, isRolling: false };
 }
@@ -207,9 +211,9 @@ function readDeployment({ metadata, spec, status }: LivePart, { object }: Instan
   const { conditions, replicas, updatedReplicas: updated, availableReplicas: available } = status;
   const failed = conditions.find((one) => one.type === 'ReplicaFailure' && one.status === 'True');
   const late = conditions.find((one) => one.type === 'Progressing' && one.status === 'False');
-  const look = `kubectl -n ${metadata.namespace} get pods -l app.kubernetes.io/instance=${object.metadata.name} says why (an image that cannot be pulled, a Secret that is missing, no room)`;
+  const podsCommand = `kubectl -n ${metadata.namespace} get pods -l app.kubernetes.io/instance=${object.metadata.name} shows why (an image that cannot be pulled, a missing Secret, no free node)`;
   const reason = failed === undefined ? toReason(late?.reason, 'ProgressDeadlineExceeded') : 'ReplicaFailure';
-  const message = failed?.message ?? (late && `${late.message} ${look}`);
+  const message = failed?.message ?? (late && `${late.message} ${podsCommand}`);
   const isUp = conditions.some((one) => one.type === 'Available' && one.status === 'True');
   const hasArrived = conditions.some((one) => one.type === 'Progressing' && one.reason === 'NewReplicaSetAvailable');
   const counted = `${available} of ${spec.replicas} replicas are available`;
@@ -218,7 +222,7 @@ function readDeployment({ metadata, spec, status }: LivePart, { object }: Instan
     isNewest: updated >= spec.replicas && replicas <= updated && available >= updated,
     stuck: message === undefined ? undefined : { reason, message: isUp ? message : `${counted}: ${message}` },
     isRolling: message === undefined && (updated < spec.replicas || !hasArrived),
-    starting: `${counted}; if it takes long, ${look}`,
+    starting: `${counted}; if it takes long, ${podsCommand}`,
   };
 }
 
@@ -240,6 +244,6 @@ function readKnative({ status }: LivePart): WorkloadObservation {
     stuck: cause && { reason: toReason(cause.reason, 'WorkloadNotReady'), message: cause.message },
     // The previous revision serves meanwhile.
     isRolling: false,
-    starting: 'Knative has not said that it is ready',
+    starting: 'Knative does not report it as ready yet',
   };
 }

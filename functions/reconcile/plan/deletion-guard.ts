@@ -6,8 +6,8 @@ import type { Action, ActionOf, DeletionGuard } from '../action.ts';
 import { claimKey, type InstanceView, isDeleted, objectIn, pathOf, retainedSecret, type World } from '../world.ts';
 import type { PlanContext } from './context.ts';
 
-/** So few removals are never too many. */
-const ALWAYS = 10;
+/** The number of removals that is never too many. */
+const MAX_UNGUARDED = 10;
 
 type Removal = ActionOf<DeletionGuard['action']>;
 
@@ -64,13 +64,13 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
   const [{ action, instance } = { action: 'RetireScope', instance: '' }] = removals;
   const view = world.instances.get(instance);
   const isRetire = action === 'RetireScope';
-  const there = isRetire
+  const namespaces = isRetire
     ? [...(view?.claims.values() ?? [])].map(({ holder }) => holder.namespace)
     : keysOf(instance).map(({ metadata }) => metadata.namespace);
-  const own = Map.groupBy(removals, ({ namespace }) => namespace);
-  const present = Map.groupBy(there, (namespace) => namespace);
-  return [...new Set([...present.keys(), ...own.keys()])].map((namespace) => {
-    const removed = own.get(namespace) ?? [];
+  const removalsByNamespace = Map.groupBy(removals, ({ namespace }) => namespace);
+  const sizes = Map.groupBy(namespaces, (namespace) => namespace);
+  return [...new Set([...sizes.keys(), ...removalsByNamespace.keys()])].map((namespace) => {
+    const removed = removalsByNamespace.get(namespace) ?? [];
     const { true: revoked = [], false: others = [] } = Object.groupBy(
       removed,
       (removal) => `${isRevoked(removal, view)}` as const,
@@ -78,7 +78,7 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
     // Claims that were not searched yet may be orphaned too, and count: if only orphaned claims counted that were found,
     // no batch would ever be too large.
     const count = removed.length + (isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0);
-    const of = Math.max(count, present.get(namespace)?.length ?? 0);
+    const of = Math.max(count, sizes.get(namespace)?.length ?? 0);
     return { namespace, removals: removed, revoked, others, count, of };
   });
 }
@@ -95,17 +95,17 @@ function isRevoked(removal: Removal, view: InstanceView | undefined): boolean {
  * not wait for the removals of others.
  */
 function findTooMany(groups: ReadonlyArray<NamespaceGroup>, share: number): ReadonlyArray<Group> {
-  const isTooMany = ({ count, of }: Group) => count > Math.max(ALWAYS, (of * share) / 100);
+  const isTooMany = ({ count, of }: Group) => count > Math.max(MAX_UNGUARDED, (of * share) / 100);
   const { true: large = [], false: few = [] } = Object.groupBy(groups, (group) => `${isTooMany(group)}` as const);
   const [revoked, others] = [few.flatMap((group) => group.revoked), few.flatMap((group) => group.others)];
   const [count, of] = [sum(few, 'count'), sum(few, 'of')];
-  const apart: ReadonlyArray<Group> = [
+  const separate: ReadonlyArray<Group> = [
     { removals: others, count: count - revoked.length, of: of - revoked.length },
     { removals: revoked, count: revoked.length, of: of - others.length },
   ];
-  const together = apart.every(isTooMany)
+  const together = separate.every(isTooMany)
     ? [{ removals: [...others, ...revoked], count, of }]
-    : apart.filter(isTooMany);
+    : separate.filter(isTooMany);
   // Claims that were not searched yet are not removed now.
   return [...large, ...together].filter(({ removals }) => removals.length > 0);
 }
@@ -128,7 +128,7 @@ function toGuard(
   const where = isPart ? ` in namespace ${names.slice(0, MAX_NAMED).join(', ')}${more}` : '';
   const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'keys of users';
   const message =
-    `a run would remove ${count} of ${of} ${what}${where}, which is more than is plausible: nothing was removed; if it is meant, ` +
+    `a run would remove ${count} of ${of} ${what}${where}, which is more than is plausible: nothing was removed; if this is intended, ` +
     `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${share}%, until they are removed`;
   return { instance, action, count, of, message };
 }

@@ -19,7 +19,7 @@ import {
   type Member,
   type OwnObject,
   type PresentSecret,
-  present,
+  presentSecret,
   type World,
 } from '../world.ts';
 import { claimOf } from './access.ts';
@@ -48,7 +48,7 @@ export function memberBlockedBy(member: Member, context: PlanContext): string | 
 }
 
 /** The message about a deleted object: what it waits for, until when, and what happens then. */
-export function toWaiting({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
+export function deletionMessage({ metadata }: Pick<OwnObject, 'metadata'>, why: string | undefined): string {
   const { deletionTimestamp } = metadata;
   if (why === undefined || deletionTimestamp === undefined || !hasFinalizer({ metadata }))
     return 'deletion is in progress';
@@ -80,19 +80,19 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   if (view.secret.state === 'unread' && !isTimedOut(key, context.now)) return [];
   const { instance } = context.access(key);
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(key, instance);
-  const mine = state === 'ours' ? claim : undefined;
-  const proven = mine === undefined ? [] : hashesOf(mine);
+  const ownClaim = state === 'ours' ? claim : undefined;
+  const proven = ownClaim === undefined ? [] : hashesOf(ownClaim);
   const ours = [view.secret, view.previous].map((one) => {
-    const secret = present(one);
+    const secret = presentSecret(one);
     return secret !== undefined && isLabelled(secret) && isOurs(secret, key, proven) ? secret : undefined;
   });
   const [secret] = ours;
   const isKept = key.spec.deletionPolicy === 'Retain' && secret?.hash !== undefined && proven.includes(secret.hash);
-  if (isKept && mine !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
+  if (isKept && ownClaim !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
     const { url } = context.evaluate(instance).workload;
     const { secretPrefixes: prefixes } = context.world.platform;
     const shape = retainedShape(key, { name: secret.name, url, prefixes, present: secret });
-    return planRetention(key, secret, mine, shape);
+    return planRetention(key, secret, ownClaim, shape);
   }
   const retirement = planRetirement(key, context);
   if (retirement.length === 0) return [];
@@ -130,7 +130,7 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   if (steps.length > 0) return steps;
   const message =
     `its deletionPolicy is Retain: the key continues working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
-    `its value is in Secret "${secret.name}": delete that to end it`;
+    `its value is in Secret "${secret.name}": delete the Secret to end the value`;
   const notice = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
   return [notice, removeFinalizer(key)];
 }
@@ -153,7 +153,7 @@ export function planRetirement(member: Member, context: PlanContext): Action[] {
   return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
 }
 
-const TIMED_OUT = 'it was tried for 20 seconds';
+const TIMED_OUT = 'cleaning up was tried for 20 seconds';
 
 /** `left`: what cannot be cleaned up. */
 export const removeFinalizer = (

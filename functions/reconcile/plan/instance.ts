@@ -1,7 +1,7 @@
 // The steps of an instance: finalizer, database, snapshot, and the objects that run its gateway.
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import { type Action, about } from '../action.ts';
-import { wantedParts } from '../workload/desired-objects.ts';
+import { desiredParts } from '../workload/desired-objects.ts';
 import { PARTS_OF, type PartName, partTitle } from '../workload/object-parts.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
 import { isOpen, requestedLedger } from './conditions-instance.ts';
@@ -13,7 +13,7 @@ import { planInstanceDeletion } from './deletion.ts';
  * The number of snapshots that are kept beside the one that is served, the published one included: running Pods and
  * revisions may have mounted the others.
  */
-const KEPT = 2;
+const KEPT_SNAPSHOTS = 2;
 
 export function planInstance(view: InstanceView, context: PlanContext): Action[] {
   const { object } = view;
@@ -29,7 +29,7 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   ];
 }
 
-/** Orphaned instances were deleted while their database was away: none of their VirtualKeys may count as working. */
+/** Closes instances that were deleted while their database was away, so that their VirtualKeys stop working. */
 function planOrphans({ object, orphans }: InstanceView): Action[] {
   return orphans.map(({ uid, namespace, name }) => {
     const why = `instance ${namespace}/${name} (${uid}) is gone and left its keys open in the same database`;
@@ -51,7 +51,7 @@ function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   if (snapshot.bytes > MAX_SNAPSHOT) return [];
   const why = `its compiled models are ${snapshot.name}`;
   if (!snapshot.isPublished) return [{ action: 'PublishSnapshot', ...about(object, why), snapshot: snapshot.name }];
-  const outside = `${snapshot.name} is not where gateways outside the cluster read it`;
+  const outside = `${snapshot.name} is not in the store that gateways outside the cluster read`;
   const push: Action = { action: 'PushSnapshot', ...about(object, outside), snapshot: snapshot.name };
   const removals = superfluous(view, context).map(({ name, uid }): Action => {
     const replaced = `${snapshot.name} took the place of ${name}`;
@@ -65,7 +65,7 @@ function superfluous(view: InstanceView, context: PlanContext): SnapshotView['ol
   const { object, snapshot } = view;
   if (!snapshot.isPublished || !context.evaluate(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;
-  return snapshot.older.slice(KEPT - 1).filter(({ name }) => name !== inUse);
+  return snapshot.older.slice(KEPT_SNAPSHOTS - 1).filter(({ name }) => name !== inUse);
 }
 
 /**
@@ -74,22 +74,22 @@ function superfluous(view: InstanceView, context: PlanContext): SnapshotView['ol
  */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
-  const { type, heldBack, reached } = evaluateOwnType(view, world);
-  if (type === undefined || heldBack !== undefined || !snapshot.isPublished) return [];
+  const { type, writeProblem, reached } = evaluateOwnType(view, world);
+  if (type === undefined || writeProblem !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
   const isWritable = (part: PartName) =>
     whyLeftAlone(view, part, world) === undefined && parts.get(part)?.metadata.deletionTimestamp === undefined;
   const input = { instance: object, snapshot, connections: view.secretVersions, image, pullSecrets, version };
   const replicas = parts.get('Deployment')?.spec.replicas;
-  const wanted = storeType === undefined ? [] : wantedParts(type, { ...input, store: storeType }, replicas);
-  const applies = wanted
+  const desired = storeType === undefined ? [] : desiredParts(type, { ...input, store: storeType }, replicas);
+  const applies = desired
     .filter(({ part }) => isWritable(part))
-    .map(({ part, object: stated }): Action => {
+    .map(({ part, object: desiredObject }): Action => {
       const uid = parts.get(part)?.metadata.uid;
       const title = partTitle(part, object.metadata.name);
       const why = uid === undefined ? `${title} does not exist` : `${title} differs from the spec of the instance`;
       const { generation } = object.metadata;
-      return { action: 'ApplyWorkload', ...about(object, why), part, object: stated, generation, uid };
+      return { action: 'ApplyWorkload', ...about(object, why), part, object: desiredObject, generation, uid };
     });
   const remove = (part: PartName, why: string): Action[] => {
     const live = parts.get(part);
@@ -99,7 +99,8 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
     return [{ action: 'DeleteWorkload', ...about(object, `${title}: ${why}`), part, object: name, uid }];
   };
   const isFixed =
-    wanted.some(({ part }) => part === 'Deployment') && !wanted.some(({ part }) => part === 'HorizontalPodAutoscaler');
+    desired.some(({ part }) => part === 'Deployment') &&
+    !desired.some(({ part }) => part === 'HorizontalPodAutoscaler');
   const others = (['Deployment', 'Knative'] as const).filter((other) => other !== type);
   return [
     ...applies,

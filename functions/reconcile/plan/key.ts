@@ -1,13 +1,13 @@
-// The life of a VirtualKey in its order: finalizer → scope row (alias, policy, value: won or lost) → Secret → status
-// and event. A value is recorded before it is published, so a published value always works. Of two concurrent runs one
-// writes the Secret, and the other ends its own value.
+// The life of a VirtualKey in its order: finalizer → row of its scope (alias, policy, hash of the value) → Secret →
+// status and event. A value is in the database before it is in a Secret, so a published value always works. Of two
+// concurrent runs that create a value, one writes the Secret, and the other ends its own value.
 
-import { askedFor, overlapOf } from '#core/keys/rotation.ts';
+import { overlapOf, requestedRotation } from '#core/keys/rotation.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, type ActionOf, about, aboutClaim, type ScopeValue, type SecretShape } from '../action.ts';
-import { endedOf, isOverlapping, publishedOf, unpublishedValues, whyRotate } from '../key/rotation.ts';
+import { isOverlapping, lostSecretValues, removableValues, unpublishedValues, whyRotate } from '../key/rotation.ts';
 import { driftOf, isLabelled, isOurs, replacedSecretOf, secretNameOf, shapeOf } from '../key/secret-shape.ts';
 import {
   hashesOf,
@@ -18,7 +18,7 @@ import {
   type KeyView,
   type PresentSecret,
   pathOf,
-  present,
+  presentSecret,
   userAt,
   type World,
 } from '../world.ts';
@@ -40,15 +40,15 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   if (!isOpen(instance)) return planFinalizer(key);
   const { value, why, steps } = planSecret(view, instance, context);
   // A VirtualKey that is deleted with its User is not blocked before: it may be retained.
-  const scope = isLeaving(key, context)
+  const scope = isDeletedWithUser(key, context)
     ? []
     : planScope(key, instance, context, { view, ...(value && { value, why }) });
-  // The steps after the row wait for it: for the alias, or for a User or Team that is charged.
+  // The Secret waits for the row. The row may wait for the alias, or for a User or Team that is charged.
   const isRecorded = value === undefined || scope.some(({ action }) => action === 'PutScope');
   return [...planFinalizer(key), ...scope, ...(isRecorded ? steps : [])];
 }
 
-const isLeaving = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
+const isDeletedWithUser = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
   metadata.ownerReferences?.some(({ kind, name, uid }) => {
     const user = kind === 'User' ? userAt(world, pathOf({ namespace: metadata.namespace, name })) : undefined;
     return user?.metadata.uid === uid && isDeleted(user);
@@ -72,33 +72,33 @@ interface SecretPlan {
 }
 
 /** The facts about a VirtualKey's value. */
-interface Case {
+interface ValueCase {
   readonly view: KeyView;
   readonly key: VirtualKey;
   /** Without values if the VirtualKey has none yet. */
-  readonly claim: ClaimState;
+  readonly claim: ClaimValues;
   /** Working values without an end: a value in the overlap of a rotation is not among them. */
   readonly live: ReadonlyArray<string>;
-  readonly ended: World['ended'];
+  readonly ended: World['endedValues'];
   /** The database's clock. */
   readonly time: Millis;
   readonly shape: SecretShape;
   put(value: ActionOf<'PutSecret'>['value'], why: string): Action;
 }
 
-type ClaimState = Pick<Claim, 'scopeId' | 'anchor' | 'values'>;
+type ClaimValues = Pick<Claim, 'scopeId' | 'anchor' | 'values'>;
 
-const NOTHING: ClaimState = { scopeId: '', anchor: 0, values: [] };
+const NO_CLAIM: ClaimValues = { scopeId: '', anchor: 0, values: [] };
 
 function planSecret(view: KeyView, instance: InstanceView, context: PlanContext): SecretPlan {
   const { object: key, secret } = view;
-  const { state, claim = NOTHING } = claimOf(key, instance);
+  const { state, claim = NO_CLAIM } = claimOf(key, instance);
   if (state === 'taken' || state === 'orphaned') return { steps: [] };
   const { url } = context.evaluate(instance).workload;
   const { secretPrefixes: prefixes } = context.world.platform;
-  const shape = shapeOf(key, { name: secretNameOf(key, context.hash), url, prefixes, present: present(secret) });
+  const shape = shapeOf(key, { name: secretNameOf(key, context.hash), url, prefixes, present: presentSecret(secret) });
   const isNew = secret.state === 'absent';
-  const put: Case['put'] = (value, why) => ({
+  const put: ValueCase['put'] = (value, why) => ({
     action: 'PutSecret',
     ...about(key, why),
     instance: instancePathOf(key),
@@ -108,16 +108,24 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   });
   const { time } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
-  const one: Case = { view, key, claim, live, ended: context.world.ended, time, shape, put };
-  const over = retire(key, claim, endedOf(claim, time), 'the overlap of a rotation is over, or too many overlap');
-  const { steps, ...plan } = isNew ? planAbsent(one) : planPresent(one, present(secret));
-  return { ...plan, steps: [...over, ...steps] };
+  const one: ValueCase = { view, key, claim, live, ended: context.world.endedValues, time, shape, put };
+  const removals = retire(
+    key,
+    claim,
+    removableValues(claim, time),
+    'the overlap of a rotation is over, or too many overlap',
+  );
+  const { steps, ...plan } = isNew ? planAbsentSecret(one) : planPresentSecret(one, presentSecret(secret));
+  return { ...plan, steps: [...removals, ...steps] };
 }
 
-/** Renamed: the value moves to the new Secret. Lost: clients have lost the old value too, so a new one is created. */
-function planAbsent(one: Case): SecretPlan {
+/**
+ * The VirtualKey's Secret does not exist. If it was renamed, the value moves to the new Secret; if it was lost, clients
+ * have lost the value too, and a new one is created.
+ */
+function planAbsentSecret(one: ValueCase): SecretPlan {
   const { view, key, live, put } = one;
-  const previous = present(view.previous);
+  const previous = presentSecret(view.previous);
   const isMoved = previous?.hash !== undefined && isOurs(previous, key, live);
   if (isMoved && live.includes(previous.hash))
     return { steps: [put('previous', `its Secret is now called "${one.shape.name}"`)] };
@@ -133,13 +141,13 @@ function planAbsent(one: Case): SecretPlan {
  * The first case that applies decides, in this order. Nothing is done with a Secret that was not read, or that is not
  * ours.
  */
-function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
+function planPresentSecret(one: ValueCase, secret: PresentSecret | undefined): SecretPlan {
   const { view, key, live, claim, time, put } = one;
   if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
   const { hash = '', name } = secret;
   // Only a Secret with our label may be deleted later.
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" no longer has the operator's label`)] };
-  if (live.includes(hash)) return planWorking(one, secret);
+  if (live.includes(hash)) return planWorkingValue(one, secret);
   const isOld = isOverlapping(claim, hash, time);
   // The Secret holds the value that the VirtualKey had: its row was lost, or its values were retired.
   if (hash !== '' && !isOld && isRestorable(one, hash))
@@ -155,8 +163,7 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
     const why = `the key value in Secret "${name}" was edited: the correct value is restored`;
     return { value: { hash: view.statusHash, unlessLive }, why, steps: [put('status', why)] };
   }
-  // The Secret was changed back to a value that a rotation had replaced. That value ends soon, so a new value replaces
-  // it before.
+  // The Secret was changed back to a value that a rotation had replaced: a new value replaces it before it ends.
   if (isOld) {
     const why = `the value in Secret "${name}" was replaced by a rotation and stops working soon`;
     return { value: newValue(key), why, steps: [put('new', why)] };
@@ -169,22 +176,24 @@ function planPresent(one: Case, secret: PresentSecret | undefined): SecretPlan {
  * The Secret holds a working value: other values end, a new one is created when a rotation is due, and differences of
  * the Secret are repaired.
  */
-function planWorking({ key, view, claim, time, shape, put }: Case, secret: PresentSecret): SecretPlan {
+function planWorkingValue({ key, view, claim, time, shape, put }: ValueCase, secret: PresentSecret): SecretPlan {
   const { hash = '', name } = secret;
   const others = unpublishedValues(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
-  const whyOver = `a new value has replaced it: the previous one works for another ${overlap / 1000} seconds`;
-  const before = replacedSecretOf(view, secret);
+  const whyReplaced = `a new value has replaced it: the previous value works for another ${overlap / 1000} seconds`;
+  const replaced = replacedSecretOf(view, secret);
   const left: Action[] = [
-    ...retire(key, claim, others.replaced, whyOver, overlap),
+    ...retire(key, claim, others.replaced, whyReplaced, overlap),
     ...retire(key, claim, others.lost, 'it was never published'),
-    ...(before === undefined ? [] : [deleteSecret(key, before, `Secret "${before.name}" is called "${name}" now`)]),
+    ...(replaced === undefined
+      ? []
+      : [deleteSecret(key, replaced, `Secret "${replaced.name}" is called "${name}" now`)]),
   ];
   const value = claim.values.find((one) => one.hash === hash);
   const due = value && whyRotate(key, value, claim, time);
   // The end of the old value is written after the new Secret: nothing else would show the next run that the new value
   // was published.
-  const ended = retire(key, claim, [hash], whyOver, overlap);
+  const ended = retire(key, claim, [hash], whyReplaced, overlap);
   if (due !== undefined) return { value: newValue(key), why: due, steps: [...left, put('new', due), ...ended] };
   const drift = driftOf(secret, shape);
   return { steps: drift === '' ? left : [...left, put('same', `the ${drift} of Secret "${name}" differ`)] };
@@ -194,26 +203,26 @@ function planWorking({ key, view, claim, time, shape, put }: Case, secret: Prese
  * Whether this is the last known value of the VirtualKey, and its claim has no values or only earlier ones: a backup of
  * the database was restored. A forged Secret has no such value, because only the reconciler may write the status.
  */
-function isRestorable({ live, ended, claim, key }: Case, hash: string): boolean {
+function isRestorable({ live, ended, claim, key }: ValueCase, hash: string): boolean {
   const keyID = key.status?.keyID;
   if (live.length === 0) return keyID === undefined || keyID === hash;
   return keyID === hash && !hashesOf(claim).includes(hash) && !ended.has(hash);
 }
 
 /** In a claim with values, a value that was ended there is not restored: it comes from a backup of the cluster. */
-const restored = ({ live }: Case, hash: string): ScopeValue => ({
+const restored = ({ live }: ValueCase, hash: string): ScopeValue => ({
   hash,
   unlessEnded: live.length === 0 ? undefined : hash,
 });
 
-const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ rotation: askedFor(metadata.annotations) });
+const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ rotation: requestedRotation(metadata.annotations) });
 
-const retireLost = ({ key, claim, time }: Case, why: string): Action[] =>
-  retire(key, claim, publishedOf(claim, key.status?.keyID, time), why);
+const retireLost = ({ key, claim, time }: ValueCase, why: string): Action[] =>
+  retire(key, claim, lostSecretValues(claim, key.status?.keyID, time), why);
 
 function retire(
   key: VirtualKey,
-  { scopeId }: ClaimState,
+  { scopeId }: ClaimValues,
   hashes: ReadonlyArray<string>,
   why: string,
   overlap?: Millis,

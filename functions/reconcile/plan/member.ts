@@ -30,7 +30,7 @@ import {
   type Member,
   type Problem,
   pathOf,
-  present,
+  presentSecret,
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOlder } from './claimants.ts';
@@ -38,7 +38,7 @@ import { canHoldersStillArrive, isOpen } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { planRetirement } from './deletion.ts';
 
-/** Why values of a VirtualKey end that continues to exist. */
+/** Why the values of a VirtualKey end although it continues to exist. */
 export const NOT_ADMITTED = 'the instance no longer admits its namespace';
 
 /** The steps of a User or Team that are possible now, in order. */
@@ -96,7 +96,7 @@ function proofOf(
   instance: InstanceView,
   view: KeyView | undefined,
 ): string | undefined {
-  const secret = present(view?.secret);
+  const secret = presentSecret(view?.secret);
   if (claim === undefined) return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
   if (view !== undefined) {
     // The hash of the value in the VirtualKey's own Secret, if it is one of the claim's values.
@@ -104,8 +104,8 @@ function proofOf(
     const isProven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
     return isProven ? secret.hash : undefined;
   }
-  const isBack = pathOf(claim.holder) === pathOf(member.metadata);
-  return isBack && canHoldersStillArrive(instance) ? SAME_PLACE : undefined;
+  const isSamePlace = pathOf(claim.holder) === pathOf(member.metadata);
+  return isSamePlace && canHoldersStillArrive(instance) ? SAME_PLACE : undefined;
 }
 
 /** Whether an older member could claim the alias now. */
@@ -115,20 +115,20 @@ function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean
 }
 
 /**
- * Claims whose object is gone or now claims something else: another alias, another instance. If an object may still
- * arrive, or if not all objects are loaded, only claims that another member wants.
+ * Retires claims whose object is gone, or now claims another alias or instance. If objects may still arrive, or not all
+ * objects are loaded, only those that another member wants.
  */
 export function planOrphanedClaims(
   path: string,
   instance: InstanceView,
-  { world, wanting, oldestClaimant }: PlanContext,
+  { world, claimantsOf, oldestClaimant }: PlanContext,
 ): Action[] {
   const { object, database, isComplete, claims, orphanedClaims } = instance;
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
   const isForAll = isComplete && !canHoldersStillArrive(instance);
   return [...claims].flatMap(([key, claim]): Action[] => {
     if (!orphanedClaims.has(claim.scopeId)) return [];
-    const members = wanting(path, key);
+    const members = claimantsOf(path, key);
     const isProven = members.some((member) => {
       const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
       return proofOf(member, claim, instance, view) !== undefined;
@@ -137,12 +137,14 @@ export function planOrphanedClaims(
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
     const why = `its object is gone, or no longer claims the ${scope} alias "${alias}"`;
-    const heir = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
+    const successor = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
     const message =
-      `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this one: ` +
+      `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this VirtualKey: ` +
       'value and spend begin anew. To keep both after the next restore, restore the Secret first';
     return [
-      ...(heir ? [event(heir, { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` })] : []),
+      ...(successor
+        ? [event(successor, { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` })]
+        : []),
       { action: 'RetireScope', kind: KIND_OF[scope], namespace, name, why, instance: path, scope, alias, scopeId },
     ];
   });
@@ -173,10 +175,10 @@ export function planExpelledKeys(path: string, instance: InstanceView, { world }
 /**
  * The claim of a scope, or before there is one its creation time. Ids of new scopes are created when they are written.
  */
-type ScopeOf = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
+type ScopeState = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
 
 /** The policy to write. Undefined while a User or Team that is charged with the VirtualKey has no claim yet. */
-function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
+function policyOf(member: Member, scope: ScopeState, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
   const { scopeId, anchor } = scope;
   const { models, blocked } = member.spec;
   const limits = rateLimitsOf(member);
@@ -192,7 +194,7 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
   // Names for people, in the log of requests and in reports of spend.
   if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
   if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
-  const { paying, unpaid, isWaiting } = context.chargedScopes(member);
+  const { charged, unchargeable, isWaiting } = context.chargedScopes(member);
   if (isWaiting) return undefined;
   const { tags, metadata } = member.spec;
   return {
@@ -201,10 +203,10 @@ function policyOf(member: Member, scope: ScopeOf, context: PlanContext): ScopePo
     metadata,
     kind: 'key',
     blocked: blockersOf(member, context).length > 0,
-    missingOwnerReason: blocked ? undefined : unpaid[0]?.rule,
+    missingOwnerReason: blocked ? undefined : unchargeable[0]?.rule,
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
-    charges: paying.map(({ claim }) => claim.scopeId),
+    charges: charged.map(({ claim }) => claim.scopeId),
     furtherBudgets: furtherBudgetsOf(member, scope),
   };
 }
@@ -216,28 +218,28 @@ type Blocker = Problem<BlockingReason> | Finding<BlockingReason>;
  */
 export function blockersOf(key: VirtualKey, context: PlanContext): ReadonlyArray<Blocker> {
   // A VirtualKey whose User or Team is missing would spend without charging that scope.
-  const { unpaid } = context.chargedScopes(key);
-  return key.spec.blocked ? [...unpaid, { reason: 'Blocked', message: 'spec.blocked is true' }] : unpaid;
+  const { unchargeable } = context.chargedScopes(key);
+  return key.spec.blocked ? [...unchargeable, { reason: 'Blocked', message: 'spec.blocked is true' }] : unchargeable;
 }
 
 /** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
 export const rateLimitsOf = ({ spec }: Member): RateLimits =>
   Object.fromEntries(Object.values(RATE_KINDS).map(({ limit }) => [limit, spec[limit]]));
 
-const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeOf) => ({
+const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeState) => ({
   isNew: policy === undefined,
   generation,
 });
 
 /** Further budgets: of other windows, the shortest text first, and of single models by name. */
-function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<FurtherBudget> | undefined {
+function furtherBudgetsOf(key: VirtualKey, scope: ScopeState): ReadonlyArray<FurtherBudget> | undefined {
   const { budgets = [], modelMaxBudget = {} } = key.spec;
   const windows = budgets.map((one) => ({ ...one, model: undefined }));
   const models = Object.entries(modelMaxBudget).map(([model, one]) => ({ ...one, model }));
   if (windows.length + models.length === 0) return undefined;
   const known = budgetedScopes(scope).filter(({ scopeId }) => scopeId !== scope.scopeId);
   const alignment = alignmentOf(key);
-  return [...windows.sort(by('budgetDuration')), ...models.sort(by('model'))].map(
+  return [...windows.sort(byField('budgetDuration')), ...models.sort(byField('model'))].map(
     ({ model, maxBudget, budgetDuration: duration }) => {
       const before = known.find(
         (one) => one.model === model && (model !== undefined || one.budget.duration === duration),
@@ -250,7 +252,7 @@ function furtherBudgetsOf(key: VirtualKey, scope: ScopeOf): ReadonlyArray<Furthe
   );
 }
 
-const by =
+const byField =
   <Field extends string>(field: Field) =>
   (one: Readonly<Record<Field, string>>, other: Readonly<Record<Field, string>>): number =>
     one[field] < other[field] ? -1 : 1;

@@ -11,8 +11,7 @@ import type { PlanContext } from './context.ts';
 import { rateLimitsOf } from './member.ts';
 
 /**
- * The VirtualKey with the User's name, and whether it belongs to the User: it has our label, and an owner reference to
- * the User.
+ * The VirtualKey with the User's name, and whether it belongs to the User: then it has an owner reference to the User.
  */
 export function ownedKeyOf({ metadata }: User, { world }: PlanContext) {
   const path = pathOf(metadata);
@@ -37,14 +36,16 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
 
 /** Alias and connection of a VirtualKey are immutable, so an edit of either means a new VirtualKey. */
 function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
-  const what = (['keyAlias', 'connectionRef'] as const).find((field) => !sameJson(spec[field], key.spec[field]));
-  if (what !== undefined) {
+  const changedField = (['keyAlias', 'connectionRef'] as const).find(
+    (field) => !sameJson(spec[field], key.spec[field]),
+  );
+  if (changedField !== undefined) {
     const { name, uid } = key.metadata;
-    const message = `VirtualKey "${name}" is replaced because ${what} changed: clients need the new value`;
+    const message = `VirtualKey "${name}" is replaced because ${changedField} changed: clients need the new value`;
     const replaced = { reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
     return [
       event(user, replaced),
-      deleteKey(user, key, `is deleted: its ${what} changed, and a new VirtualKey replaces it`),
+      deleteKey(user, key, `is deleted: its ${changedField} changed, and a new VirtualKey replaces it`),
     ];
   }
   const differing = Object.entries(spec).filter(
@@ -82,7 +83,7 @@ function createKey(user: User, spec: OwnedKeySpec): Action {
     key,
     spec,
     owner: controllerOf(user),
-    ...about(user, `autoCreateKey is on, and VirtualKey "${key}" is not there yet`),
+    ...about(user, `autoCreateKey is on, and VirtualKey "${key}" does not exist yet`),
     requestedBy: annotations?.[REQUESTED_BY_ANNOTATION],
   };
 }

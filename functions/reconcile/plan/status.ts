@@ -29,7 +29,7 @@ import {
   type Path,
   type Problem,
   pathOf,
-  present,
+  presentSecret,
 } from '../world.ts';
 import { planSoftBudgetEvent, planThresholdEvent, planWindowEvent } from './budget-events.ts';
 import { toLedgerCondition } from './conditions-instance.ts';
@@ -40,15 +40,15 @@ import {
   toSoftBudgetCondition,
 } from './conditions-member.ts';
 import type { PlanContext } from './context.ts';
-import { instanceBlockedBy, toWaiting } from './deletion.ts';
+import { deletionMessage, instanceBlockedBy } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 /** Conditions that exist only while they have something to report. */
 const GUARDED = 'DeletionsGuarded';
 const PAUSED = 'Paused';
 const SPEC_VALID = 'SpecValid';
-const OF_CLAIM = ['Rotation', SOFT_BUDGET_REACHED];
-const TEMPORARY_TYPES: ReadonlyArray<string> = [GUARDED, PAUSED, SPEC_VALID, 'LedgerAdopted', ...OF_CLAIM];
+const CLAIM_TYPES = ['Rotation', SOFT_BUDGET_REACHED];
+const TEMPORARY_TYPES: ReadonlyArray<string> = [GUARDED, PAUSED, SPEC_VALID, 'LedgerAdopted', ...CLAIM_TYPES];
 
 /** The reason of too many deletions, for the condition and its event. */
 const TOO_MANY = 'TooManyDeletions';
@@ -64,18 +64,18 @@ export function planInstanceStatus(
   const { conditions, models, workload } = context.evaluate(view);
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
   const tooMany = own.map(({ message }) => message).join('; ');
-  const isGuarded: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany };
-  const message = toWaiting(object, instanceBlockedBy(view, context.world));
+  const guardedCondition: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany };
+  const message = deletionMessage(object, instanceBlockedBy(view, context.world));
   const evaluated = isDeleted(object)
     ? [toReady({ reason: 'Deleting', message })]
-    : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [isGuarded] : [])];
+    : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [guardedCondition] : [])];
   const before = object.status;
   const after: GatewayInstanceStatus = {
     // Only a run with all members can tell which deletions are guarded.
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
     url: workload.url,
     models,
-    keys: isComplete && !isPartial(view, context) ? countKeys(view, context, inactive) : before?.keys,
+    keys: isComplete && !mayLackKeys(view, context) ? countKeys(view, context, inactive) : before?.keys,
     // The snapshot that is served. During a rollout that is the previous one, not the published one.
     snapshotHash:
       snapshot.isPublished && snapshot.isPushed && workload.isCurrent ? snapshot.hash : before?.snapshotHash,
@@ -102,7 +102,7 @@ function planPausedStatus(object: GatewayInstance, context: PlanContext): Action
 }
 
 /** Whether the instance may have VirtualKeys that are not loaded. */
-const isPartial = ({ claims }: InstanceView, { world }: PlanContext): boolean =>
+const mayLackKeys = ({ claims }: InstanceView, { world }: PlanContext): boolean =>
   world.deferred.size > 0 && claims.values().some(({ holder }) => world.deferred.has(holder.uid));
 
 function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: ReadonlySet<Path>) {
@@ -126,7 +126,7 @@ export function planMemberStatus(
   const further = view && own ? conditionsOfClaim(view, own, spend) : [];
   const evaluated = [toReady(problem), toModelsCondition(member, context), ...further];
   const after = {
-    ...toObserved({ ...member, forbidden: forbiddenIn(member, context) }, evaluated, context, own ? [] : OF_CLAIM),
+    ...toObserved({ ...member, forbidden: forbiddenIn(member, context) }, evaluated, context, own ? [] : CLAIM_TYPES),
     // The last known spend stays while the instance's database is unknown.
     ...(access.at === 'allowed'
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
@@ -134,7 +134,7 @@ export function planMemberStatus(
   };
   const shares = planThresholdEvent(member, { spend, reset, maxBudget: spec.maxBudget, before: status });
   if (view === undefined) {
-    const memberStatus = { ...after, ...(member.kind === 'User' ? keyRefs(member, context) : {}) };
+    const memberStatus = { ...after, ...(member.kind === 'User' ? toKeyRefs(member, context) : {}) };
     return [...shares, ...planWrite(member, memberStatus, context)];
   }
   const expiry = own && expiryOf(view.object, own.claim);
@@ -148,7 +148,7 @@ export function planMemberStatus(
     isActive: problem === undefined,
     lastSyncTime: view.object.status?.lastSyncTime,
   };
-  const keyValue = modeOf(view, context) === 'Full' ? 'full' : 'redacted';
+  const keyValue = displayModeOf(view, context) === 'Full' ? 'full' : 'redacted';
   const soft = further.find(({ type }) => type === SOFT_BUDGET_REACHED);
   const value = planValueEvent(view.object, keyStatus, own);
   const write = planWrite(member, keyStatus, context, { keyValue, value });
@@ -157,12 +157,12 @@ export function planMemberStatus(
 }
 
 function conditionsOfClaim({ object, secret }: KeyView, { claim, instance }: OwnClaim, spend: Spend | undefined) {
-  const published = secret.state === 'unread' ? object.status?.keyID : present(secret)?.hash;
+  const published = secret.state === 'unread' ? object.status?.keyID : presentSecret(secret)?.hash;
   const rotation = toRotationCondition(object, claim, published, instance.time);
   return [rotation, toSoftBudgetCondition(object, spend)].filter((evaluated) => evaluated !== undefined);
 }
 
-function keyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 'keySecretRef'> {
+function toKeyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' | 'keySecretRef'> {
   const { key, isOwned } = ownedKeyOf(user, context);
   const view = key && context.world.keys.get(pathOf(key.metadata));
   if (view === undefined || !isOwned || isDeleted(view.object)) return {};
@@ -191,7 +191,7 @@ function planValueEvent(key: VirtualKey, { keyID, keySecretRef }: VirtualKeyStat
   return [event(key, { reason, message, once: `${reason}/${keyID}` })];
 }
 
-/** A value is shown when it works. The shown value stays while its state is unknown. */
+/** Shows a value if it works. The last shown value stays while it is unknown whether it works. */
 function toSecretStatus(
   view: KeyView,
   claim: Claim | undefined,
@@ -200,19 +200,19 @@ function toSecretStatus(
   const { keySecretRef, keyID, keyValue } = view.object.status ?? {};
   const live = claim && hashesOf(claim);
   // If the Secret with the new name could not be created, the Secret with the previous name is still the VirtualKey's.
-  const secret = present(view.secret) ?? present(view.previous);
-  const show = (value: string) => (modeOf(view, context) === 'Full' ? value : displayOf(value));
+  const secret = presentSecret(view.secret) ?? presentSecret(view.previous);
+  const show = (value: string) => (displayModeOf(view, context) === 'Full' ? value : displayOf(value));
   if (secret?.hash !== undefined && live?.includes(secret.hash) && isOurs(secret, view.object, live)) {
     // The Secret with the previous name must be deleted before the status stops naming it: nothing else would find it.
-    const left = replacedSecretOf(view, secret);
+    const replaced = replacedSecretOf(view, secret);
     const value = show(secret.data.get('key') ?? '');
-    return { keySecretRef: left?.name ?? secret.name, keyID: secret.hash, keyValue: value };
+    return { keySecretRef: replaced?.name ?? secret.name, keyID: secret.hash, keyValue: value };
   }
   if (live !== undefined && view.secret.state !== 'unread') return { keyID };
   return { keySecretRef, keyID, keyValue: keyValue && show(keyValue) };
 }
 
-function modeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
+function displayModeOf(view: KeyView, { world }: PlanContext): 'Full' | 'Redacted' {
   return world.instances.get(instancePathOf(view.object))?.object.spec.keyValueInStatus ?? 'Full';
 }
 
@@ -245,22 +245,23 @@ const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Viol
   member.kind === 'VirtualKey' ? templateHarmless(member.spec.secretTemplate, world.platform.secretPrefixes) : [];
 
 /**
- * Conditions with their transition times, and the evaluated generation. `unseen`: types about which nothing is known
- * now; they stay. `SpecValid`: a rule about the spec alone that an older CRD, or a cluster without CEL, did not check.
- * An object that violates one continues working as far as it can.
+ * Conditions with their transition times, and the evaluated generation. Conditions of `unknownTypes`, about which
+ * nothing is known now, stay. `SpecValid` reports a violated rule about the spec that an older CRD, or a cluster
+ * without CEL, did not check: the object continues working as far as it can.
  */
 function toObserved(
   { kind, metadata, status, forbidden = [] }: StatusSubject,
   evaluated: ReadonlyArray<ConditionState>,
   { now, world }: PlanContext,
-  unseen: ReadonlyArray<string>,
+  unknownTypes: ReadonlyArray<string>,
 ) {
   const { generation } = metadata;
   const invalid = toProblem([...(world.violations.get(idOf(kind, metadata)) ?? []), ...forbidden]);
   const all: ReadonlyArray<ConditionState> =
     invalid === undefined ? evaluated : [...evaluated, { type: SPEC_VALID, status: 'False', ...invalid }];
   const before = (status?.conditions ?? []).filter(
-    ({ type }) => unseen.includes(type) || !TEMPORARY_TYPES.includes(type) || all.some((one) => one.type === type),
+    ({ type }) =>
+      unknownTypes.includes(type) || !TEMPORARY_TYPES.includes(type) || all.some((one) => one.type === type),
   );
   return { conditions: toConditions(all, before, { generation, now }), observedGeneration: generation };
 }

@@ -11,7 +11,7 @@ import {
   START,
 } from '../../../test/reconcile/certificates.ts';
 import { bundle, data, expectGood, resyncs, started, writes } from '../../../test/reconcile/good-certificate.ts';
-import { HOOKS, WEBHOOKS } from '../certificates/objects.ts';
+import { CONFIGURATION_NAME, CONFIGURATIONS } from '../certificates/objects.ts';
 
 test('the first resync issues a certificate for the name of the Service, and both configurations trust it', async () => {
   const harness = await started();
@@ -29,7 +29,9 @@ test('a certificate may come before the webhook configurations, and they before 
   await harness.resync();
   expect(harness.serving()).toBeDefined();
   expect(harness.log.lines.map(({ message }) => message)).toEqual(
-    expect.arrayContaining(HOOKS.map(({ kind }) => expect.stringContaining(`${kind} gateway-operator does not exist`))),
+    expect.arrayContaining(
+      CONFIGURATIONS.map(({ kind }) => expect.stringContaining(`${kind} gateway-operator does not exist`)),
+    ),
   );
   await harness.applyHooks();
   expect((await harness.resync()).actions).toEqual(['TrustAuthorities', 'TrustAuthorities']);
@@ -256,8 +258,8 @@ test('where cert-manager injects into both configurations no certificate is issu
   const harness = createHarness({ path: 'a-first-segment' });
   await harness.applyHooks();
   const annotations = { 'cert-manager.io/inject-ca-from': 'gateway-operator/admission' };
-  for (const resource of HOOKS)
-    await harness.cluster.patch(resource, undefined, WEBHOOKS, { metadata: { annotations } });
+  for (const resource of CONFIGURATIONS)
+    await harness.cluster.patch(resource, undefined, CONFIGURATION_NAME, { metadata: { annotations } });
   await harness.editHook(0, (entry) => ({ ...entry, clientConfig: { ...entry.clientConfig, caBundle: 'dGhlaXJz' } }));
   expect(await harness.resync()).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });
   expect(harness.secret()).toBeUndefined();

@@ -42,7 +42,7 @@ test('it is guarded and reported: in the report, in an event and in a condition 
   expect(await condition()).toMatchObject({
     status: 'True',
     reason: 'TooManyDeletions',
-    message: `a run would remove 11 of 30 claims whose objects are gone, which is more than is plausible: nothing was removed; if it is meant, annotate the instance with ${SHARE}=37%, until they are removed`,
+    message: `a run would remove 11 of 30 claims whose objects are gone, which is more than is plausible: nothing was removed; if this is intended, annotate the instance with ${SHARE}=37%, until they are removed`,
   });
   const events = () => harness.events('main').filter((reason) => reason === 'TooManyDeletions');
   expect(events()).toHaveLength(1);

@@ -18,7 +18,7 @@ import {
 import { PROCESS_LIMITS } from '../limits.ts';
 import { createMemory } from '../memory.ts';
 import { put, type RunWorld, toOwn } from '../observe/objects.ts';
-import { eachPart, partition } from '../observe/parts.ts';
+import { partition, runParts } from '../observe/parts.ts';
 import { createTurns } from '../turns.ts';
 import { createWorld, type World } from '../world.ts';
 
@@ -189,7 +189,7 @@ describe('parts of a run', () => {
     }),
   );
   const memory = createMemory();
-  memory.visits = new Map(
+  memory.partRuns = new Map(
     [...slow, 'default/quick'].map((path) => [path, { at: 0, took: path === 'default/quick' ? 10 : MINUTE }]),
   );
   beforeEach(() => void vi.useFakeTimers({ now: MINUTE }));
@@ -200,7 +200,7 @@ describe('parts of a run', () => {
     const began = Date.now();
     const turns = createTurns(memory.cursors, { hash: sha256, now: began, moves: true });
     const context = { all, limits: PROCESS_LIMITS, memory, turns, deps: { clock: { now: Date.now } } };
-    const ending = eachPart(context, async ({ path }) => {
+    const ending = runParts(context, async ({ path }) => {
       begun.set(path, Date.now() - began);
       await new Promise((resolve) => setTimeout(resolve, path.startsWith('greedy') ? MINUTE : 10));
       return path;

@@ -53,7 +53,7 @@ describe('an instance', () => {
       /^spec.paused is true: only deletions are processed, .*. To stop a VirtualKey now, delete it$/,
     );
     const row = { action: 'Paused', kind: 'GatewayInstance', namespace: 'default', name: 'main' };
-    expect(await harness.dryRun()).toEqual([{ ...row, why: 'nothing but deletions' }]);
+    expect(await harness.dryRun()).toEqual([{ ...row, why: 'only deletions are done' }]);
 
     harness.clock.pass(60_000);
     await harness.edit(gatewayInstances, 'main', { spec: { routing: { retries: 5 } } });

@@ -62,7 +62,7 @@ describe('a key of deletionPolicy Retain', () => {
     });
     const retained = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
     expect(retained?.message).toBe(
-      'its deletionPolicy is Retain: the key continues working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete that to end it',
+      'its deletionPolicy is Retain: the key continues working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete the Secret to end the value',
     );
     expect(await label()).toBe('true');
     const settled = harness.writes();

@@ -42,7 +42,7 @@ describe('a list that is longer than a run may take', () => {
           const batch = turns.take('list', rows, limit, (row) => row);
           expect(batch.rows).toHaveLength(Math.min(limit, rows.length));
           for (const { id } of batch.rows) had.add(id);
-          batch.had();
+          batch.recordTurns();
         }
         for (const { id } of rowsOf('own', own)) expect(had).toContain(id);
       }),
@@ -68,13 +68,13 @@ describe('a list that is longer than a run may take', () => {
   test('begins elsewhere in each process, and runs that do not see all of it leave it where it is', () => {
     const rows = rowsOf('own', 100);
     const first = (now: number, moves: boolean, cursors = createCursors()) => {
-      const { rows: taken, had } = createTurns(cursors, { hash: sha256, now, moves }).take(
+      const { rows: taken, recordTurns } = createTurns(cursors, { hash: sha256, now, moves }).take(
         'list',
         rows,
         1,
         (row) => row,
       );
-      had();
+      recordTurns();
       return taken[0]?.id;
     };
     expect(new Set(count(60).map((minute) => first(minute * 2 * MINUTE, true))).size).toBeGreaterThan(30);

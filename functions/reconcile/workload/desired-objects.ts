@@ -11,7 +11,7 @@ import { METRICS_PORT, PORT, type PodInput, podTemplate } from './pod.ts';
 const MAX_KNATIVE_REQUEST = 600;
 
 /** `replicas`: of the existing Deployment. */
-export function wantedParts(
+export function desiredParts(
   type: WorkloadType,
   input: PodInput,
   replicas?: number,

@@ -22,7 +22,7 @@ const Annotations = z
       }),
     ),
   );
-const few = <T extends z.ZodType>(each: T) =>
+const firstOf = <T extends z.ZodType>(each: T) =>
   z.preprocess((list) => (Array.isArray(list) ? list.slice(0, MAX_CONDITIONS) : list), z.array(each).default([]));
 
 /** The fields read of a Deployment and of a Knative Service. */
@@ -47,11 +47,11 @@ const Fields = z.object({
       replicas: Count,
       updatedReplicas: Count,
       availableReplicas: Count,
-      conditions: few(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })),
+      conditions: firstOf(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })),
       url: z.string().optional(),
       latestCreatedRevisionName: Text,
       latestReadyRevisionName: Text,
-      traffic: few(z.object({ latestRevision: z.boolean().default(false) })),
+      traffic: firstOf(z.object({ latestRevision: z.boolean().default(false) })),
     })
     .prefault({}),
 });
@@ -59,15 +59,15 @@ type Fields = z.output<typeof Fields>;
 
 export interface LivePart extends Fields {
   readonly isOurs: boolean;
-  /** Hash of everything that an apply may change. */
-  readonly stated: string;
+  /** Hash of `comparedText`: of everything that an apply may change. */
+  readonly comparedHash: string;
 }
 
 /** `instance`: uid of the instance that the part would belong to. */
 export const toLivePart = (object: KubeObject, instance: string, hash: Hash): LivePart => ({
   ...Fields.parse(object),
   isOurs: isOwnedBy(object.metadata, instance),
-  stated: hash(comparedText(object)),
+  comparedHash: hash(comparedText(object)),
 });
 
 /** Labels, annotations, owners and spec, without the revision that the cluster's controller may write at any time. */

@@ -51,7 +51,7 @@ const SECURITY = {
 };
 
 /** Parts of the Pod that differ between Deployment and Knative Service. Pods are selected by `labels`. */
-interface Shell {
+interface PodVariant {
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly pod: object;
@@ -62,7 +62,7 @@ interface Shell {
  * The gateway never calls an API server, so no Pod gets a token. A named service account serves webhooks and cloud
  * identities.
  */
-export function podTemplate(input: PodInput, { labels, annotations, pod, container }: Shell) {
+export function podTemplate(input: PodInput, { labels, annotations, pod, container }: PodVariant) {
   const { instance, snapshot, connections, pullSecrets } = input;
   const {
     podLabels,

@@ -3,7 +3,7 @@
 import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
-import { HOOKS, WEBHOOKS } from '../../../functions/reconcile/certificates/objects.ts';
+import { CONFIGURATIONS, CONFIGURATION_NAME } from '../../../functions/reconcile/certificates/objects.ts';
 
 export interface RemoveDependencies {
   readonly cluster: Cluster;
@@ -32,11 +32,11 @@ export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' |
   // Instances last: keys are cleaned in the database of theirs.
   const isCleaned = objects === 'Delete' && (await removeAll(deps, [virtualKeys, users, teams]));
   if (isCleaned) await removeAll(deps, [gatewayInstances]);
-  for (const resource of HOOKS) {
-    const hook = await deps.cluster.get(resource, undefined, WEBHOOKS);
+  for (const resource of CONFIGURATIONS) {
+    const hook = await deps.cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (hook === undefined) continue;
-    await deps.cluster.delete(resource, undefined, WEBHOOKS, hook.metadata.uid ?? '');
-    deps.print(`deleted ${resource.kind} ${WEBHOOKS}`);
+    await deps.cluster.delete(resource, undefined, CONFIGURATION_NAME, hook.metadata.uid ?? '');
+    deps.print(`deleted ${resource.kind} ${CONFIGURATION_NAME}`);
   }
   const isHeld = ([, { metadata }]: FoundObject) =>
     objects === 'Delete' || metadata.finalizers?.includes(FINALIZER) === true;

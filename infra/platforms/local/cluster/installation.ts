@@ -1,7 +1,7 @@
 // An installed operator in the cluster of a kubeconfig, which a local stack must not take over; and the end of the
 // stack's own webhooks there.
 import type { Cluster, KubeObject, Resource } from '../../../../functions/core/ports/cluster.ts';
-import { HOOKS, WEBHOOKS } from '../../../../functions/reconcile/certificates/objects.ts';
+import { CONFIGURATIONS, CONFIGURATION_NAME } from '../../../../functions/reconcile/certificates/objects.ts';
 import { createCluster } from '../../../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../../../adapters/kubernetes/node.ts';
 import { type Options, UsageError } from '../options.ts';
@@ -34,10 +34,10 @@ export async function rejectInstalled({ cluster }: Options): Promise<void> {
 
 /** Parts of an installed operator, for people; none where only a local stack, stopped or killed, was there. */
 export async function findInstallation(cluster: Cluster): Promise<ReadonlyArray<string>> {
-  const hooks = HOOKS.map(async (resource) => {
-    const hook = await cluster.get(resource, undefined, WEBHOOKS);
+  const hooks = CONFIGURATIONS.map(async (resource) => {
+    const hook = await cluster.get(resource, undefined, CONFIGURATION_NAME);
     const elsewhere = addressesOf(hook).filter((address) => !isLoopback(address));
-    return elsewhere.slice(0, 1).map((address) => `${resource.kind} ${WEBHOOKS} calls ${address}`);
+    return elsewhere.slice(0, 1).map((address) => `${resource.kind} ${CONFIGURATION_NAME} calls ${address}`);
   });
   const runners = RUNNERS.map(async (resource) => {
     const objects = await cluster.list(resource, { labelSelector: LABEL, metadataOnly: true });
@@ -49,13 +49,13 @@ export async function findInstallation(cluster: Cluster): Promise<ReadonlyArray<
 /** Deletes the webhook configurations if they call `base`, the address of this stack's admission webhook. */
 export async function removeWebhooks(cluster: Cluster, base: string): Promise<void> {
   const remove = async (resource: Resource) => {
-    const hook = await cluster.get(resource, undefined, WEBHOOKS);
+    const hook = await cluster.get(resource, undefined, CONFIGURATION_NAME);
     const addresses = addressesOf(hook);
     if (hook === undefined || addresses.length === 0) return;
     if (!addresses.every((address) => address.startsWith(`${base}/`))) return;
-    await cluster.delete(resource, undefined, WEBHOOKS, hook.metadata.uid ?? '');
+    await cluster.delete(resource, undefined, CONFIGURATION_NAME, hook.metadata.uid ?? '');
   };
-  await Promise.all(HOOKS.map(remove));
+  await Promise.all(CONFIGURATIONS.map(remove));
 }
 
 /** Addresses that the configuration calls; for a Service, its namespace and name. */
