@@ -51,7 +51,7 @@ export type BeginWait = (namespace: string) => void;
  * Rejects if the signal aborts before the whole body has arrived.
  */
 export function createBodyReader() {
-  const [large, small] = [createGate(1), createGate(MAX_SMALL_BYTES)];
+  const [large, small] = [createSemaphore(1), createSemaphore(MAX_SMALL_BYTES)];
   const turns = createFairLimiter(LARGE_TURNS);
   const reserveWait = createWaitBudget();
   return async <T>(
@@ -132,7 +132,7 @@ async function readWholeBody(
   signal: AbortSignal,
 ): Promise<ReviewBody> {
   // Reading a body as a whole is several times as fast as in pieces. The server ends a body that is incomplete when its
-  // request was answered.
+  // review is answered.
   const bytes = largeBody
     ? await largeBody.readWhole()
     : new Uint8Array(await untilAborted(signal, request.arrayBuffer()));
@@ -199,9 +199,9 @@ function enlarge(bytes: Uint8Array, length: number): Uint8Array<ArrayBuffer> {
 
 const WAITED_TOO_LONG = 'the review waited for other reviews until its timeout; send the request again';
 
-/** A semaphore of `room` units, in the order of arrival. Resolves with the function that returns the units. */
-function createGate(room: number) {
-  let free = room;
+/** A semaphore of `capacity` units, in the order of arrival. Resolves with the function that returns the units. */
+function createSemaphore(capacity: number) {
+  let free = capacity;
   const queue: Array<{ readonly size: number; readonly enter: () => void }> = [];
   const letIn = (): void => {
     for (let next = queue[0]; next !== undefined && next.size <= free; next = queue[0]) {

@@ -264,7 +264,7 @@ async function findForeignSecret(
   const wanted = keySecretName(key, template, context.hash);
   const secret = await findSecret(namespace, wanted, context);
   if (secret === undefined) return undefined;
-  // A Secret with our label is not judged here: the reconciler decides by its key value whose Secret it is.
+  // A Secret with our label is not refused here: the reconciler decides by the key value whose Secret it is.
   return secret.metadata.labels?.[OWNED_LABEL] === OWNED ? undefined : wanted;
 }
 

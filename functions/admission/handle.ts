@@ -36,7 +36,7 @@ export interface ReviewOutcome {
   readonly error?: string;
 }
 
-/** `beginWait`: is called before the review reads the cluster. */
+/** `beginWait`: called before the review reads the cluster. */
 interface ReviewContext {
   readonly signal: AbortSignal;
   readonly beginWait: BeginWait;

@@ -44,14 +44,14 @@ export interface Trigger {
 /**
  * A review without a subject is allowed, or refused immediately. `trigger`: one of our objects is about to be deleted.
  */
-export interface ReadSubject {
+export interface SubjectResult {
   readonly subject?: Subject;
   readonly refusal?: string;
   readonly trigger?: Trigger | undefined;
 }
 
 /** Writes of `exemptUsers` have no subject, so the reconciler does not depend on the admission webhook. */
-export function readSubject(request: ReviewRequest, exemptUsers: ReadonlySet<string>): ReadSubject {
+export function readSubject(request: ReviewRequest, exemptUsers: ReadonlySet<string>): SubjectResult {
   const { group, version, kind: name } = request.kind;
   const kind = resources.find((one) => one.group === group && one.version === version && one.kind === name);
   if (kind === undefined || (request.subResource ?? '') !== '' || exemptUsers.has(request.userInfo?.username ?? ''))
@@ -113,7 +113,7 @@ function shapeViolation(object: unknown, { kind, apiVersion }: KindResource): st
     if (object[field] !== must) return `${field}: Invalid value: ${JSON.stringify(object[field])}: must be "${must}"`;
   if (!isMap(object.metadata)) return 'metadata: Required value: add it as a map';
   if (isMap(object.metadata.annotations ?? {})) return undefined;
-  return 'metadata.annotations: Invalid value: must be a map; write them below it, indented, as `name: value`';
+  return 'metadata.annotations: Invalid value: must be a map; write each annotation below it, indented, as `name: value`';
 }
 
 function toDraft(json: Json, requested: RequestedName): Draft {

@@ -53,7 +53,7 @@ export interface ScopeValue {
   readonly unlessEnded?: string | undefined;
 }
 
-/** Details of each action, beside its object. */
+/** The details of each action, in addition to its object. */
 interface ActionDetails {
   readonly AddFinalizer: object;
   /** `left`: what could not be cleaned up and stays. */

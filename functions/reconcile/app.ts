@@ -9,14 +9,14 @@ import { PROCESS_LIMITS } from './limits.ts';
 import { createMemory } from './memory.ts';
 import { beginResyncs, type Report, toText } from './report.ts';
 import { dryRun, run } from './run.ts';
-import { type Scope, toScope } from './scope.ts';
+import { type RunTarget, toRunTarget } from './run-target.ts';
 import { createTriggerQueue } from './triggers.ts';
 
 export type { ReconcileDeps } from './deps.ts';
 
 /** The number of requests that may wait for a run: each takes one of the 512 connections of a process. */
 const MAX_WAITING = 128;
-const TOO_MANY = 'too many requests wait, of this namespace or of all: the next resync looks at the object';
+const TOO_MANY = 'too many requests are waiting, for this namespace or in total: the next resync looks at the object';
 
 /**
  * Runs of triggers may overlap: each observes for itself, and the API server and the database refuse writes of a slower
@@ -28,26 +28,26 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
   const { resyncs } = deps.limits ?? PROCESS_LIMITS;
   const resyncQueue = createFairLimiter(resyncs, MAX_WAITING);
   const queueTrigger = createTriggerQueue(deps, memory, MAX_WAITING);
-  const answer = async (scope: Scope): Promise<Report | 'full'> => {
-    if (scope.look !== 'everywhere') return queueTrigger(scope.look === 'at' ? scope.namespace : '', scope);
-    return resyncQueue.isFull('') ? 'full' : resyncQueue.run('', () => run({ deps, memory, scope }));
+  const answer = async (target: RunTarget): Promise<Report | 'full'> => {
+    if (target.look !== 'everywhere') return queueTrigger(target.look === 'at' ? target.namespace : '', target);
+    return resyncQueue.isFull('') ? 'full' : resyncQueue.run('', () => run({ deps, memory, target }));
   };
   const app = new Hono();
   app.post('/', async (context) => {
     const { req } = context;
     const body = await readText(req.raw, deps.timer);
     if (!body.ok) return context.json({ error: body.failure.error }, body.failure.status);
-    const scope = toScope({ header: (name) => req.header(name), body: body.value });
-    if (!scope.ok) return context.json({ error: scope.failure }, 400);
+    const target = toRunTarget({ header: (name) => req.header(name), body: body.value });
+    if (!target.ok) return context.json({ error: target.failure }, 400);
     const dry = req.query('dry-run');
     if (dry !== undefined && dry !== 'true' && dry !== 'false') {
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
     if (dry !== 'true') {
-      const report = await answer(scope.value);
+      const report = await answer(target.value);
       return report === 'full' ? context.json({ error: TOO_MANY }, 429) : context.json(report);
     }
-    const plan = await dryRun(deps, memory, scope.value);
+    const plan = await dryRun(deps, memory, target.value);
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });
   });

@@ -1,4 +1,4 @@
-// Limits of a run, so that its time, memory and requests stay bounded. What a run leaves is done by the next runs.
+// Limits of a run, so that its time, memory and requests stay bounded. The next runs do what a run leaves.
 
 const MIB = 1024 * 1024;
 
@@ -7,15 +7,15 @@ export interface Limits {
   readonly parts: number;
   /** VirtualKeys that have changed. */
   readonly changedKeys: number;
-  /** Secrets of VirtualKeys that have not changed: with at most so many VirtualKeys a run reads all of them. */
+  /** Secrets of unchanged VirtualKeys. If there are no more VirtualKeys than this, a run reads all their Secrets. */
   readonly secrets: number;
-  /** Look-ups of objects that only databases name, for all instances together. */
-  readonly suspects: number;
+  /** Objects that only databases name and that are looked up in the cluster, for all instances together. */
+  readonly lookUps: number;
   /**
    * Bytes that VirtualKeys, Users and Teams of one namespace may take in a resync, beyond those of ordinary objects.
    */
   readonly objectBytes: number;
-  /** Triggers that are followed concurrently. */
+  /** Triggers that run concurrently. */
   readonly triggers: number;
   /** Concurrent triggers for instances that were slow the last time. */
   readonly slowTriggers: number;
@@ -24,7 +24,7 @@ export interface Limits {
 }
 
 /**
- * Limits of a process, which may send as many requests as it wants. Of hundreds of objects that are applied together,
+ * Limits of a process, which may send any number of requests. Of hundreds of objects that are applied together,
  * the first are ready while the last wait, and memory stays small. A database that hangs keeps a place until its calls
  * time out, so slow instances have places of their own. One resync runs at a time, because memory has room for one. A
  * resync waits for no trigger.
@@ -33,7 +33,7 @@ export const PROCESS_LIMITS: Limits = {
   parts: Number.POSITIVE_INFINITY,
   changedKeys: 5000,
   secrets: 500,
-  suspects: 5000,
+  lookUps: 5000,
   objectBytes: 64 * MIB,
   triggers: 32,
   slowTriggers: 16,
@@ -48,7 +48,7 @@ export const limitsFor = (requests: number): Limits => ({
   parts: Math.max(1, Math.floor(requests / 100)),
   changedKeys: Math.max(1, Math.floor(requests / 40)),
   secrets: Math.max(1, Math.floor(requests / 5)),
-  suspects: Math.max(1, Math.floor(requests / 20)),
+  lookUps: Math.max(1, Math.floor(requests / 20)),
   objectBytes: 16 * MIB,
   triggers: Number.POSITIVE_INFINITY,
   slowTriggers: Number.POSITIVE_INFINITY,

@@ -41,9 +41,9 @@ export interface Memory {
   /** By the path of a part: how long it took in the last trigger, which has fewer of its objects than a resync. */
   readonly triggerTimes: Lru<Millis>;
   readonly cursors: Cursors;
-  /** The places of triggers that list objects, or have many in memory. */
+  /** Limits the triggers that list objects, or have many in memory. */
   readonly loads: ReturnType<typeof createFairLimiter>;
-  /** The uid of the namespace kube-system, by which databases that several clusters share know this cluster. */
+  /** The uid of the namespace kube-system: it identifies this cluster in a database that several clusters share. */
   cluster?: string | undefined;
 }
 

@@ -12,7 +12,7 @@ import type { Observation, ObserveContext } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
 import { readKeys, selectKeys } from './observe/keys.ts';
-import { put, remove, toOwn } from './observe/objects.ts';
+import { putObject, removeObject, toOwnObjectView } from './observe/objects.ts';
 import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
 import type { PartTime } from './observe/share.ts';
@@ -106,15 +106,15 @@ async function observeObject(
   const path = pathOf(at);
   try {
     const object = written ?? (await deps.cluster.get(kindOf[kind], at.namespace, at.name));
-    const own = object && toOwn(object);
+    const own = object && toOwnObjectView(object);
     const malformed = world.malformed.get(id);
     if (own !== undefined && malformed !== undefined) {
       // A malformed object stays malformed during the run, which has not planned for it, even if it can be read now.
       world.malformed.set(id, { ...malformed, metadata: own.metadata, status: own.status });
     } else if (kind === 'VirtualKey' && world.referred.keys.delete(path)) {
       if (own?.object?.kind === 'VirtualKey') world.referred.keys.set(path, unreadKey(own.object));
-    } else if (own === undefined) remove(world, { kind, metadata: at });
-    else put(world, own);
+    } else if (own === undefined) removeObject(world, { kind, metadata: at });
+    else putObject(world, own);
   } catch (error) {
     world.failures.set(id, { reason: 'ReconcileFailed', message: reasonOf(error) });
   }

@@ -21,8 +21,8 @@ export interface ConvergedPart extends PartEnd {
   readonly results: ReadonlyArray<Result>;
 }
 
-/** Without what is large: snapshots, claims, sums, and what was written. */
-export function toEnd({ world, results, guarded }: ConvergedPart): PartEnd {
+/** Leaves out what is large: snapshots, claims, sums, and the written objects. */
+export function toPartEnd({ world, results, guarded }: ConvergedPart): PartEnd {
   const none = { claims: new Map(), sums: new Map(), parts: new Map() };
   const instances = [...world.instances].map(([path, view]): [Path, InstanceView] => [
     path,
@@ -39,7 +39,7 @@ export function toEnd({ world, results, guarded }: ConvergedPart): PartEnd {
  * A part that cannot continue does not stop the others: its instances count as not observed. Throws if the API server
  * cannot be read.
  */
-export function toFailedEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
+export function toFailedPartEnd({ deps }: ObserveContext, part: Part, error: unknown): PartEnd {
   if (error instanceof ClusterError) throw error;
   const why = reasonOf(error);
   const { world } = part;

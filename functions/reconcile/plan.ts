@@ -9,7 +9,7 @@ import { removeFinalizer } from './plan/deletion.ts';
 import { type GuardedActions, guardDeletions } from './plan/deletion-guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
-import { planExpelledKeys, planOrphanedClaims, planScopeOwner } from './plan/member.ts';
+import { planNotAdmittedKeys, planOrphanedClaims, planScopeOwner } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
 import { hasFinalizer, idOf, isDeleted, type Member, type Path, type World } from './world.ts';
@@ -55,7 +55,7 @@ const isIn =
 /** Attempts of an action in one run, after another run was faster. */
 const MAX_ATTEMPTS = 3;
 
-/** The store of pushed snapshots may answer with its state of a minute ago. */
+/** Actions that are tried once in a run. The store of pushed snapshots may answer with its state of a minute ago. */
 const ONCE: ReadonlySet<string> = new Set(['RecordEvent', 'ApplyWorkload', 'PushSnapshot']);
 
 /** A step that fails again and again must not keep a status from being written. */
@@ -63,7 +63,7 @@ function isWorthTrying(action: Action, { attempts }: World): boolean {
   return (attempts.get(identify(action)) ?? 0) < (ONCE.has(action.action) ? 1 : MAX_ATTEMPTS);
 }
 
-/** Other runs wrote another policy again and again: no status shows a policy that is not in force. */
+/** Whether other runs wrote another policy each time. Then no status is written: this policy is not in force. */
 const isOvertaken = (action: Action, world: World): boolean =>
   action.action === 'PutScope' &&
   !(action.isNew || isWorthTrying(action, world) || world.failures.has(idOf(action.kind, action)));
@@ -77,11 +77,11 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
   return [
     ...[...instances.values()].flatMap((view) => planInstance(view, context)),
     ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
-    ...[...instances].flatMap(([path, view]) => planExpelledKeys(path, view, context)),
+    ...[...instances].flatMap(([path, view]) => planNotAdmittedKeys(path, view, context)),
     ...[...teams.values()].flatMap((team) => planScopeOwner(team, context)),
     ...[...users.values()].flatMap((user) => {
       const steps = [planScopeOwner(user, context), planOwnedKey(user, context)];
-      // A User that is deleted takes its VirtualKey along.
+      // The VirtualKey of a deleted User is deleted before the User is released.
       return (isDeleted(user) ? steps.toReversed() : steps).flat();
     }),
     ...[...keys.values()].flatMap((view) => (isPostponed(view.object) ? [] : planKey(view, context))),

@@ -11,7 +11,7 @@ import type { DeferredNamespace } from './observe/object-memory.ts';
 import type { RunWorld } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
 import type { Plan } from './plan.ts';
-import type { Scope } from './scope.ts';
+import type { RunTarget } from './run-target.ts';
 import {
   hasFinalizer,
   idOf,
@@ -44,7 +44,7 @@ export interface Report {
 }
 
 export interface RunEnd {
-  readonly scope: Scope;
+  readonly target: RunTarget;
   readonly all: RunWorld;
   /** The end of each part of the run. */
   readonly parts: ReadonlyArray<PartEnd>;
@@ -53,7 +53,7 @@ export interface RunEnd {
   readonly certificate: CertificateReport | undefined;
 }
 
-export function toReport({ scope, all, parts, left, certificate }: RunEnd): Report {
+export function toReport({ target, all, parts, left, certificate }: RunEnd): Report {
   const results = parts.flatMap((part) => part.results);
   const worlds = parts.map(({ world }) => world);
   const ended = (how: Outcome['ended']) =>
@@ -72,9 +72,9 @@ export function toReport({ scope, all, parts, left, certificate }: RunEnd): Repo
   // A trigger may name an object that does not exist yet: the API server stores it after the admission webhook has
   // answered.
   const isAwaited =
-    scope.look === 'at' &&
-    !all.deferredNamespaces.has(scope.namespace) &&
-    !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(scope.kind, scope));
+    target.look === 'at' &&
+    !all.deferredNamespaces.has(target.namespace) &&
+    !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(target.kind, target));
   // The VirtualKey of a User that moved to another instance ends in the part of the old instance. Then the User gets a
   // new one.
   const leaving = worlds.flatMap(({ referred }) => keysIn(referred));
@@ -134,7 +134,7 @@ function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): st
 export async function recordRun(
   { log, metrics, clock }: Pick<ReconcileDeps, 'log' | 'metrics' | 'clock'>,
   report: Report,
-  { scope, all, parts }: RunEnd,
+  { target, all, parts }: RunEnd,
   from: Millis,
 ): Promise<void> {
   const now = clock.now();
@@ -145,7 +145,7 @@ export async function recordRun(
     log.warn('deletions are guarded: a run would remove more than is plausible', { ...guarded });
     metrics.add('gateway_operator_reconcile_guarded_deletions_total', { action: guarded.action });
   }
-  if (scope.look === 'everywhere') {
+  if (target.look === 'everywhere') {
     metrics.set(LAST_RESYNC, now / 1000);
     const oldest = { GatewayInstance: 0, VirtualKey: 0, User: 0, Team: 0 };
     for (const object of parts.flatMap(({ world }) => objectsIn(world))) {

@@ -7,18 +7,18 @@ import { keepCertificate, planCertificate } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import type { Memory } from './memory.ts';
 import { createObserveContext, type Observation, type ObserveContext } from './observe/context.ts';
+import { withLoadLimit } from './observe/load-limit.ts';
 import type { RunWorld } from './observe/objects.ts';
 import { QUICK_LIMIT, runParts } from './observe/parts.ts';
-import { withRoom } from './observe/room.ts';
 import { type PartTime, withShare } from './observe/share.ts';
 import { observe, observeTouched } from './observe.ts';
-import { type ConvergedPart, toEnd, toFailedEnd } from './part-end.ts';
+import { type ConvergedPart, toFailedPartEnd, toPartEnd } from './part-end.ts';
 import { plan } from './plan.ts';
 import { type PlannedRow, type Report, recordRun, toReport, toRows } from './report.ts';
-import type { Scope } from './scope.ts';
+import type { RunTarget } from './run-target.ts';
 import { idOf, type Path } from './world.ts';
 
-/** A number above the attempts of any step in one run. */
+/** Counts as more attempts than any step may have in one run. */
 const NEVER_AGAIN = 99;
 /** The number of plans of a part whose time for steps is over: one removes finalizers, one writes statuses. */
 const LATE_ROUNDS = 2;
@@ -26,38 +26,40 @@ const LATE_ROUNDS = 2;
 interface RunContext {
   readonly deps: ReconcileDeps;
   readonly memory: Memory;
-  readonly scope: Scope;
-  /** Places of runs that may hold many objects. Absent: those of the process' memory. */
+  readonly target: RunTarget;
+  /** Limits the runs that have many objects in memory. Absent: the limit of the process. */
   readonly loads?: Memory['loads'];
 }
 
 interface ConditionalRun extends RunContext {
   /** Whether the run continues with the objects that it has loaded. */
-  readonly isWanted: (all: RunWorld) => boolean;
+  readonly shouldContinue: (all: RunWorld) => boolean;
 }
 
 /** Rejects only if the API server cannot be read. Undefined: the run did not continue. */
 export async function run(context: RunContext): Promise<Report>;
 export async function run(context: ConditionalRun): Promise<Report | undefined>;
 export async function run(context: RunContext & Partial<ConditionalRun>): Promise<Report | undefined> {
-  const { deps, memory, scope, loads = memory.loads, isWanted } = context;
+  const { deps, memory, target, loads = memory.loads, shouldContinue } = context;
   const from = deps.clock.now();
   // The certificate is renewed first: without it the API server cannot call the admission webhook.
-  const certificates = scope.look === 'everywhere' ? deps.certificates : undefined;
+  const certificates = target.look === 'everywhere' ? deps.certificates : undefined;
   const certificate = certificates && (await keepCertificate(deps, certificates));
-  return withRoom({ deps, memory: { ...memory, loads }, scope }, async (own, onLoaded) => {
-    const observing = await createObserveContext(own, memory, scope, false);
+  return withLoadLimit({ deps, memory: { ...memory, loads }, target }, async (limitedDeps, onLoaded) => {
+    const observing = await createObserveContext(limitedDeps, memory, target, false);
     const { all } = observing;
     onLoaded(all);
-    if (isWanted?.(all) === false) return undefined;
-    const triggered = (path: Path) => (scope.look === 'at' ? measure({ deps, memory }, path) : undefined);
+    if (shouldContinue?.(all) === false) return undefined;
+    const measureTrigger = (path: Path) => (target.look === 'at' ? measure({ deps, memory }, path) : undefined);
     const { ends: parts, left } = await runParts(observing, (part) => {
-      return withShare(observing, part, async (own, time) => converge(own, await observe(own, part, time), time))
-        .then(toEnd)
-        .catch((error) => toFailedEnd(observing, part, error))
-        .finally(triggered(part.path));
+      return withShare(observing, part, async (shared, time) =>
+        converge(shared, await observe(shared, part, time), time),
+      )
+        .then(toPartEnd)
+        .catch((error) => toFailedPartEnd(observing, part, error))
+        .finally(measureTrigger(part.path));
     });
-    const end = { scope, all, parts, left, certificate };
+    const end = { target, all, parts, left, certificate };
     const report = toReport(end);
     await recordRun(deps, report, end, from);
     return report;
@@ -111,14 +113,18 @@ function recordResult({ action, outcome }: Result, { world }: Observation): void
 }
 
 /** The rows of the next plan, with guarded actions and paused instances. Rejects as a run does. */
-export async function dryRun(deps: ReconcileDeps, memory: Memory, scope: Scope): Promise<ReadonlyArray<PlannedRow>> {
-  const certificates = scope.look === 'everywhere' ? deps.certificates : undefined;
+export async function dryRun(
+  deps: ReconcileDeps,
+  memory: Memory,
+  target: RunTarget,
+): Promise<ReadonlyArray<PlannedRow>> {
+  const certificates = target.look === 'everywhere' ? deps.certificates : undefined;
   const first = certificates ? await planCertificate(deps, certificates) : [];
-  const context = await createObserveContext(deps, memory, scope, true);
+  const context = await createObserveContext(deps, memory, target, true);
   const { ends: rows } = await runParts(context, (part) =>
-    withShare(context, part, async (own, time) => {
-      const { world } = await observe(own, part, time);
-      // A workload is written whole in every run: the API server tells whether a write would change anything.
+    withShare(context, part, async (shared, time) => {
+      const { world } = await observe(shared, part, time);
+      // A workload is written whole in every run: the API server shows whether a write would change anything.
       const { actions } = plan(world, context.now, deps.hash);
       const same = await findUnchanged(actions, { deps, world });
       for (const action of same) world.attempts.set(identify(action), NEVER_AGAIN);

@@ -8,14 +8,14 @@ import type { RunWorld } from './observe/objects.ts';
 import { partition, QUICK_LIMIT } from './observe/parts.ts';
 import type { Report } from './report.ts';
 import { run } from './run.ts';
-import type { Scope } from './scope.ts';
+import type { RunTarget } from './run-target.ts';
 
-/** The places, among those that may hold many objects, that triggers of slow instances may have. */
+/** The maximum number of triggers of slow instances that have many objects in memory (of `MAX_LOADS` triggers). */
 const MAX_SLOW_LOADS = 6;
 
 /**
- * Follows triggers for their namespaces. `full`: too many of them wait. The loaded objects name the instances. The
- * trigger of a slow instance then leaves its place, and loads its objects again when it has one of the slow places.
+ * Runs a trigger in the queue of its namespace. `full`: too many triggers wait. The loaded objects show its instances: if one
+ * is slow, the trigger leaves its place, and loads its objects again when it has a place for slow triggers.
  */
 export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;
@@ -42,15 +42,15 @@ export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiti
       };
       void ended.then(deps.timer(QUICK_LIMIT, () => void slow.run(namespace, move)));
     });
-  return async (namespace: string, scope: Scope): Promise<Report | 'full'> => {
+  return async (namespace: string, target: RunTarget): Promise<Report | 'full'> => {
     if (quick.isFull(namespace)) return 'full';
     const { promise: report, resolve } = Promise.withResolvers<Report | undefined>();
     await quick.run(namespace, () => {
-      resolve(run({ deps, memory, scope, isWanted: isQuick }));
+      resolve(run({ deps, memory, target, shouldContinue: isQuick }));
       return untilMoved(namespace, report);
     });
     const first = await report;
     if (first !== undefined) return first;
-    return slow.isFull(namespace) ? 'full' : slow.run(namespace, () => run({ deps, memory, scope, loads }));
+    return slow.isFull(namespace) ? 'full' : slow.run(namespace, () => run({ deps, memory, target, loads }));
   };
 }

@@ -4,14 +4,14 @@ import type { Cursor } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { OwnObject } from './world.ts';
 
-/** More lists than a resync uses, so that an owner of very many lists makes none of the others forgotten. */
+/** More than the lists of a resync, so that very many lists of one owner do not displace those of the others. */
 const MAX_CURSORS = 20_000;
 /** The number of places on the circle that rows are hashed to. */
 const PLACES = 2 ** 48;
 
 /**
- * The place where each list was left, by the name of the list. Without it, a list begins at a place that the clock
- * decides.
+ * The place on the circle where each list continues, by the name of the list. A list without one begins at a place that
+ * the clock decides.
  */
 export type Cursors = Lru<number>;
 
@@ -33,7 +33,7 @@ export interface Turns {
   order<T>(list: string, rows: ReadonlyArray<T>, rowOf: (row: T) => Row): ReadonlyArray<T>;
   /** Records that the row has had its turn. */
   recordTurn(list: string, row: Row): void;
-  /** The rows whose turn it is now; all if there are no more than the limit. `recordTurns()` records that they have had it. */
+  /** The rows whose turn it is now; all if there are no more than the limit. Call `recordTurns` when they are done. */
   take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
   /**
    * Whether a row is in the next section of the circle, which is this share of the circle. Sections follow each other

@@ -62,7 +62,7 @@ export interface World {
    */
   readonly deferred: ReadonlySet<string>;
   /**
-   * VirtualKeys, Users and Teams whose steps and statuses are left to the next run: a status shows what is in force.
+   * VirtualKeys, Users and Teams that are left to the next run. Their statuses too: a status shows what is in force.
    */
   readonly postponed: ReadonlySet<ObjectId>;
   /** Labels of the namespaces that a selector reads. */
@@ -137,7 +137,7 @@ export interface InstanceView {
   readonly storeType?: StoreConnection['type'];
   /** The problem of the database's Secret, else of the counter store's: Pods that start now could not read it. */
   readonly secretProblem?: Problem;
-  /** Versions of these Secrets. */
+  /** The versions of both Secrets. */
   readonly secretVersions: string;
   /** By `identifier`: what keeps the model entry from serving. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
@@ -242,7 +242,7 @@ export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
 export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
   metadata.finalizers?.includes(FINALIZER) === true;
 
-/** The alias as it is written, because there are very many. No alias contains a control character. */
+/** Aliases of VirtualKeys have no prefix, because there are very many. No alias contains a control character. */
 export const claimKey = (kind: ClaimKind, alias: string): string => (kind === 'key' ? alias : `${kind}\n${alias}`);
 export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
 
@@ -279,8 +279,8 @@ export function membersOf(world: Pick<World, 'keys' | 'users' | 'teams'>): Reado
 export const hashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<string> => values.map(({ hash }) => hash);
 
 /**
- * Name of the Secret, in the namespace of the claim's holder, that keeps a claim without its object (`deletionPolicy:
- * Retain`).
+ * The name of the Secret (in the namespace of the claim's holder) that keeps the claim although its VirtualKey is gone
+ * (`deletionPolicy: Retain`).
  */
 export const retainedSecret = ({ policy }: Claim): string | undefined =>
   policy !== undefined && 'retained' in policy ? policy.retained : undefined;

@@ -98,6 +98,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'A write of a run failed, in the cluster or in a database; `action` names it. The next run repeats it',
   'cannot book all settled charges':
     'Redis or PostgreSQL did not answer within 15 s when a resync booked charges. Spend in statuses is older until the next resync',
+  'cannot clear the stores of a deleted instance':
+    'After the deletion of an instance whose Redis does not answer. Its counters stay there, and nothing reads them any more',
   'cannot list instances of a database':
     'A resync looked in a database for instances that no longer exist in the cluster, and got an error',
   'cannot read an instance': 'Reading what an instance needs failed or took too long. Its objects stay as they are',
@@ -110,10 +112,8 @@ export const WHEN: Readonly<Record<string, string>> = {
   reconciled: 'Each run that did or failed to do something, with its numbers. A run without changes writes nothing',
   'reconciler: cannot issue or renew the certificate of the admission webhook':
     'Each resync that fails to do so. The webhook keeps its certificate until that expires',
-  'the Secret of a key could not be read':
+  'the Secret of a VirtualKey could not be read':
     'The API server refused or did not answer when a run read the Secret of a VirtualKey. Its value stays',
-  'the keys of a deleted instance stay in its store':
-    'After the deletion of an instance whose Redis does not answer. Nothing reads these keys any more',
   'the ledger of an instance begins empty':
     'An instance was open before, and its database has nothing of it: the database is another one, or lost its data',
   "… … does not exist, so the API server does not call the admission webhook: install the operator's manifests again":

@@ -10,7 +10,11 @@ import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
-import { type CertificateDeps, CONFIGURATIONS, observe } from '../../functions/reconcile/certificates/objects.ts';
+import {
+  type CertificateDeps,
+  observeCertificate,
+  WEBHOOK_CONFIGURATIONS,
+} from '../../functions/reconcile/certificates/objects.ts';
 import { keepCertificate } from '../../functions/reconcile/certificates/renewal.ts';
 import { applyKinds } from '../../infra/packaging/manifests/apply.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
@@ -106,7 +110,8 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
   const secretData = async (): Promise<Record<string, string>> =>
     ((await admin.get(RESOURCES.secrets, NAMESPACE, 'admission-tls'))?.data ?? {}) as Record<string, string>;
   const served = async () => (await secretData())['tls.crt'];
-  const trusted = async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => new Set(bundles.flat()).size);
+  const trusted = async () =>
+    (await observeCertificate(admin, SHORT)).hooks.map(({ bundles }) => new Set(bundles.flat()).size);
 
   /** What the cluster says of this key. Throws when it could not judge it. */
   const ask = async (name: string) => {
@@ -146,11 +151,13 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     expect((await once()).certificate).toEqual({
       actions: ['IssueCertificate', 'TrustAuthorities', 'TrustAuthorities', 'WriteCertificate'],
     });
-    const before = await Promise.all(CONFIGURATIONS.map((hook) => admin.get(hook, undefined, 'gateway-operator')));
-    expect(await once()).not.toHaveProperty('certificate');
-    expect(await Promise.all(CONFIGURATIONS.map((hook) => admin.get(hook, undefined, 'gateway-operator')))).toEqual(
-      before,
+    const before = await Promise.all(
+      WEBHOOK_CONFIGURATIONS.map((hook) => admin.get(hook, undefined, 'gateway-operator')),
     );
+    expect(await once()).not.toHaveProperty('certificate');
+    expect(
+      await Promise.all(WEBHOOK_CONFIGURATIONS.map((hook) => admin.get(hook, undefined, 'gateway-operator'))),
+    ).toEqual(before);
     expect(await trusted()).toEqual([1, 1]);
   });
 
@@ -175,7 +182,8 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
       ask,
       url: admission.url,
       host: HOST,
-      trusted: async () => (await observe(admin, SHORT)).hooks.map(({ bundles }) => bundles[0]?.join('') ?? ''),
+      trusted: async () =>
+        (await observeCertificate(admin, SHORT)).hooks.map(({ bundles }) => bundles[0]?.join('') ?? ''),
     });
     const life = startLife();
     const renewTwice = async () => {
@@ -210,7 +218,7 @@ describeSideBySide(ONE_CLUSTER, 'certificates', ({ name }) => {
     const damage = { data: { 'tls.key': 'b2g=' } };
     await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);
     expect((await resync()).actions.at(-1)).toBe('WriteCertificate');
-    const { secret } = await observe(admin, SHORT);
+    const { secret } = await observeCertificate(admin, SHORT);
     expect(secret).toMatchObject({ by: 'us', serving: { from: expect.any(Number) } });
     const brief = { ...SHORT, lifetimes: { ...SHORT.lifetimes, serving: 1_000 } };
     await admin.patch(RESOURCES.secrets, NAMESPACE, 'admission-tls', damage);

@@ -9,7 +9,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, kinds, virtualKeys } from '#crds/kinds/kinds.ts';
-import { CONFIGURATION_NAME, CONFIGURATIONS } from '../../functions/reconcile/certificates/objects.ts';
+import { CONFIGURATION_NAME, WEBHOOK_CONFIGURATIONS } from '../../functions/reconcile/certificates/objects.ts';
 import { METRICS_PORT, PORT } from '../../functions/reconcile/workload/pod.ts';
 import { readDocuments } from '../../infra/packaging/manifests/apply.ts';
 import { toKubeconfig } from '../../infra/platforms/local/cluster/kubeconfig.ts';
@@ -233,7 +233,9 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
   const secretOf = async () =>
     (await cluster.get(RESOURCES.secrets, NAMESPACE, 'gateway-operator'))?.data as Record<string, string>;
   const hooksOf = () =>
-    Promise.all(CONFIGURATIONS.map(async (hook) => (await cluster.get(hook, undefined, CONFIGURATION_NAME))?.webhooks));
+    Promise.all(
+      WEBHOOK_CONFIGURATIONS.map(async (hook) => (await cluster.get(hook, undefined, CONFIGURATION_NAME))?.webhooks),
+    );
 
   /** Variables of a container that have a value of their own. */
   const variablesOf = async (deployment: string) => {

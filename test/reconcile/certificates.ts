@@ -6,11 +6,11 @@ import { type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.t
 import type { CertificateAndKey, Issuer, ServingCertificate } from '#core/ports/issuer.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import {
+  CERTIFICATE_SECRET,
   type CertificateDeps,
   type CertificateView,
-  CONFIGURATIONS,
-  observe,
-  SECRET_NAME,
+  observeCertificate,
+  WEBHOOK_CONFIGURATIONS,
 } from '../../functions/reconcile/certificates/objects.ts';
 import {
   type CertificateReport,
@@ -116,8 +116,8 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     certificates: terms,
   });
   const keeper = { cluster, clock, log, metrics };
-  const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === SECRET_NAME);
-  const hooks = () => CONFIGURATIONS.flatMap((resource) => cluster.objects(resource));
+  const secret = () => cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === CERTIFICATE_SECRET);
+  const hooks = () => WEBHOOK_CONFIGURATIONS.flatMap((resource) => cluster.objects(resource));
   const serving = (): ServingCertificate | undefined => {
     const data = (secret()?.data ?? {}) as Record<string, string>;
     const pair = { ca: text(data['ca.crt']), cert: text(data['tls.crt']), key: text(data['tls.key']) };
@@ -161,28 +161,28 @@ export function createCertificateHarness(more: Partial<CertificateDeps> = {}): C
     resync: (given = terms) => keepCertificate(keeper, given),
     post: async (query = '', init = {}) => (await app.request(`/${query}`, { method: 'POST', ...init })).text(),
     plan: () => planCertificate(keeper, terms),
-    view: () => observe(cluster, terms),
+    view: () => observeCertificate(cluster, terms),
     applyHooks: async () => {
       for (const [index, object] of webhookConfigurations(IN_CLUSTER).entries()) {
-        await cluster.create(CONFIGURATIONS[index] as Resource, object);
+        await cluster.create(WEBHOOK_CONFIGURATIONS[index] as Resource, object);
       }
     },
     hook: (index) => {
-      const [found] = cluster.objects(CONFIGURATIONS[index] as Resource);
+      const [found] = cluster.objects(WEBHOOK_CONFIGURATIONS[index] as Resource);
       if (found === undefined) throw new Error('there is no such configuration');
       return found;
     },
     editHook: async (index, edit) => {
       const webhooks = (harness.hook(index).webhooks as Entry[]).map(edit);
-      await cluster.patch(CONFIGURATIONS[index] as Resource, undefined, 'gateway-operator', { webhooks });
+      await cluster.patch(WEBHOOK_CONFIGURATIONS[index] as Resource, undefined, 'gateway-operator', { webhooks });
     },
     secret,
     serving,
     editSecret: async (patch) => {
-      await cluster.patch(RESOURCES.secrets, NAMESPACE, SECRET_NAME, patch);
+      await cluster.patch(RESOURCES.secrets, NAMESPACE, CERTIFICATE_SECRET, patch);
     },
     removeSecret: async () => {
-      await cluster.delete(RESOURCES.secrets, NAMESPACE, SECRET_NAME, secret()?.metadata.uid ?? '');
+      await cluster.delete(RESOURCES.secrets, NAMESPACE, CERTIFICATE_SECRET, secret()?.metadata.uid ?? '');
     },
     complaints: () => {
       detector();

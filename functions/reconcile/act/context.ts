@@ -55,7 +55,7 @@ export function linkOf(action: Action, { links }: ActContext): DatabaseLink {
 
 export type ObjectReference = Pick<Action, 'kind' | 'namespace' | 'name'>;
 
-/** The object of an action, as the world has it. */
+/** The object of an action, as it was observed. */
 export const objectOf = (at: ObjectReference, { world }: ActContext): OwnObject | MalformedObject | undefined =>
   objectIn(world, at.kind, pathOf(at)) ?? world.malformed.get(idOf(at.kind, at));
 

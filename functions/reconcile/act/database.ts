@@ -109,7 +109,7 @@ async function reportLoss({ kind, namespace, name }: ActionOf<'OpenInstance'>, c
   const view = context.world.instances.get(pathOf({ namespace, name }));
   if (view === undefined || !view.database.ok) return;
   const where = view.database.message;
-  const message = `${where} has nothing of this instance, which was open in its database before: its ledger begins empty, and every budget is whole again. If data was lost, restore a backup`;
+  const message = `${where} has no data of this instance, which was open in its database before: its ledger begins empty, and all spend begins at 0. If data was lost, restore a backup`;
   context.deps.log.warn('the ledger of an instance begins empty', { instance: pathOf({ namespace, name }), where });
   const event = { type: 'Warning', reason: 'LedgerEmpty', message, once: `LedgerEmpty/${where}` } as const;
   await recordEvent({ kind, namespace, name, ...event }, context);
@@ -133,13 +133,13 @@ type Refusal =
 /** Why a new instance is not opened: with an empty ledger every budget would be full again. */
 function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted'> {
   const why = {
-    same: `is this instance's own uid: write that of the instance before it`,
-    absent: `is no instance whose keys are in this database: correct it, or spec.databaseSecretRef`,
-    open: `is an instance that is not closed: delete it first; if its whole cluster is gone, write "${ledger} lost"`,
-    adopted: `continues already with the instance ${'successor' in adoption ? adoption.successor : ''}: if that is gone too, write its uid`,
-    here: `is not lost: it is the instance ${'at' in adoption ? adoption.at : ''} of this cluster. Delete that first, and write the uid alone`,
+    same: `is the uid of this instance: write the uid of the previous instance`,
+    absent: `is the uid of no instance in this database: correct the uid, or spec.databaseSecretRef`,
+    open: `is an instance that is not closed: delete that instance first; if its whole cluster is gone, write "${ledger} lost"`,
+    adopted: `is an instance whose ledger the instance ${'successor' in adoption ? adoption.successor : ''} continues already: if that instance is gone too, write its uid`,
+    here: `is not lost: it is the instance ${'at' in adoption ? adoption.at : ''} of this cluster. Delete that instance first, and write the uid alone`,
   }[adoption.why];
-  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or remove it for a new ledger`;
+  const message = `annotation ${ADOPT_LEDGER_ANNOTATION}: ${JSON.stringify(ledger)} ${why}; or remove the annotation for a new ledger`;
   return { reason: 'LedgerNotAdopted', message };
 }
 
@@ -154,7 +154,7 @@ async function clearStores(uid: string, path: Path, { deps, memory }: ActContext
     if (store !== undefined) await deps.backends.clearStore(uid, store);
     await deps.snapshots?.delete(path);
   } catch (error) {
-    deps.log.warn('the keys of a deleted instance stay in its store', { instanceUid: uid, why: reasonOf(error) });
+    deps.log.warn('cannot clear the stores of a deleted instance', { instanceUid: uid, why: reasonOf(error) });
   }
 }
 

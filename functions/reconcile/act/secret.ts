@@ -38,8 +38,8 @@ function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActCon
 }
 
 /**
- * Writes the Secret with the shape's form of the value: a new Secret, or the existing one if it is still as it was
- * observed.
+ * Writes the Secret in its desired shape, with this value: creates it, or changes the existing Secret if that is as it
+ * was observed.
  */
 async function write(
   { namespace, shape }: ActionOf<'PutSecret'>,

@@ -35,7 +35,7 @@ export interface CertificateSecret {
 export interface WebhookView {
   readonly resource: Resource;
   readonly object: KubeObject;
-  /** CAs that each entry trusts. */
+  /** The CAs that each entry trusts. */
   readonly bundles: ReadonlyArray<ReadonlyArray<string>>;
   /** Whether cert-manager writes the CA: then the operator writes only the paths. */
   readonly isInjected: boolean;
@@ -43,9 +43,9 @@ export interface WebhookView {
   readonly isRouted: boolean;
 }
 
-export type CertificateView = Awaited<ReturnType<typeof observe>>;
+export type CertificateView = Awaited<ReturnType<typeof observeCertificate>>;
 
-export const CONFIGURATIONS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((verb) => ({
+export const WEBHOOK_CONFIGURATIONS: ReadonlyArray<Resource> = ['Mutating', 'Validating'].map((verb) => ({
   group: 'admissionregistration.k8s.io',
   version: 'v1',
   plural: `${verb.toLowerCase()}webhookconfigurations`,
@@ -56,19 +56,19 @@ export const CONFIGURATIONS: ReadonlyArray<Resource> = ['Mutating', 'Validating'
  * the Service.
  */
 export const CONFIGURATION_NAME = 'gateway-operator';
-export const SECRET_NAME = 'admission-tls';
+export const CERTIFICATE_SECRET = 'admission-tls';
 const PREVIOUS = 'previous-ca.crt';
 const CERT_MANAGER = 'cert-manager.io/';
 
 /** The DNS name of the Service, for which the certificate is issued. */
-export const namesOf = ({ service }: CertificateDeps): string[] => [`${service.name}.${service.namespace}.svc`];
+export const dnsNamesOf = ({ service }: CertificateDeps): string[] => [`${service.name}.${service.namespace}.svc`];
 
 /**
  * Reads the configurations before the Secret: a CA that they trust was issued before they were written. Throws if the
  * API server cannot be read.
  */
-export async function observe(cluster: Cluster, certificates: CertificateDeps) {
-  const hooks = CONFIGURATIONS.map(async (resource): Promise<WebhookView[]> => {
+export async function observeCertificate(cluster: Cluster, certificates: CertificateDeps) {
+  const hooks = WEBHOOK_CONFIGURATIONS.map(async (resource): Promise<WebhookView[]> => {
     const object = await cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (object === undefined) return [];
     const ours = entriesOf(object).filter((entry) => isOurs(entry, certificates));
@@ -77,7 +77,7 @@ export async function observe(cluster: Cluster, certificates: CertificateDeps) {
     return [{ resource, object, bundles, isInjected: hasAnnotation(object, `${CERT_MANAGER}inject`), isRouted }];
   });
   const found = (await Promise.all(hooks)).flat();
-  const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, SECRET_NAME);
+  const secret = await cluster.get(RESOURCES.secrets, certificates.service.namespace, CERTIFICATE_SECRET);
   return { hooks: found, secret: secret && toSecretView(secret, certificates) };
 }
 
@@ -85,7 +85,7 @@ export async function observe(cluster: Cluster, certificates: CertificateDeps) {
  * Writes the path of the admission webhook, and the CAs if they are given. A merge patch replaces whole lists, so
  * entries of others are sent as they were read.
  */
-export function writeHook(
+export function writeConfiguration(
   cluster: Cluster,
   certificates: CertificateDeps,
   { resource, object }: WebhookView,
@@ -123,9 +123,9 @@ export function writeSecret(
   };
   if (existing !== undefined) {
     const metadata = { resourceVersion: existing.resourceVersion };
-    return cluster.patch(RESOURCES.secrets, namespace, SECRET_NAME, { metadata, data });
+    return cluster.patch(RESOURCES.secrets, namespace, CERTIFICATE_SECRET, { metadata, data });
   }
-  const metadata = { name: SECRET_NAME, namespace, labels: OWNED_LABELS };
+  const metadata = { name: CERTIFICATE_SECRET, namespace, labels: OWNED_LABELS };
   const tls = { apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/tls' };
   return cluster.create(RESOURCES.secrets, { ...tls, metadata, data });
 }
@@ -164,7 +164,7 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Certif
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
   const signer = { cert: ca, key: text('ca.key') };
   const [validity, signerValidity] = [
-    issuer.inspect(pair, namesOf(certificates)),
+    issuer.inspect(pair, dnsNamesOf(certificates)),
     issuer.inspect({ ca, ...signer }, []),
   ];
   const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';

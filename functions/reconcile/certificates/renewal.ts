@@ -8,15 +8,15 @@ import type { Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import {
+  CERTIFICATE_SECRET,
   type CertificateDeps,
   type CertificateView,
   CONFIGURATION_NAME,
-  CONFIGURATIONS,
-  namesOf,
-  observe,
-  SECRET_NAME,
+  dnsNamesOf,
+  observeCertificate,
   type SecretContents,
-  writeHook,
+  WEBHOOK_CONFIGURATIONS,
+  writeConfiguration,
   writeSecret,
 } from './objects.ts';
 
@@ -89,7 +89,7 @@ async function renew(
   done: (action: CertificateAction, why: string) => void,
 ): Promise<ReadonlyArray<string>> {
   const { cluster, clock } = context;
-  const view = await observe(cluster, certificates);
+  const view = await observeCertificate(cluster, certificates);
   const { secret, hooks } = view;
   watchExpiry(context, view, certificates);
   const missing = warnOfMissing(context, view);
@@ -107,7 +107,8 @@ async function renew(
   for (const hook of hooks) {
     const isTrusting = hook.isInjected || hook.bundles.every(trusts);
     if (isTrusting && hook.isRouted) continue;
-    if (!isWritten(await writeHook(cluster, certificates, hook, isTrusting ? undefined : authorities))) return missing;
+    if (!isWritten(await writeConfiguration(cluster, certificates, hook, isTrusting ? undefined : authorities)))
+      return missing;
     if (isTrusting)
       done('RouteReviews', 'a webhook configuration calls another path than the admission webhook serves');
     else done('TrustAuthorities', why);
@@ -118,7 +119,7 @@ async function renew(
 }
 
 function warnOfMissing({ log }: CertificateContext, { hooks }: CertificateView): ReadonlyArray<string> {
-  const missing = CONFIGURATIONS.map(({ kind }) => kind).filter(
+  const missing = WEBHOOK_CONFIGURATIONS.map(({ kind }) => kind).filter(
     (kind) => !hooks.some(({ resource }) => resource.kind === kind),
   );
   for (const kind of missing)
@@ -133,27 +134,33 @@ export async function planCertificate(
   { cluster, clock }: Pick<CertificateContext, 'cluster' | 'clock'>,
   certificates: CertificateDeps,
 ) {
-  const why = whyIssued(await observe(cluster, certificates), clock.now());
+  const why = whyIssued(await observeCertificate(cluster, certificates), clock.now());
   if (why === undefined) return [];
   return [
-    { action: 'IssueCertificate', kind: 'Secret', namespace: certificates.service.namespace, name: SECRET_NAME, why },
+    {
+      action: 'IssueCertificate',
+      kind: 'Secret',
+      namespace: certificates.service.namespace,
+      name: CERTIFICATE_SECRET,
+      why,
+    },
   ] as const;
 }
 
 function whyIssued({ secret, hooks }: CertificateView, now: Millis): string | undefined {
-  const isOfCertManager = hooks.length > 0 && hooks.every(({ isInjected }) => isInjected);
-  if (secret === undefined) return isOfCertManager ? undefined : 'there is no certificate';
+  const isCertManagerUsed = hooks.length > 0 && hooks.every(({ isInjected }) => isInjected);
+  if (secret === undefined) return isCertManagerUsed ? undefined : 'there is no certificate';
   const { by, serving } = secret;
   if (by !== 'us') return undefined;
   if (serving === undefined) return 'the certificate is damaged, or for another name';
   if (serving.from > now) return 'the certificate is not valid yet';
   if (serving.until <= now) return 'the certificate has expired';
-  return isDue(serving, now) ? "two thirds of the certificate's life are over" : undefined;
+  return isDue(serving, now) ? "two thirds of the certificate's lifetime are over" : undefined;
 }
 
 const isDue = ({ from, until }: Validity, now: Millis): boolean => now >= from + ((until - from) * 2) / 3;
 
-/** Signs with the current CA, which then no longer needs a previous one; or with a new CA. */
+/** Signs with the current CA, and no previous CA stays trusted; or with a new CA, if the current one is due. */
 async function issue(
   certificates: CertificateDeps,
   { secret, hooks }: CertificateView,
@@ -164,7 +171,7 @@ async function issue(
   const usable = secret?.authority !== undefined && !isDue(secret.authority, now) ? secret.authority : undefined;
   const order = { name: 'Gateway Operator admission', ...validity(lifetimes.authority) };
   const authority = usable ?? (await issuer.issueAuthority(order));
-  const names = namesOf(certificates);
+  const names = dnsNamesOf(certificates);
   const serving = await issuer.issue({ authority, names, ...validity(lifetimes.serving) });
   if (issuer.inspect(serving, names) === undefined) throw new Error('the issuer does not accept its own certificate');
   const known = new Set([
@@ -200,6 +207,6 @@ function watchExpiry(
     secret.by === 'cert-manager'
       ? 'cert-manager issues a new one if it still has a Certificate, else the reconciler does'
       : 'the reconciler issues a new one';
-  const what = `Secret ${service.namespace}/${SECRET_NAME} lacks the operator's label, and its certificate expires soon`;
+  const what = `Secret ${service.namespace}/${CERTIFICATE_SECRET} lacks the operator's label, and its certificate expires soon`;
   log.warn(`${what}: delete the Secret; then ${issuer}`, { until: new Date(until).toISOString() });
 }

@@ -24,8 +24,8 @@ export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: VirtualK
   budgetWindow === 'Calendar' && budgetTimeZone !== undefined ? `Calendar ${budgetTimeZone}` : budgetWindow;
 
 /**
- * As `budgetOf`, compared with the budget `before` an edit if that was counted in other windows (`since`). `isNew`: the
- * scope has no policy yet.
+ * The budget with its `since`, which grows with each edit that changes the windows. `before`: the budget in force.
+ * `isNew`: the scope has no policy yet.
  */
 export function renewedBudget(
   budget: Budget | undefined,
@@ -98,8 +98,8 @@ export interface WindowSpend extends Spend {
 }
 
 /**
- * A key's spend in its further windows (`budgets`), in the order of the spec; windows that are not in force yet are
- * left out.
+ * A VirtualKey's spend in its further windows (`budgets`), in the order of the spec, without windows that are not in
+ * force yet.
  */
 export function windowSpends(key: VirtualKey, { claim, instance }: OwnClaim, now: Millis): ReadonlyArray<WindowSpend> {
   const further = budgetedScopes(claim).filter(

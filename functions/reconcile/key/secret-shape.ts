@@ -22,8 +22,8 @@ export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
 const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 
 /** The placeholders in a template's texts for the key value and for the instance's base address. */
-const KEY_MARK = `\${key}`;
-const URL_MARK = `\${baseURL}`;
+const KEY_PLACEHOLDER = `\${key}`;
+const URL_PLACEHOLDER = `\${baseURL}`;
 
 /** The name that the Secret of a VirtualKey should have. */
 export const secretNameOf = ({ metadata, spec }: VirtualKey, hash: Hash): string =>
@@ -50,12 +50,14 @@ export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
     allowedTexts('labels', template, target),
     allowedTexts('annotations', template, target),
   ];
-  const data = Object.entries(template?.data ?? {}).filter(([, text]) => url !== undefined || !text.includes(URL_MARK));
+  const data = Object.entries(template?.data ?? {}).filter(
+    ([, text]) => url !== undefined || !text.includes(URL_PLACEHOLDER),
+  );
   return {
     name,
     labels: { ...labels, ...OWNED_LABELS },
     annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
-    data: { ...Object.fromEntries(data), key: KEY_MARK },
+    data: { ...Object.fromEntries(data), key: KEY_PLACEHOLDER },
     url,
   };
 }
@@ -141,7 +143,7 @@ function parseRecord(text = 'null'): z.output<typeof TemplateRecord> {
 export function dataOf({ data, url = '' }: SecretShape, value: string): Readonly<Record<string, string>> {
   const texts = Object.entries(data).map(([name, text]) => [
     name,
-    text.replaceAll(URL_MARK, () => url).replaceAll(KEY_MARK, () => value),
+    text.replaceAll(URL_PLACEHOLDER, () => url).replaceAll(KEY_PLACEHOLDER, () => value),
   ]);
   return Object.fromEntries(texts);
 }

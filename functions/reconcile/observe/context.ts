@@ -1,9 +1,9 @@
-// The context of observing: the platform, the lists of the run, the instant.
+// The context of observing: the platform, the listed objects, and the time of the run.
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { DatabaseLink, Memory } from '../memory.ts';
-import type { Scope } from '../scope.ts';
+import type { RunTarget } from '../run-target.ts';
 import { countByNamespace, createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, WorldBuilder } from '../world.ts';
@@ -17,16 +17,16 @@ export interface Observation {
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
 /**
- * Lists the objects of a scope. Rejects if the API server cannot be read: then nothing is known, and nothing is
+ * Lists the objects of a run's target. Rejects if the API server cannot be read: then nothing is known, and nothing is
  * planned. `isDry`: nothing may be written, not even ledger rows.
  */
-export async function createObserveContext(deps: ReconcileDeps, memory: Memory, scope: Scope, isDry: boolean) {
+export async function createObserveContext(deps: ReconcileDeps, memory: Memory, target: RunTarget, isDry: boolean) {
   const now = deps.clock.now();
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
   const { limits = PROCESS_LIMITS } = deps;
   const { gatewayImage, gatewayPullSecrets = [], secretPrefixes = [], version, manyProcesses } = deps.platform;
   const platform = { gatewayImage, gatewayPullSecrets, secretPrefixes, version, manyProcesses, knative: false };
-  const all = await loadObjects({ cluster: deps.cluster, platform }, scope, limits.objectBytes);
+  const all = await loadObjects({ cluster: deps.cluster, platform }, target, limits.objectBytes);
   all.platform = { ...platform, knative: await knative };
   const moves = all.complete === 'all' && !isDry;
   const turns = createTurns(memory.cursors, { hash: deps.hash, now, moves });

@@ -46,7 +46,7 @@ import {
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
-/** Everything except what is read from other objects. */
+/** The view of an instance before its database is searched for orphans. */
 export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims' | 'unsearchedClaims'>;
 
 export async function observeInstance(
@@ -226,7 +226,7 @@ function entryProblems(
   );
 }
 
-/** More than are kept: superfluous snapshots are deleted. */
+/** Snapshots that a run lists: more than are kept, so that it finds superfluous ones. */
 const MAX_SNAPSHOTS = 10;
 
 /** The snapshot that the gateway would read, and whether it is published. */

@@ -3,7 +3,7 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { Limits } from '../limits.ts';
 import { countByNamespace, shareOut, type Turns } from '../turns.ts';
 
-/** Within this number of runs each Secret of an unchanged VirtualKey is read once; in more runs if `secrets` is small. */
+/** The number of runs in which each Secret of an unchanged VirtualKey is read once. More runs if `secrets` is small. */
 const SECRET_RUNS = 60;
 
 export interface KeyShares {

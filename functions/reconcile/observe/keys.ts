@@ -30,7 +30,7 @@ import {
 import type { ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
-/** The VirtualKeys whose Secrets the run reads. `postponed`: VirtualKeys of the next runs. */
+/** Returns the VirtualKeys whose Secrets the run reads. Sets `world.postponed`: those that are left to the next runs. */
 export function selectKeys(
   context: ObserveContext,
   world: WorldBuilder,
@@ -89,7 +89,7 @@ export const wasProcessed = ({ metadata, status }: OwnObject | MalformedObject):
 const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
 const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
 
-function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: InstanceAccess): boolean {
+function isChanged({ deps }: ObserveContext, key: VirtualKey, { state, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   // A finalizer of another program may keep the object for any time.
@@ -98,7 +98,7 @@ function isChanged({ deps }: ObserveContext, key: VirtualKey, { at, instance }: 
     isDeleted(key) ||
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !rowOf(ready?.reason)?.needsNoSecretRead) ||
-    (at === 'allowed' && instance.database.ok && instance.database.isKnown && !hasStableSecret(deps, key, instance))
+    (state === 'allowed' && instance.database.ok && instance.database.isKnown && !hasStableSecret(deps, key, instance))
   );
 }
 
@@ -129,7 +129,10 @@ async function readKey(deps: ReconcileDeps, object: VirtualKey, reading: Promise
     const previous = await readSecret(deps, namespace, published);
     return { ...view, secret, previous: previous(object) };
   } catch (error) {
-    deps.log.warn('the Secret of a key could not be read', { key: pathOf(object.metadata), why: reasonOf(error) });
+    deps.log.warn('the Secret of a VirtualKey could not be read', {
+      key: pathOf(object.metadata),
+      why: reasonOf(error),
+    });
     return view;
   }
 }
@@ -155,5 +158,5 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   return (key) => ({ ...view, owners, ...comparedParts(metadata, key.spec.secretTemplate) });
 }
 
-/** One more than the Secret of a VirtualKey may have, so that too many are detected. */
+/** Owner references that are kept of a Secret, which should have none. */
 const MAX_OWNERS = 16;

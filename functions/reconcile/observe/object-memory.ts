@@ -13,7 +13,7 @@ interface Bounds {
 
 /**
  * Bounds of a run by the bytes that members of one namespace may take. Several triggers run concurrently, because each
- * loads less. Instances have bounds of their own: members in other namespaces cannot take an instance's room.
+ * loads less. Instances have bounds of their own, so members in other namespaces do not displace an instance.
  */
 export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =>
   look === 'everywhere'
@@ -65,7 +65,7 @@ export function createObjectMemory<T extends SizedObject>(
   };
   const shrink = (group: Group<T>): void => {
     if (!whole || group.isDeferred) {
-      // For -1, the last one.
+      // `splice(-1, 1)` removes the last one.
       const at = group.isDeferred ? -1 : group.kept.findLastIndex(({ own }) => !isInDeletion(own));
       for (const last of group.kept.splice(at, 1)) remove(group, last);
       return;
@@ -128,7 +128,7 @@ export function bytesOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   if (Array.isArray(value)) return value.reduce((sum: number, one) => sum + 8 + bytesOf(one), 32);
   let bytes = 56;
-  // Names of members that our kinds have are in memory once; names in maps are texts of the object.
+  // A field name of a custom resource is in memory once. A name in a map is a text of the object.
   for (const [name, one] of Object.entries(value)) bytes += 8 + (name.length > 32 ? name.length : 8) + bytesOf(one);
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Custom resources of the operator: the objects of a scope with everything that planning for them needs, read,
+// Custom resources of the operator: the objects of a run's target with everything that planning for them needs, read,
 // validated and sorted by kind.
 import {
   type Cluster,
@@ -15,7 +15,7 @@ import { OWNED_LABEL } from '#crds/names/group.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Violation } from '#crds/validation/violation.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
-import type { Scope } from '../scope.ts';
+import type { RunTarget } from '../run-target.ts';
 import {
   createWorld,
   idOf,
@@ -46,21 +46,21 @@ type ObjectName = { readonly namespace: string; readonly name: string };
 /** `objectBytes`: the bytes beyond ordinary objects that members of one namespace may take. */
 export async function loadObjects(
   { cluster, platform }: { readonly cluster: Cluster; readonly platform: PlatformView },
-  scope: Scope,
+  target: RunTarget,
   objectBytes = PROCESS_LIMITS.objectBytes,
 ): Promise<RunWorld> {
   const complete =
-    scope.look === 'everywhere'
+    target.look === 'everywhere'
       ? 'all'
-      : scope.look === 'at' && scope.kind === 'GatewayInstance'
-        ? pathOf(scope)
+      : target.look === 'at' && target.kind === 'GatewayInstance'
+        ? pathOf(target)
         : undefined;
   const found = createWorld(platform);
-  const max = boundsOf(objectBytes, scope.look);
+  const max = boundsOf(objectBytes, target.look);
   const members = createObjectMemory<OwnObjectView>(max.members, {
     whole: true,
     drop: (own) => {
-      remove(found, own);
+      removeObject(found, own);
       found.deferred.add(own.metadata.uid);
     },
   });
@@ -68,8 +68,11 @@ export async function loadObjects(
     whole: false,
     drop: (own) => {
       if (complete === 'all') return reject(found, own);
-      remove(found, own);
-      found.unobserved.set(pathOf(own.metadata), 'the trigger has no memory for it: the next resync looks at it');
+      removeObject(found, own);
+      found.unobserved.set(
+        pathOf(own.metadata),
+        'the instance does not fit in the memory of a trigger: the next resync looks at it',
+      );
     },
   });
   const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
@@ -77,18 +80,18 @@ export async function loadObjects(
       (own.kind === 'GatewayInstance' ? instances : members).keep(own);
   };
   const list: Loader['list'] = (kind, selection = {}, isWanted = undefined) =>
-    whereServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
+    ifServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);
   const get = async (kind: Kind, { namespace, name }: ObjectName) =>
-    take([await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
+    take([await ifServed(cluster, kind, () => cluster.get(kind, namespace, name), undefined)]);
   const load: Loader = { found, list, get };
-  if (scope.look === 'everywhere') {
+  if (target.look === 'everywhere') {
     // Instances are listed last: the instance of a listed VirtualKey is then in the list unless it is really gone.
     await Promise.all([list(virtualKeys), list(users), list(teams)]);
     await list(gatewayInstances);
-  } else if (scope.look === 'at') {
-    await LOAD[scope.kind](load, scope);
+  } else if (target.look === 'at') {
+    await LOAD[target.kind](load, target);
     await loadReferred(load);
-    if (scope.kind === 'VirtualKey' || scope.kind === 'User') await loadTeams(load, scope);
+    if (target.kind === 'VirtualKey' || target.kind === 'User') await loadTeams(load, target);
     await loadInstances(load);
   }
   return { ...found, complete, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
@@ -182,7 +185,7 @@ async function loadInstances({ found, get }: Loader): Promise<void> {
  * `absent` if the API server does not serve the kind: its CRD is gone. A 404 for any other cause is thrown: it must not
  * count as an empty list.
  */
-export async function whereServed<T, const A>(
+export async function ifServed<T, const A>(
   cluster: Cluster,
   kind: Resource,
   read: () => Promise<T>,
@@ -199,18 +202,18 @@ export async function whereServed<T, const A>(
 
 /** Adds an object and returns it. Ignores objects of other kinds and objects that are not wanted. */
 function collect(into: WorldBuilder, object: KubeObject, isWanted: IsWanted = () => true): OwnObjectView | undefined {
-  const own = toOwn(object);
+  const own = toOwnObjectView(object);
   if (own === undefined || (own.object !== undefined && !isWanted(own.object))) return undefined;
-  put(into, own);
+  putObject(into, own);
   return own;
 }
 
 /** Adds an object in place of its previous version. A version that cannot be read has no spec. */
-export function put(into: WorldBuilder, own: OwnObjectView): void {
+export function putObject(into: WorldBuilder, own: OwnObjectView): void {
   const id = idOf(own.kind, own.metadata);
   const [object, path] = [own.object, pathOf(own.metadata)];
   const [instance, key] = [into.instances.get(path), into.keys.get(path)];
-  remove(into, own);
+  removeObject(into, own);
   if (own.violations.length > 0) into.violations.set(id, own.violations);
   if (object === undefined) putMalformed(into, own);
   else if (object.kind === 'GatewayInstance') {
@@ -228,7 +231,7 @@ function putMalformed(into: WorldBuilder, own: MalformedObject): void {
 }
 
 /** Removes an object, as if it had not been listed. */
-export function remove(
+export function removeObject(
   from: WorldBuilder,
   { kind, metadata }: Pick<OwnObject, 'kind'> & { readonly metadata: ObjectName },
 ): void {
@@ -242,7 +245,7 @@ export function remove(
 
 /** Replaces an instance that is too large by a malformed object, of which little is kept. */
 function reject(from: WorldBuilder, instance: OwnObjectView): void {
-  remove(from, instance);
+  removeObject(from, instance);
   const { kind, metadata, status } = instance;
   putMalformed(from, { kind, metadata, status, violations: [TOO_LARGE_TOGETHER] });
 }
@@ -253,7 +256,7 @@ const TOO_LARGE_TOGETHER: Violation = {
   path: 'spec',
   value: undefined,
   message:
-    'the GatewayInstances of this namespace take more memory together than a resync has for them; shorten or remove the largest of them',
+    'the GatewayInstances of this namespace together need more memory than a resync has for them; shorten or remove the largest of them',
 };
 
 /** An object with its defaults, or undefined if it is malformed; and the violations of rules about its own spec. */
@@ -262,7 +265,7 @@ export interface OwnObjectView extends MalformedObject {
 }
 
 /** Validates as the admission webhook does. A status that cannot be read counts as absent, and is written again. */
-export function toOwn(object: KubeObject): OwnObjectView | undefined {
+export function toOwnObjectView(object: KubeObject): OwnObjectView | undefined {
   const kind = kinds.find((own) => own.kind === object.kind && own.apiVersion === object.apiVersion);
   if (kind === undefined) return undefined;
   const { spec, violations: found } = validate(kind, object);
@@ -305,7 +308,7 @@ const TOO_MANY_FINALIZERS: Violation = {
   type: 'Too many',
   path: 'metadata.finalizers',
   value: undefined,
-  message: `may have at most ${MAX_FINALIZERS} characters in all; remove some`,
+  message: `may have at most ${MAX_FINALIZERS} characters in all; remove some finalizers`,
 };
 
 const MAX_OWNERS = 16;

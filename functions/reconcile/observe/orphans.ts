@@ -23,7 +23,7 @@ import {
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
-import { toOwn, whereServed } from './objects.ts';
+import { ifServed, toOwnObjectView } from './objects.ts';
 
 /** An object that a claim names, with only what is compared: the owner of a database may name objects of a megabyte. */
 interface ClaimedObject {
@@ -76,7 +76,7 @@ export async function findOrphanedClaims(
   const rest = view.isComplete ? others : [];
   const batches = [
     context.turns.take(`wanted claims of ${instance}`, first, context.limits.changedKeys, rowOf),
-    context.turns.take(`claims of ${instance}`, rest, suspectsOf(context, view), rowOf),
+    context.turns.take(`claims of ${instance}`, rest, lookUpsOf(context, view), rowOf),
   ];
   const searched = new Set(batches.flatMap(({ rows }) => rows));
   const orphans = await mapConcurrent(searched, async ([key, claim]) =>
@@ -105,9 +105,9 @@ function createLookUp(cluster: Cluster) {
       if (secret?.metadata.labels?.[OWNED_LABEL] !== OWNED) return undefined;
       return { uid: secret.metadata.uid, keyUid: secret.metadata.annotations?.[KEY_UID_ANNOTATION] };
     }
-    const object = await whereServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
+    const object = await ifServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
     if (object === undefined || object === 'not served') return object;
-    const own = toOwn(object)?.object;
+    const own = toOwnObjectView(object)?.object;
     if (own === undefined || own.kind === 'GatewayInstance') return { uid: object.metadata.uid };
     const claims = { instance: instancePathOf(own), key: aliasOf(own).key, uid: own.metadata.uid };
     return { uid: object.metadata.uid, claims };
@@ -120,10 +120,10 @@ function createLookUp(cluster: Cluster) {
   };
 }
 
-/** The number of objects that may be read for one instance's database: an equal share of its namespace's share. */
-function suspectsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
+/** The number of objects that may be looked up for one instance's database: an equal share of its namespace's share. */
+function lookUpsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
   const own = instanceCounts.get(object.metadata.namespace) ?? 1;
-  return Math.ceil(limits.suspects / Math.max(1, instanceCounts.size) / own);
+  return Math.ceil(limits.lookUps / Math.max(1, instanceCounts.size) / own);
 }
 
 /** Instances of this cluster that the database still has as open, although they are gone. */
@@ -139,12 +139,12 @@ export async function findOrphanedInstances(
   if (cluster === undefined) return [];
   const known = new Set([...all.listed.values(), ...all.malformed.values()].map(({ metadata }) => metadata.uid));
   try {
-    const suspects = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
+    const unlisted = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;
     const { rows, recordTurns } = context.turns.take(
       list,
-      suspects,
-      suspectsOf(context, view),
+      unlisted,
+      lookUpsOf(context, view),
       ({ namespace, uid: id }) => ({
         namespace,
         id,

@@ -16,7 +16,7 @@ import {
 import type { ObserveContext } from './context.ts';
 import { createKeyShares, type KeyShares } from './key-shares.ts';
 
-/** Parts that run concurrently: quick ones, and the others. Each namespace has a share of them. */
+/** The maximum number of quick parts that run concurrently, and that of the others. Namespaces share them. */
 const PLACES = 32;
 /** A part is quick if it took less than this time in the last run. A new part is not quick. */
 export const QUICK_LIMIT: Millis = 1000;

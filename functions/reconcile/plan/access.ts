@@ -22,18 +22,18 @@ import type { InstanceConditions } from './conditions-instance.ts';
  * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: the instance does
  * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `notAllowed`:
  * the instance does not admit the namespace; a member that it never admitted gets the same message as for a missing
- * one. `unreachable`: its database.
+ * one. `unreachable`: the instance's database cannot be reached.
  */
 export type InstanceAccess =
   | {
-      readonly at: 'missing' | 'paused' | 'notAllowed';
+      readonly state: 'missing' | 'paused' | 'notAllowed';
       readonly instance: InstanceView | undefined;
       readonly why: Problem<Reason>;
     }
   | {
-      readonly at: 'unreachable' | 'allowed';
+      readonly state: 'unreachable' | 'allowed';
       readonly instance: InstanceView;
-      readonly evaluated: InstanceConditions;
+      readonly instanceConditions: InstanceConditions;
       readonly why: Problem<Reason> | undefined;
     };
 
@@ -57,24 +57,24 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
     instance,
     why: { reason: finding.rule, message: toText([finding]) },
   });
-  const paused = { at: 'paused', instance, why: unusable('paused') } as const;
+  const paused = { state: 'paused', instance, why: unusable('paused') } as const;
   if (world.unobserved.has(path)) return paused;
   const { namespace } = member.metadata;
-  if (instance === undefined) return { at: 'missing', ...denied(instanceNotFound(ref, namespace)) };
+  if (instance === undefined) return { state: 'missing', ...denied(instanceNotFound(ref, namespace)) };
   const memberNamespace = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
   const isAdmitted = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, memberNamespace);
   const wasAdmitted = isAdmitted || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
   const neverAdmitted = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
-  if (isDeleted(instance.object)) return { at: 'missing', ...denied(neverAdmitted ?? instanceIsDeleted(ref)) };
-  if (neverAdmitted !== undefined) return { at: 'notAllowed', ...denied(neverAdmitted) };
+  if (isDeleted(instance.object)) return { state: 'missing', ...denied(neverAdmitted ?? instanceIsDeleted(ref)) };
+  if (neverAdmitted !== undefined) return { state: 'notAllowed', ...denied(neverAdmitted) };
   if (instance.object.spec.paused) return paused;
-  if (!isAdmitted) return { at: 'notAllowed', ...denied(namespaceNotAllowed(ref, namespace)) };
-  const evaluated = evaluate(instance);
-  const { ready, workload } = evaluated;
+  if (!isAdmitted) return { state: 'notAllowed', ...denied(namespaceNotAllowed(ref, namespace)) };
+  const instanceConditions = evaluate(instance);
+  const { ready, workload } = instanceConditions;
   // A rollout of a few seconds would otherwise change the condition of every VirtualKey twice.
   const isQuiet = ready === workload.reached && workload.isRolling && wasReady(member);
   const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
-  return { at: instance.database.ok ? 'allowed' : 'unreachable', instance, evaluated, why };
+  return { state: instance.database.ok ? 'allowed' : 'unreachable', instance, instanceConditions, why };
 }
 
 const wasReady = ({ status }: Member): boolean =>

@@ -26,7 +26,7 @@ interface BudgetChange {
   readonly window?: string;
 }
 
-/** The event for a passed threshold. It is planned before the status, whose new spend hides that the threshold was just passed. */
+/** The event for a threshold that was just passed: the last status shows a smaller spend. */
 export function planThresholdEvent(
   member: Member,
   { spend, reset, maxBudget, before, window }: BudgetChange,

@@ -44,12 +44,12 @@ export function createChargedScopes(
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);
       const found = object && missing === undefined ? access(object) : undefined;
       if (missing !== undefined) unchargeable.push(missing);
-      if (object === undefined || found?.at !== 'allowed') continue;
+      if (object === undefined || found?.state !== 'allowed') continue;
       const { instance } = found;
-      const state = claimOf(object, instance);
+      const { state, claim } = claimOf(object, instance);
       const hasFailed = world.failures.has(idOf(object.kind, object.metadata));
-      if (state.state === 'ours') charged.push({ object, instance, claim: state.claim });
-      else if (hasFailed || state.state === 'taken') unchargeable.push(notReady(reference));
+      if (state === 'ours') charged.push({ object, instance, claim });
+      else if (hasFailed || state === 'taken') unchargeable.push(notReady(reference));
     }
     return { charged, unchargeable, isWaiting: charged.length + unchargeable.length < references.length };
   };
@@ -116,6 +116,6 @@ const notReady = ({ kind, path, name }: Reference): Finding<`${Reference['kind']
   rule: `${kind}NotReady`,
   path,
   value: name,
-  message: `this ${kind} does not have its ${kind === 'User' ? 'userEmail' : 'teamAlias'} to itself, or could not be recorded; see its conditions`,
+  message: `another object has the ${kind === 'User' ? 'userEmail' : 'teamAlias'} of this ${kind}, or the ${kind} could not be recorded; see its conditions`,
   effect: 'refuse',
 });

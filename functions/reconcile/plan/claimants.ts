@@ -21,7 +21,7 @@ export function createClaimants(world: World, access: (member: Member) => Instan
     return byClaim.get(`${instance} ${key}`) ?? [];
   };
   const mayClaim = (member: Member) =>
-    !isDeleted(member) && access(member).at === 'allowed' && !world.failures.has(idOf(member.kind, member.metadata));
+    !isDeleted(member) && access(member).state === 'allowed' && !world.failures.has(idOf(member.kind, member.metadata));
   /** The oldest loaded member that wants this claim and could have it now. */
   const oldestClaimant = (instance: Path, key: string): Member | undefined => {
     const claim = `${instance} ${key}`;

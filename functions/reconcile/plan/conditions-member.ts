@@ -15,7 +15,6 @@ import { dueAt, expiryOf, isExpired, overlapEnd } from '../key/rotation.ts';
 import { isOurs, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
-  CLAIM_OF,
   hashesOf,
   idOf,
   isDeleted,
@@ -45,7 +44,7 @@ type Cause = MemberProblem | Finding<Reason> | Violations | undefined;
  */
 export function notReadyCause(member: Member, context: PlanContext, view?: KeyView): MemberProblem | undefined {
   const why = whyNotAccess(member, context);
-  const own = context.own(member);
+  const own = context.ownClaim(member);
   if (why !== undefined || own === undefined) return why;
   const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
   const reasonOf = (cause: MemberProblem | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
@@ -55,13 +54,13 @@ export function notReadyCause(member: Member, context: PlanContext, view?: KeyVi
   return first !== undefined && 'rule' in first ? toProblem(found.filter((cause) => 'rule' in cause)) : first;
 }
 
-/** Causes that VirtualKeys, Users and Teams have in common: instance, namespace, alias. */
+/** The cause in the instance, the namespace or the alias: these are common to VirtualKeys, Users and Teams. */
 function whyNotAccess(member: Member, context: PlanContext): MemberProblem | undefined {
   if (isDeleted(member))
     return { reason: 'Deleting', message: deletionMessage(member, memberBlockedBy(member, context)) };
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
   const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
-  if (why !== undefined || context.own(member) !== undefined) return why;
+  if (why !== undefined || context.ownClaim(member) !== undefined) return why;
   return { reason: 'Pending', message: 'the alias is not claimed yet' };
 }
 
@@ -96,7 +95,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
 /** Why VirtualKeys cannot be charged to a User or Team, or why a User's own VirtualKey does not exist. */
 const causesOfOwner = (member: Member, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
   member.kind === 'User' ? whyNoKey(member, context) : undefined,
-  whyBlocked(member, 'spec.blocked is true: none of its keys works'),
+  whyBlocked(member, 'spec.blocked is true: none of its VirtualKeys works'),
   member.kind === 'User' ? whyNoTeam(member, context) : undefined,
   whyExceeded(member, `this ${member.kind} has`, own, context.now),
   whyUnserved(member, own, context),
@@ -152,7 +151,7 @@ const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 
 /** Another object has claimed the member's alias. */
 function whyTaken(member: Member, context: PlanContext): MemberProblem | undefined {
   const access = context.access(member);
-  const { state, claim } = 'evaluated' in access ? claimOf(member, access.instance) : { state: 'open' };
+  const { state, claim } = 'instanceConditions' in access ? claimOf(member, access.instance) : { state: 'open' };
   if (claim === undefined || state === 'ours') return undefined;
   const { kind, spec, metadata } = member;
   const { namespace, name } = claim.holder;
@@ -194,15 +193,16 @@ function whyNoKey(user: User, context: PlanContext): Cause {
 export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
   const type = 'ModelsReady' as const;
   const access = context.access(member);
-  if (!('evaluated' in access)) return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? access.why) };
-  const own = context.own(member);
+  if (!('instanceConditions' in access))
+    return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? access.why) };
+  const own = context.ownClaim(member);
   const further = member.kind === 'VirtualKey' && own ? spentBudgets(member, own, context.now) : [];
   const spent = further.filter(({ model }) => model !== undefined);
   const [first] = spent;
   const exceeded = first && { reason: first.reason, message: spent.map(({ message }) => message).join('; ') };
-  const problem = toProblem(unservedModels(member, access.evaluated)) ?? exceeded;
+  const problem = toProblem(unservedModels(member, access.instanceConditions)) ?? exceeded;
   if (problem !== undefined) return { type, status: 'False', ...problem };
-  const message = `the instance serves all models of the ${CLAIM_OF[member.kind]}`;
+  const message = `the instance serves all models of the ${member.kind}`;
   return { type, status: 'True', reason: 'Ready', message };
 }
 
@@ -218,7 +218,7 @@ export function toRotationCondition(
   const until = overlapEnd(claim, time);
   if (value === undefined || (key.spec.rotation === undefined && until === undefined)) return undefined;
   if (isExpired(key, claim, time)) {
-    const message = 'an expired key is rotated when spec.duration is lengthened';
+    const message = 'an expired VirtualKey is rotated when spec.duration is lengthened';
     return { type, status: 'False', reason: 'Expired', message };
   }
   const due = dueAt(key, value);

@@ -16,7 +16,7 @@ export interface WorkloadConditions {
   readonly writeProblem: Problem | undefined;
   /** Whether all serving Pods have the published snapshot. */
   readonly isCurrent: boolean;
-  /** Whether nothing serves only because a rollout removes the earlier Pods first. */
+  /** Whether the only cause that nothing serves is a rollout, which removes the earlier Pods first. */
   readonly isRolling: boolean;
 }
 
@@ -34,7 +34,7 @@ export function evaluateWorkload(view: InstanceView, world: World): WorkloadCond
   return {
     ...own,
     url: before,
-    reached: { ok: true, message: `${title} serves until its successor does: ${own.reached.message}` },
+    reached: { ok: true, message: `${title} serves while the new workload starts: ${own.reached.message}` },
   };
 }
 

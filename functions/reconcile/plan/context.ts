@@ -21,12 +21,12 @@ export function createPlanContext(world: World, now: Millis, hash: Hash) {
     return conditions;
   };
   const access = (member: Member) => accessOf(member, world, evaluate);
-  const own = (member: Member): OwnClaim | undefined => {
+  const ownClaim = (member: Member): OwnClaim | undefined => {
     const found = access(member);
-    if (found.at !== 'allowed') return undefined;
+    if (found.state !== 'allowed') return undefined;
     const { instance } = found;
-    const state = claimOf(member, instance);
-    return state.state === 'ours' ? { instance, claim: state.claim } : undefined;
+    const { state, claim } = claimOf(member, instance);
+    return state === 'ours' ? { instance, claim } : undefined;
   };
   const chargedScopes = createChargedScopes(world, access);
   return {
@@ -35,7 +35,7 @@ export function createPlanContext(world: World, now: Millis, hash: Hash) {
     hash,
     evaluate,
     access,
-    own,
+    ownClaim,
     chargedScopes,
     ...createClaimants(world, access),
     ...createKeysOf(world),

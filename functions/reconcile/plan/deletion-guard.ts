@@ -75,8 +75,7 @@ function groupsOf(removals: ReadonlyArray<Removal>, { world, keysOf }: PlanConte
       removed,
       (removal) => `${isRevoked(removal, view)}` as const,
     );
-    // Claims that were not searched yet may be orphaned too, and count: if only orphaned claims counted that were found,
-    // no batch would ever be too large.
+    // Claims that were not searched yet may be orphaned too, so they count: otherwise no batch would ever be too large.
     const count = removed.length + (isRetire ? (view?.unsearchedClaims.get(namespace) ?? 0) : 0);
     const of = Math.max(count, sizes.get(namespace)?.length ?? 0);
     return { namespace, removals: removed, revoked, others, count, of };
@@ -126,7 +125,7 @@ function toGuard(
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
   const isPart = names.length === tooMany.length && names.length < namespaces;
   const where = isPart ? ` in namespace ${names.slice(0, MAX_NAMED).join(', ')}${more}` : '';
-  const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'keys of users';
+  const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'VirtualKeys of Users';
   const message =
     `a run would remove ${count} of ${of} ${what}${where}, which is more than is plausible: nothing was removed; if this is intended, ` +
     `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${share}%, until they are removed`;

@@ -28,7 +28,7 @@ import type { PlanContext } from './context.ts';
 /** The time for which the database is tried. The first run after it removes the finalizer. */
 const FINALIZE_TIMEOUT: Millis = 20_000;
 
-/** A time so far in the future is not from the API server: server-side apply created the object with it. */
+/** A time far in the future is not from the API server: server-side apply created the object with it. */
 function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boolean {
   const { deletionTimestamp } = metadata;
   return deletionTimestamp !== undefined && Math.abs(now - Date.parse(deletionTimestamp)) >= FINALIZE_TIMEOUT;
@@ -97,7 +97,7 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const retirement = planRetirement(key, context);
   if (retirement.length === 0) return [];
   const deletes = ours.flatMap((one) =>
-    one === undefined ? [] : [deleteSecret(key, one, `it is deleted: Secret "${one.name}" goes with it`)],
+    one === undefined ? [] : [deleteSecret(key, one, `it is deleted, and Secret "${one.name}" with it`)],
   );
   return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
 }
@@ -129,8 +129,8 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
   ];
   if (steps.length > 0) return steps;
   const message =
-    `its deletionPolicy is Retain: the key continues working until a VirtualKey of alias ${JSON.stringify(on.alias)} adopts it; ` +
-    `its value is in Secret "${secret.name}": delete the Secret to end the value`;
+    `its deletionPolicy is Retain: the key value continues working until a VirtualKey with the alias ${JSON.stringify(on.alias)} adopts it; ` +
+    `the value is in Secret "${secret.name}": delete the Secret to end the value`;
   const notice = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
   return [notice, removeFinalizer(key)];
 }

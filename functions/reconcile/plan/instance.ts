@@ -29,10 +29,10 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   ];
 }
 
-/** Closes instances that were deleted while their database was away, so that their VirtualKeys stop working. */
+/** Closes instances that were deleted while their database could not be reached: their VirtualKeys stop working. */
 function planOrphans({ object, orphans }: InstanceView): Action[] {
   return orphans.map(({ uid, namespace, name }) => {
-    const why = `instance ${namespace}/${name} (${uid}) is gone and left its keys open in the same database`;
+    const why = `instance ${namespace}/${name} (${uid}) is gone, but its VirtualKeys still work in the same database`;
     return { action: 'CloseOrphan', ...about(object, why), uid };
   });
 }
@@ -41,7 +41,7 @@ function planOpening(view: InstanceView): Action[] {
   const { object, database } = view;
   if (!database.ok || isOpen(view)) return [];
   const ledger = requestedLedger(object);
-  const adopts = `, and it continues with the keys and the spend of instance ${ledger?.uid} if that is closed`;
+  const adopts = `, and it continues with the VirtualKeys and the spend of instance ${ledger?.uid} if that is closed`;
   const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
   return [{ action: 'OpenInstance', ...about(object, why), ledger }];
 }
@@ -49,19 +49,19 @@ function planOpening(view: InstanceView): Action[] {
 function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   const { object, snapshot } = view;
   if (snapshot.bytes > MAX_SNAPSHOT) return [];
-  const why = `its compiled models are ${snapshot.name}`;
+  const why = `${snapshot.name}, with its compiled models, is not published`;
   if (!snapshot.isPublished) return [{ action: 'PublishSnapshot', ...about(object, why), snapshot: snapshot.name }];
   const outside = `${snapshot.name} is not in the store that gateways outside the cluster read`;
   const push: Action = { action: 'PushSnapshot', ...about(object, outside), snapshot: snapshot.name };
-  const removals = superfluous(view, context).map(({ name, uid }): Action => {
-    const replaced = `${snapshot.name} took the place of ${name}`;
+  const removals = superfluousSnapshots(view, context).map(({ name, uid }): Action => {
+    const replaced = `${snapshot.name} has replaced ${name}`;
     return { action: 'DeleteSnapshot', ...about(object, replaced), snapshot: name, uid };
   });
   return [...(snapshot.isPushed ? [] : [push]), ...removals];
 }
 
 /** During a rollout, Pods with any earlier snapshot may still start. */
-function superfluous(view: InstanceView, context: PlanContext): SnapshotView['older'] {
+function superfluousSnapshots(view: InstanceView, context: PlanContext): SnapshotView['older'] {
   const { object, snapshot } = view;
   if (!snapshot.isPublished || !context.evaluate(view).workload.isCurrent) return [];
   const inUse = `${object.metadata.name}-${object.status?.snapshotHash}`;

@@ -34,8 +34,8 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   if (isDeleted(key)) return planKeyDeletion(view, context);
   if (context.world.failures.has(idOf(key.kind, key.metadata))) return [];
   const access = context.access(key);
-  if (access.at === 'notAllowed') return retireValues(view, access.instance);
-  if (access.at !== 'allowed') return [];
+  if (access.state === 'notAllowed') return retireValues(view, access.instance);
+  if (access.state !== 'allowed') return [];
   const { instance } = access;
   if (!isOpen(instance)) return planFinalizer(key);
   const { value, why, steps } = planSecret(view, instance, context);

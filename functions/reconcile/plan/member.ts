@@ -45,7 +45,7 @@ export const NOT_ADMITTED = 'the instance no longer admits its namespace';
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
   if (isDeleted(member)) return hasFinalizer(member) ? planRetirement(member, context) : [];
   const access = context.access(member);
-  if (access.at !== 'allowed' || context.world.failures.has(idOf(member.kind, member.metadata))) return [];
+  if (access.state !== 'allowed' || context.world.failures.has(idOf(member.kind, member.metadata))) return [];
   const { instance } = access;
   return [...planFinalizer(member), ...(isOpen(instance) ? planScope(member, instance, context) : [])];
 }
@@ -154,7 +154,7 @@ export function planOrphanedClaims(
  * Ends values of deferred VirtualKeys whose namespace the instance does not admit, however large the objects of that
  * namespace are.
  */
-export function planExpelledKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
+export function planNotAdmittedKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
   const { object, database, claims } = instance;
   if (world.deferred.size === 0 || !database.ok || object.spec.paused || isDeleted(object)) return [];
   const { allowedNamespaces } = object.spec;
@@ -164,9 +164,10 @@ export function planExpelledKeys(path: string, instance: InstanceView, { world }
     const labels = world.namespaces.get(namespace);
     if (scope !== 'key' || !world.deferred.has(uid) || (labels === undefined && needsLabels(allowedNamespaces)))
       return [];
-    const asking = { name: namespace, labels: labels ?? {} };
+    const holderNamespace = { name: namespace, labels: labels ?? {} };
     const hashes = hashesOf(claim);
-    if (hashes.length === 0 || admitsNamespace(allowedNamespaces, object.metadata.namespace, asking)) return [];
+    if (hashes.length === 0 || admitsNamespace(allowedNamespaces, object.metadata.namespace, holderNamespace))
+      return [];
     const on = { kind: KIND_OF[scope], namespace, name, why: NOT_ADMITTED, instance: path, scope, alias };
     return [{ action: 'RetireValues', ...on, scopeId, hashes, overlap: undefined }];
   });

@@ -24,13 +24,13 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
   const { key, isOwned } = ownedKeyOf(user, context);
   const owned = key !== undefined && isOwned && !isDeleted(key) ? key : undefined;
   if (isDeleted(user)) return owned === undefined ? [] : [deleteKey(user, owned, 'is deleted with it')];
-  const { at } = context.access(user);
-  if (at === 'paused' || at === 'notAllowed') return [];
+  const { state } = context.access(user);
+  if (state === 'paused' || state === 'notAllowed') return [];
   if (!user.spec.autoCreateKey)
     return owned === undefined ? [] : [deleteKey(user, owned, 'is deleted: autoCreateKey is off')];
   const spec = specOf(user);
   if (spec === undefined) return [];
-  if (key === undefined) return context.own(user) === undefined ? [] : [createKey(user, spec)];
+  if (key === undefined) return context.ownClaim(user) === undefined ? [] : [createKey(user, spec)];
   return owned === undefined ? [] : planUpdate(user, owned, spec);
 }
 
@@ -54,7 +54,7 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
   if (differing.length === 0) return [];
   // Fields that the User does not set must be absent from the VirtualKey.
   const patch = Object.fromEntries(differing.map(([field, value]) => [field, value ?? null]));
-  const why = `its key's ${Object.keys(patch).join(', ')} differ from its own`;
+  const why = `${Object.keys(patch).join(', ')} of its VirtualKey differ from its own`;
   return [{ action: 'UpdateKey', ...about(user, why), key: key.metadata.name, spec: patch }];
 }
 

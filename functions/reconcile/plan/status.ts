@@ -71,7 +71,7 @@ export function planInstanceStatus(
     : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [guardedCondition] : [])];
   const before = object.status;
   const after: GatewayInstanceStatus = {
-    // Only a run with all members can tell which deletions are guarded.
+    // Only a run with all members finds the deletions that are guarded.
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
     url: workload.url,
     models,
@@ -118,8 +118,8 @@ export function planMemberStatus(
   view?: KeyView,
 ): Action[] {
   const access = context.access(member);
-  if (access.at === 'paused') return [];
-  const own = context.own(member);
+  if (access.state === 'paused') return [];
+  const own = context.ownClaim(member);
   const spend = spendOf(member, own, context.now);
   const { spec, status } = member;
   const reset = spend && spec.budgetDuration !== undefined ? toTimestamp(spend.resetsAt) : undefined;
@@ -128,7 +128,7 @@ export function planMemberStatus(
   const after = {
     ...toObserved({ ...member, forbidden: forbiddenIn(member, context) }, evaluated, context, own ? [] : CLAIM_TYPES),
     // The last known spend stays while the instance's database is unknown.
-    ...(access.at === 'allowed'
+    ...(access.state === 'allowed'
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
   };
@@ -142,8 +142,8 @@ export function planMemberStatus(
   const windows = own && view.object.spec.budgets && windowSpends(view.object, own, context.now);
   const keyStatus: VirtualKeyStatus = {
     ...after,
-    budgets: access.at === 'allowed' ? windows?.map(toWindowStatus) : view.object.status?.budgets,
-    expiryDate: access.at === 'allowed' ? expiryDate : view.object.status?.expiryDate,
+    budgets: access.state === 'allowed' ? windows?.map(toWindowStatus) : view.object.status?.budgets,
+    expiryDate: access.state === 'allowed' ? expiryDate : view.object.status?.expiryDate,
     ...toSecretStatus(view, own?.claim, context),
     isActive: problem === undefined,
     lastSyncTime: view.object.status?.lastSyncTime,
@@ -166,7 +166,7 @@ function toKeyRefs(user: User, context: PlanContext): Pick<UserStatus, 'keyRef' 
   const { key, isOwned } = ownedKeyOf(user, context);
   const view = key && context.world.keys.get(pathOf(key.metadata));
   if (view === undefined || !isOwned || isDeleted(view.object)) return {};
-  const { keySecretRef } = toSecretStatus(view, context.own(view.object)?.claim, context);
+  const { keySecretRef } = toSecretStatus(view, context.ownClaim(view.object)?.claim, context);
   return { keyRef: { name: view.object.metadata.name }, keySecretRef };
 }
 

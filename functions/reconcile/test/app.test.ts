@@ -1,4 +1,4 @@
-// Does reconcile answer over HTTP as DESIGN 9 and 10 say?
+// HTTP answers of the reconciler (DESIGN 9 and 10).
 import { beforeEach, expect, test } from 'vitest';
 import { createTime } from '../../../test/gateway/time.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 const post = (path = '/', init: RequestInit = {}) => harness.app.request(path, { method: 'POST', ...init });
 
-test('an empty POST resyncs and answers counts when it is done', async () => {
+test('an empty POST runs a resync; the answer has its counts', async () => {
   const answer = await post();
   expect(answer.status).toBe(200);
   expect(await answer.json()).toEqual({
@@ -51,14 +51,14 @@ test('a dry run lists the plan as JSON, or as lines for people', async () => {
   expect(await (await post('/?dry-run=true', { headers: { accept: 'text/plain' } })).text()).toMatch(/^Nothing to do/);
 });
 
-test('a dry-run that is neither true nor false acts on nothing', async () => {
+test('a dry-run parameter that is neither true nor false is refused, and nothing is done', async () => {
   const answer = await post('/?dry-run=1');
   expect(answer.status).toBe(400);
   expect(harness.writes()).toBe(5);
   expect((await post('/?dry-run=false')).status).toBe(200);
 });
 
-test('an event with a scope reconciles that object and what it needs', async () => {
+test('an event reconciles the object that it names, and what that object needs', async () => {
   const report = await harness.trigger('VirtualKey', 'chat');
   expect(report.observed).toEqual({ GatewayInstance: 1, VirtualKey: 1 });
   expect(await harness.trigger('VirtualKey', 'not-yet')).toEqual({
@@ -70,7 +70,7 @@ test('an event with a scope reconciles that object and what it needs', async () 
   expect(await harness.trigger('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });
 
-test('of many triggers a few are followed at the same time, and of one namespace a quarter; a resync does not wait for them', async () => {
+test('a limited number of triggers run concurrently, a quarter of them for one namespace; a resync does not wait for them', async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   const begun: Array<string | undefined> = [];
   harness.cluster.inject(async ({ verb, resource, name }) => {
@@ -95,7 +95,7 @@ test('of many triggers a few are followed at the same time, and of one namespace
   expect(begun.toSorted()).toEqual([...names, 'of-another'].toSorted());
 });
 
-test('triggers of a namespace that are too many are refused with 429; those of another are followed', async () => {
+test('too many triggers of one namespace are refused with 429; those of another namespace run', async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   harness.cluster.inject(async ({ verb, namespace }) => {
     if (verb === 'get' && namespace === 'greedy') await go;
@@ -112,10 +112,10 @@ test('triggers of a namespace that are too many are refused with 429; those of a
   const answers = await Promise.all(sent);
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(40);
   const refused = answers.find(({ status }) => status === 429);
-  expect(await refused?.json()).toEqual({ error: expect.stringMatching(/^too many requests wait/) });
+  expect(await refused?.json()).toEqual({ error: expect.stringMatching(/^too many requests are waiting/) });
 });
 
-test('one resync runs at a time, so that memory is that of one; triggers do not wait for it', async () => {
+test('one resync runs at a time, which bounds the memory; triggers do not wait for it', async () => {
   const begun: Array<() => void> = [];
   let isHeld = true;
   harness.cluster.inject(async ({ verb, resource }) => {
@@ -131,7 +131,7 @@ test('one resync runs at a time, so that memory is that of one; triggers do not 
   for (const { failed } of await Promise.all(resyncs)) expect(failed).toEqual({});
 });
 
-test('garbage is answered with 400 and what is wrong', async () => {
+test('an invalid body is answered with 400 and the problem', async () => {
   const answer = await post('/', { body: '{"hello":1}', headers: { 'content-type': 'application/json' } });
   expect(answer.status).toBe(400);
   expect(await answer.json()).toEqual({ error: expect.stringMatching(/neither empty/) });
@@ -146,13 +146,13 @@ test('an API server that cannot list is answered with 503, and nothing is done',
   expect(await answer.json()).toEqual({ error: expect.stringMatching(/ECONNREFUSED/) });
 });
 
-test('health and readiness are there; metrics are the platform’s to tell', async () => {
+test('the function serves health and readiness; the platform serves metrics', async () => {
   for (const path of ['/healthz', '/readyz']) expect((await harness.app.request(path)).status).toBe(200);
   expect((await harness.app.request('/metrics')).status).toBe(404);
   expect((await harness.app.request('/')).status).toBe(404);
 });
 
-test('a body that is too large, or that does not arrive, is refused, read no further, and nothing is done', async () => {
+test('a body that is too large or too slow is refused and not read to its end, and nothing is done', async () => {
   let sent = 0;
   const endless = new ReadableStream<Uint8Array>({
     pull: (controller) => {

@@ -1,4 +1,4 @@
-// Is admission's certificate always there, always trusted, and never in anybody's way?
+// The certificate of the admission webhook: it always exists, is always trusted, and no Secret of others is changed.
 import { expect, test } from 'vitest';
 import {
   createCertificateHarness as createHarness,
@@ -11,7 +11,7 @@ import {
   START,
 } from '../../../test/reconcile/certificates.ts';
 import { bundle, data, expectGood, resyncs, started, writes } from '../../../test/reconcile/good-certificate.ts';
-import { CONFIGURATION_NAME, CONFIGURATIONS } from '../certificates/objects.ts';
+import { CONFIGURATION_NAME, WEBHOOK_CONFIGURATIONS } from '../certificates/objects.ts';
 
 test('the first resync issues a certificate for the name of the Service, and both configurations trust it', async () => {
   const harness = await started();
@@ -24,13 +24,13 @@ test('the first resync issues a certificate for the name of the Service, and bot
   await expectGood(harness);
 });
 
-test('a certificate may come before the webhook configurations, and they before it', async () => {
+test('the certificate and the webhook configurations may be created in any order', async () => {
   const harness = createHarness();
   await harness.resync();
   expect(harness.serving()).toBeDefined();
   expect(harness.log.lines.map(({ message }) => message)).toEqual(
     expect.arrayContaining(
-      CONFIGURATIONS.map(({ kind }) => expect.stringContaining(`${kind} gateway-operator does not exist`)),
+      WEBHOOK_CONFIGURATIONS.map(({ kind }) => expect.stringContaining(`${kind} gateway-operator does not exist`)),
     ),
   );
   await harness.applyHooks();
@@ -39,7 +39,7 @@ test('a certificate may come before the webhook configurations, and they before 
   await expectGood(harness);
 });
 
-test('at two thirds of its life the same CA signs another one: no configuration has to change', async () => {
+test('after two thirds of its lifetime the same CA signs a new certificate: no configuration changes', async () => {
   const harness = await started();
   const [first, hooks] = [harness.serving(), [harness.hook(0), harness.hook(1)]];
   harness.clock.pass(243 * DAY);
@@ -73,7 +73,7 @@ test('a new CA is trusted before it serves, and the previous one until the next 
   await expectGood(harness);
 });
 
-test('in fourteen years of resyncs there is always a certificate that everybody trusts, and never a pile of old ones', async () => {
+test('in fourteen years of resyncs there is always a trusted certificate, and the number of old CAs is bounded', async () => {
   const harness = await started();
   const authorities = new Set<string>();
   let max = 0;
@@ -93,7 +93,7 @@ test('in fourteen years of resyncs there is always a certificate that everybody 
   expect(harness.issued()).toBe(21);
 });
 
-test('a Secret that cannot be written never costs the trust in what is shown, however often it fails', async () => {
+test('however often the Secret cannot be written, the certificate that is served stays trusted', async () => {
   const harness = await started();
   const shown = harness.serving()?.ca ?? '';
   await harness.removeSecret();
@@ -124,7 +124,7 @@ test('a configuration that lost its CA, or is new, is repaired', async () => {
   await expectGood(harness);
 });
 
-test('entries that call somebody else, and every other field, stay as they are', async () => {
+test('entries that call other services, and every other field, are not changed', async () => {
   const harness = createHarness();
   await harness.applyHooks();
   const foreign = {
@@ -145,7 +145,7 @@ test('entries that call somebody else, and every other field, stay as they are',
   expect(clientConfig).toEqual(ours?.clientConfig);
 });
 
-test('a Secret of cert-manager, or one made by hand, is never written to, and its CA is not our business', async () => {
+test('a Secret of cert-manager, or one that a person created, is never changed, and its CA is not written to configurations', async () => {
   const { issuer, clock } = createHarness();
   const validity = { from: START - DAY, until: START + 30 * DAY };
   const authority = await issuer.issueAuthority({ name: 'Theirs', ...validity });
@@ -177,7 +177,7 @@ test('a Secret of cert-manager, or one made by hand, is never written to, and it
   expect(clock.now()).toBe(START);
 });
 
-test('one of our Secrets that cert-manager takes over is its own from then on', async () => {
+test('a Secret of the operator that cert-manager takes over is no longer changed', async () => {
   const harness = await started();
   await harness.editSecret({ metadata: { annotations: { 'cert-manager.io/certificate-name': 'admission' } } });
   const before = writes(harness);
@@ -186,7 +186,7 @@ test('one of our Secrets that cert-manager takes over is its own from then on', 
   expect(writes(harness)).toBe(before);
 });
 
-test('a configuration that cert-manager injects into is left to it', async () => {
+test('the operator does not write the CA of a configuration into which cert-manager injects', async () => {
   const harness = createHarness();
   await harness.applyHooks();
   const resource = { group: 'admissionregistration.k8s.io', version: 'v1', kind: '' };
@@ -198,7 +198,7 @@ test('a configuration that cert-manager injects into is left to it', async () =>
   expect([bundle(harness, 0).length, bundle(harness, 1).length]).toEqual([0, 1]);
 });
 
-test('another name of the Service is a reason for another certificate, of the same CA', async () => {
+test('after a change of the name of the Service, the same CA signs a new certificate', async () => {
   const harness = await started();
   const before = harness.serving()?.ca;
   await harness.resync({ ...harness.terms, service: { namespace: NAMESPACE, name: 'other' } });
@@ -207,7 +207,7 @@ test('another name of the Service is a reason for another certificate, of the sa
   expect(harness.serving()?.ca).toBe(before);
 });
 
-test('a dry run says that a certificate comes and why, and no key', async () => {
+test('a dry run shows that a certificate would be issued and why, but no private key', async () => {
   const harness = createHarness();
   const row = { action: 'IssueCertificate', kind: 'Secret', namespace: NAMESPACE, name: 'admission-tls' };
   expect(await harness.plan()).toEqual([{ ...row, why: 'there is no certificate' }]);
@@ -217,7 +217,7 @@ test('a dry run says that a certificate comes and why, and no key', async () => 
   expect(JSON.stringify(harness.log.lines)).not.toContain('BEGIN');
 });
 
-test('a resync of the function keeps the certificate and says so, a trigger does not, and a dry run only tells', async () => {
+test('a resync renews the certificate and reports it; a trigger does not; a dry run only reports', async () => {
   const harness = createHarness();
   const trigger = {
     headers: { 'ce-type': 'dev.gateway-operator.trigger', 'ce-specversion': '1.0' },
@@ -239,7 +239,7 @@ test('a resync of the function keeps the certificate and says so, a trigger does
   expect(JSON.parse(await harness.post())).not.toHaveProperty('certificate');
 });
 
-test('a resync writes the path of admission into each entry that calls it, and a later one the path that took its place', async () => {
+test('a resync writes the path of the admission webhook into each entry that calls it, also after the path has changed', async () => {
   const harness = await started();
   const pathsOf = (index: 0 | 1) =>
     (harness.hook(index).webhooks as Entry[]).map(({ clientConfig }) => clientConfig.service);
@@ -254,11 +254,11 @@ test('a resync writes the path of admission into each entry that calls it, and a
   await expectGood(harness);
 });
 
-test('where cert-manager injects into both configurations no certificate is issued, and paths are written', async () => {
+test('if cert-manager injects into both configurations, no certificate is issued, but paths are written', async () => {
   const harness = createHarness({ path: 'a-first-segment' });
   await harness.applyHooks();
   const annotations = { 'cert-manager.io/inject-ca-from': 'gateway-operator/admission' };
-  for (const resource of CONFIGURATIONS)
+  for (const resource of WEBHOOK_CONFIGURATIONS)
     await harness.cluster.patch(resource, undefined, CONFIGURATION_NAME, { metadata: { annotations } });
   await harness.editHook(0, (entry) => ({ ...entry, clientConfig: { ...entry.clientConfig, caBundle: 'dGhlaXJz' } }));
   expect(await harness.resync()).toEqual({ actions: ['RouteReviews', 'RouteReviews'] });

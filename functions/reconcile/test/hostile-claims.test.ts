@@ -1,4 +1,4 @@
-// Is a run bounded by what it asks, whatever objects the database of an instance names?
+// The requests of a run are bounded, whatever objects the database of an instance names.
 import { beforeEach, expect, test } from 'vitest';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -22,14 +22,14 @@ const claimOf = (index: number, more: Partial<Claim> = {}): Claim => ({
 });
 const retained = (index: number, secret: string) =>
   claimOf(index, { policy: { scopeId: `scope-${index}`, retained: secret } as NonNullable<Claim['policy']> });
-/** From now on the database names these. */
+/** Writes claims of these objects into the database. */
 const tell = (claims: ReadonlyArray<Claim>) => {
   Object.assign(harness.database(), { claims: async () => claims });
   harness.cluster.calls.length = 0;
 };
 const asked = () => harness.cluster.calls.filter(({ verb, namespace }) => verb === 'get' && namespace === 'foreign');
 
-test('of 20,000 objects that a database names, a run asks for 5,000, and the next minute for others', async () => {
+test('if a database names 20,000 objects, a run looks up 5,000 of them, and the next run others', async () => {
   tell(Array.from({ length: 20_000 }, (_, index) => claimOf(index)));
   await harness.resync();
   const first = new Set(asked().map(({ name }) => name));
@@ -41,14 +41,14 @@ test('of 20,000 objects that a database names, a run asks for 5,000, and the nex
   expect(asked().filter(({ name }) => first.has(name ?? ''))).toEqual([]);
 });
 
-test('a Secret that all claims name is asked for once, and its data never', async () => {
+test('a Secret that all claims name is read once, without its data', async () => {
   await harness.apply(makeSecret('large', { large: 'x'.repeat(1000) }, 'foreign'));
   tell(Array.from({ length: 1000 }, (_, index) => retained(index, 'large')));
   await harness.resync();
   expect(asked()).toMatchObject([{ resource: RESOURCES.secrets, name: 'large', body: { metadataOnly: true } }]);
 });
 
-test('it does not tell whether a Secret of others is there', async () => {
+test('no output shows whether a Secret of others exists', async () => {
   await harness.apply(makeKey({}, 'key', 'foreign'));
   await harness.resync();
   await harness.apply(makeSecret('theirs', { a: 'b' }, 'foreign'));
@@ -57,8 +57,8 @@ test('it does not tell whether a Secret of others is there', async () => {
   expect(plan.filter(({ action }) => action === 'RetireScope')).toHaveLength(3);
 });
 
-test('claims that were not looked for yet count where too many would be removed', async () => {
-  await begin({ limits: { ...PROCESS_LIMITS, suspects: 5 } });
+test('the deletion guard also counts claims that were not searched yet', async () => {
+  await begin({ limits: { ...PROCESS_LIMITS, lookUps: 5 } });
   await harness.apply(...Array.from({ length: 30 }, (_, index) => makeKey({}, `k${index}`)));
   await harness.resync();
   for (let index = 0; index < 20; index += 1) {
@@ -74,7 +74,7 @@ test('claims that were not looked for yet count where too many would be removed'
   expect(await harness.aliases()).toHaveLength(10);
 });
 
-test('objects that take too long to be found end the look at their instance, not the run', async () => {
+test('look-ups that take too long end the observation of their instance, not the run', async () => {
   const pending = new Set<() => void>();
   const through = (memory: Cluster): Cluster => ({
     ...memory,

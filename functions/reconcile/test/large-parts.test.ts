@@ -1,11 +1,11 @@
-// What does a run keep of objects that others fill, of those that it looks for by name or label?
+// How much a run keeps of large objects that it reads by name or label.
 import { expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { INSTANCE_LABEL } from '#crds/names/group.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
-import { toOwn } from '../observe/objects.ts';
+import { toOwnObjectView } from '../observe/objects.ts';
 import { toLivePart } from '../workload/live-part.ts';
 
 const texts = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`a/${index}`, 'x']));
@@ -13,7 +13,7 @@ const named = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`gateway-operator.dev/${index}`, 'x']));
 const env = Array.from({ length: 20_000 }, (_, index) => ({ name: `E${index}` }));
 
-test('of a Deployment of 1.5 MB it keeps less than 4 KB', () => {
+test('a run keeps less than 4 KB of a Deployment of 1.5 MB', () => {
   const condition = { type: 'Available', status: 'True', reason: 'x', message: 'y' };
   const huge: KubeObject = {
     ...{ apiVersion: 'apps/v1', kind: 'Deployment' },
@@ -34,13 +34,13 @@ test.each([
   ['annotations', { annotations: named(10_000) }],
   ['owners', { ownerReferences: env.map(({ name }) => ({ apiVersion: 'v1', kind: 'User', name, uid: name })) }],
   ['finalizers', { finalizers: Object.keys(named(10_000)) }],
-])('of a VirtualKey with very many %s it keeps less than 8 KB', (_, more) => {
+])('a run keeps less than 8 KB of a VirtualKey with very many %s', (_, more) => {
   const key = makeKey();
-  const own = toOwn({ ...key, metadata: { ...key.metadata, ...more } });
+  const own = toOwnObjectView({ ...key, metadata: { ...key.metadata, ...more } });
   expect(JSON.stringify(own).length).toBeLessThan(8192);
 });
 
-test('a VirtualKey with very many finalizers says so, and none of them is removed', async () => {
+test('the status of a VirtualKey with very many finalizers reports them, and none of them is removed', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
   await harness.resync();
@@ -55,7 +55,7 @@ test('a VirtualKey with very many finalizers says so, and none of them is remove
   expect((await harness.get(virtualKeys, 'chat'))?.metadata.finalizers).toEqual(finalizers.slice(1, 2));
 });
 
-test('of ConfigMaps with the label of its snapshots it reads ten, and finds its own among more', async () => {
+test('a run reads ten ConfigMaps with the label of its snapshots, and finds its own among more', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   await harness.resync();

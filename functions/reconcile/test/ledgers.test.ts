@@ -1,5 +1,5 @@
-// Does an instance that is created anew continue with the keys and the spend of the previous one, if it is asked to and
-// only then?
+// An instance that is created again continues with the keys and the spend of the previous one, if its annotation
+// requests it.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -26,7 +26,7 @@ const heir = (ledger: string, spec: object = {}) => {
 const condition = async (type: string) =>
   (await harness.status(gatewayInstances, 'main')).conditions?.find((one) => one.type === type);
 
-/** An instance with a key that has spent, which was then deleted. */
+/** A deleted instance, which had a key with spend. */
 async function deletedInstance(target: Harness, spec: object = {}): Promise<string> {
   await target.apply(...makeSecrets(), makeInstance(), makeTeam({ members: [{ name: 'alice' }] }), makeUser());
   await target.apply(makeKey(spec));
@@ -46,14 +46,14 @@ beforeEach(async () => {
   value = (await harness.value('chat-key')) ?? '';
 });
 
-describe('an instance that is created anew', () => {
-  test('starts a new ledger: the keys keep their values, and their budgets are whole', async () => {
+describe('an instance that is created again', () => {
+  test('begins a new ledger: the keys keep their values, and have no spend', async () => {
     await harness.apply(makeInstance());
     await pass(MINUTE);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, currentSpend: '0' });
   });
 
-  test('with the annotation continues with keys, users, spend and windows, and says whose ledger that is', async () => {
+  test('with the annotation continues with keys, users, spend and windows, and names the ledger', async () => {
     const before = await harness.status(virtualKeys, 'chat');
     await pass(MINUTE);
     await harness.apply(heir(old));
@@ -77,14 +77,14 @@ describe('an instance that is created anew', () => {
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5' });
   });
 
-  test('with the annotation, after the window of a key was edited: its spend is counted anew, not refilled', async () => {
+  test('with the annotation, after the window of a key was edited: its spend is counted again, not reset', async () => {
     await harness.edit(virtualKeys, 'chat', { spec: { budgetDuration: '60d' } });
     await harness.apply(heir(old));
     await pass(MINUTE);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5' });
   });
 
-  test('does not bring back a key that was deleted while there was no instance', async () => {
+  test('does not restore a key that was deleted while there was no instance', async () => {
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
     await harness.apply(heir(old));
@@ -95,7 +95,7 @@ describe('an instance that is created anew', () => {
     expect(await harness.works(value)).toBe(false);
   });
 
-  test('keeps retained keys at work that no object stands for', async () => {
+  test('keeps retained keys working that have no object', async () => {
     harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance(), makeKey({ deletionPolicy: 'Retain' }));
     await harness.resync();
@@ -115,7 +115,7 @@ describe('an instance that is created anew', () => {
 });
 
 describe('keys that are restored from a backup after their instance', () => {
-  test('keep value and spend, also when they come some minutes later, with other uids', async () => {
+  test('keep value and spend, also if they are restored some minutes later, with other uids', async () => {
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
@@ -137,7 +137,7 @@ describe('keys that are restored from a backup after their instance', () => {
     });
   });
 
-  test('find their users and teams with what these have spent, if they come back under their names', async () => {
+  test('have the spend of their users and teams, if these are restored with their names', async () => {
     for (const [kind, name] of [
       [users, 'alice'],
       [teams, 'research'],
@@ -155,7 +155,7 @@ describe('keys that are restored from a backup after their instance', () => {
     expect((await pass(MINUTE)).actions).toEqual({});
   });
 
-  test('without their Secrets get new values immediately, whole budgets, and the alias', async () => {
+  test('without their Secrets get new values immediately, their alias, and no spend', async () => {
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
     await harness.apply(heir(old));
@@ -168,7 +168,7 @@ describe('keys that are restored from a backup after their instance', () => {
   });
 });
 
-describe('the annotation is refused, and no ledger begun,', () => {
+describe('the annotation is refused, and no ledger begins,', () => {
   const refused = async (words: RegExp | string) => {
     const report = await pass(MINUTE);
     expect(report.failed).toEqual({ OpenInstance: 1 });
@@ -178,34 +178,34 @@ describe('the annotation is refused, and no ledger begun,', () => {
     expect(await harness.database().claims(await uidOf())).toEqual([]);
   };
 
-  test('where it names nobody of this database: it may be of another one', async () => {
+  test('if its uid is unknown in this database', async () => {
     await harness.apply(heir('0000-nobody'));
-    await refused(/no instance whose keys are in this database: correct it, or spec.databaseSecretRef/);
+    await refused(/the uid of no instance in this database: correct the uid, or spec.databaseSecretRef/);
     await harness.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: old } } });
     await pass(MINUTE);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5', isActive: true });
   });
 
-  test('where the old ledger is in another database', async () => {
+  test('if the old ledger is in another database', async () => {
     const other = makeSecrets('elsewhere')[0];
     await harness.apply(...(other === undefined ? [] : [other]), heir(old));
-    await refused(/no instance whose keys are in this database/);
+    await refused(/the uid of no instance in this database/);
   });
 
-  test('where it names itself', async () => {
+  test('if it names its own instance', async () => {
     await harness.apply(makeInstance());
     await harness.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: await uidOf() } } });
-    await refused(/is this instance's own uid/);
+    await refused(/is the uid of this instance/);
   });
 
-  test('where it names one that is still open', async () => {
+  test('if it names an instance that is still open', async () => {
     await harness.apply(makeInstance({}, 'second'));
     await pass(MINUTE);
     await harness.apply(heir(await uidOf('second')));
-    await refused(/not closed: delete it first/);
+    await refused(/not closed: delete that instance first/);
   });
 
-  test('where it names one whose cluster is gone, until it says that this is so', async () => {
+  test('if it names an instance whose cluster is gone, until it has the word lost', async () => {
     await harness.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'main', cluster: 'lost' });
     await harness.apply(heir('theirs'));
     await refused('if its whole cluster is gone, write "theirs lost"');
@@ -215,7 +215,7 @@ describe('the annotation is refused, and no ledger begun,', () => {
     expect(await harness.database().openInstances('lost')).toEqual([]);
   });
 
-  test('where it says that one is lost which this cluster still has: that one keeps its keys', async () => {
+  test('if it calls an instance lost that this cluster still has: that instance keeps its keys', async () => {
     await harness.apply(makeInstance({}, 'second'));
     await harness.apply(
       makeKey(
@@ -236,16 +236,16 @@ describe('the annotation is refused, and no ledger begun,', () => {
     expect(await condition('LedgerAdopted')).toMatchObject({ status: 'True' });
   });
 
-  test('where it continues elsewhere already, and says where', async () => {
+  test('if another instance continues the ledger already, which the message names', async () => {
     const second = { ...heir(old), metadata: { ...heir(old).metadata, name: 'second' } };
     await harness.apply(second);
     await pass(MINUTE);
     await harness.apply(heir(old));
-    await refused(new RegExp(`continues already with the instance ${await uidOf('second')}`));
+    await refused(new RegExp(`the instance ${await uidOf('second')} continues already`));
   });
 });
 
-test('an instance that has keys of its own keeps them, and says that the annotation came too late', async () => {
+test('an instance that has keys of its own keeps them, and a condition reports that the annotation is too late', async () => {
   await harness.apply(makeInstance());
   await pass(MINUTE);
   await harness.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: old } } });
@@ -255,7 +255,7 @@ test('an instance that has keys of its own keeps them, and says that the annotat
   expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0', isActive: true });
 });
 
-test('a run that dies at any of its writes adopts once all the same, and two runs do', async () => {
+test('a ledger is adopted once, also if a run dies at any write or two runs overlap', async () => {
   for (let step = 1; ; step += 1) {
     harness = createHarness();
     old = await deletedInstance(harness);

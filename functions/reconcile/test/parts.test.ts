@@ -1,4 +1,4 @@
-// Does a slow or dead instance delay nobody but its own keys?
+// A slow or dead instance delays only its own keys.
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -17,7 +17,7 @@ import {
 } from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import { createMemory } from '../memory.ts';
-import { put, type RunWorld, toOwn } from '../observe/objects.ts';
+import { putObject, type RunWorld, toOwnObjectView } from '../observe/objects.ts';
 import { partition, runParts } from '../observe/parts.ts';
 import { createTurns } from '../turns.ts';
 import { createWorld, type World } from '../world.ts';
@@ -28,7 +28,7 @@ const onDatabase = (name: string) => ({
   databaseSecretRef: { ...(makeInstance().spec as { databaseSecretRef: object }).databaseSecretRef, nameRef: name },
 });
 
-/** The database of `dead` answers when `answers` is called; it is counted how often any is asked. */
+/** The database of `dead` answers when `answers` is called. Counts the calls of all databases. */
 function createDeadDatabase() {
   const block = Promise.withResolvers<void>();
   const clock = { now: () => START };
@@ -79,12 +79,12 @@ const readyKeys = async () => {
   );
   return all.filter((status) => status === 'True Ready').length;
 };
-/** Until as many keys work, while nothing else is waited for. */
+/** Waits until this number of keys works. */
 const until = async (count: number) => {
   while ((await readyKeys()) < count) await new Promise((resolve) => setImmediate(resolve));
 };
 
-test('one dead instance among fifty delays the others not at all', async () => {
+test('one dead instance among fifty does not delay the others', async () => {
   let ended = false;
   const resync = harness.resync().then((report) => {
     ended = true;
@@ -98,7 +98,7 @@ test('one dead instance among fifty delays the others not at all', async () => {
   expect(await readyKeys()).toBe(INSTANCES);
 });
 
-test('a trigger about a key waits for no instance but its own, even where a team of the namespace is on a dead one', async () => {
+test('a trigger for a key waits only for its own instance, also if a team of the namespace is on a dead one', async () => {
   await harness.apply(makeTeam(instanceRef('i7'), 'elsewhere'));
   const trigger = harness.trigger('VirtualKey', 'i3');
   await until(1);
@@ -107,7 +107,7 @@ test('a trigger about a key waits for no instance but its own, even where a team
   await trigger;
 });
 
-test('an instance whose database hangs for ever ends with its time, and its conditions show that', async () => {
+test('the part of an instance whose database hangs ends with its time, and its conditions show the cause', async () => {
   const late = new Map<() => void, number>();
   harness = createHarness({
     openDatabase: dead.openDatabase,
@@ -125,7 +125,7 @@ test('an instance whose database hangs for ever ends with its time, and its cond
   expect(JSON.stringify(await harness.status(gatewayInstances, 'i7'))).toContain('everything within 40 s');
 });
 
-test('claims that cannot be planned by, and members called alike, keep no other instance from its runs', async () => {
+test('claims that fail to be planned, and members with the same names, do not affect other instances', async () => {
   let isHostile = false;
   const openDatabase = (dbname: string): Database => {
     const database = dead.openDatabase(dbname);
@@ -155,7 +155,7 @@ test('claims that cannot be planned by, and members called alike, keep no other 
   expect(main?.status).toMatchObject({ observedGeneration: main?.metadata.generation });
 });
 
-test('each instance is planned with its own members, and knows what those name of others', () => {
+test('each instance is planned with its own members and the objects of other instances that they name', () => {
   const objects = runWorldOf(
     makeInstance({}, 'a'),
     makeInstance({}, 'b'),
@@ -194,7 +194,7 @@ describe('parts of a run', () => {
   );
   beforeEach(() => void vi.useFakeTimers({ now: MINUTE }));
   afterEach(() => void vi.useRealTimers());
-  /** Each of the greedy namespace takes a minute. */
+  /** Each part of the greedy namespace takes a minute. */
   const resync = async () => {
     const begun = new Map<string, number>();
     const began = Date.now();
@@ -209,7 +209,7 @@ describe('parts of a run', () => {
     return { begun, took: Date.now() - began, ...(await ending) };
   };
 
-  test('of a namespace whose instances are slow a few run at the same time; a run ends soon, and the next begins with the others', async () => {
+  test('a few slow instances of a namespace run concurrently; the run ends in time, and the next begins with the others', async () => {
     const first = await resync();
     expect(first.took).toBe(MINUTE);
     expect([first.ends.length, first.left]).toEqual([10, 992]);
@@ -223,8 +223,8 @@ describe('parts of a run', () => {
 function runWorldOf(...all: ReturnType<typeof makeKey>[]): RunWorld {
   const world = createWorld(PLATFORM);
   for (const made of all) {
-    const own = toOwn({ ...made, metadata: { ...made.metadata, uid: made.metadata.name } });
-    if (own !== undefined) put(world, own);
+    const own = toOwnObjectView({ ...made, metadata: { ...made.metadata, uid: made.metadata.name } });
+    if (own !== undefined) putObject(world, own);
   }
   return { ...world, complete: 'all', deferredNamespaces: new Map() };
 }

@@ -1,5 +1,5 @@
-// Does a key of deletionPolicy Retain continue working without its object, until somebody adopts it or takes its Secret
-// away?
+// A key with deletionPolicy Retain continues working without its object, until a key adopts it or its Secret is
+// deleted.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -21,8 +21,8 @@ const working = async (spec: object = {}) => {
 };
 const isDeleted = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
 
-describe('a key of deletionPolicy Retain', () => {
-  test('has a Secret with our label and no owner, and continues working after its object is gone, alias and spend kept', async () => {
+describe('a key with deletionPolicy Retain', () => {
+  test('has a Secret with our label and no owner, and continues working without its object, with alias and spend', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.ownerReferences).toBeUndefined();
     await harness.spend('chat', '3');
@@ -49,7 +49,7 @@ describe('a key of deletionPolicy Retain', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('says where its value is when it goes, and its Secret has a label that says retained until a key adopts it', async () => {
+  test('reports where its value is when it is deleted, and its Secret has the label retained until a key adopts it', async () => {
     await working({ deletionPolicy: 'Retain' });
     const label = async () => (await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL];
     expect(await label()).toBeUndefined();
@@ -62,7 +62,7 @@ describe('a key of deletionPolicy Retain', () => {
     });
     const retained = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
     expect(retained?.message).toBe(
-      'its deletionPolicy is Retain: the key continues working until a VirtualKey of alias "chat" adopts it; its value is in Secret "chat-key": delete the Secret to end the value',
+      'its deletionPolicy is Retain: the key value continues working until a VirtualKey with the alias "chat" adopts it; the value is in Secret "chat-key": delete the Secret to end the value',
     );
     expect(await label()).toBe('true');
     const settled = harness.writes();
@@ -74,7 +74,7 @@ describe('a key of deletionPolicy Retain', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('of which the Secret is deleted afterwards is retired, and its alias is free', async () => {
+  test('whose Secret is deleted afterwards is retired, and its alias is free', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
@@ -105,14 +105,14 @@ describe('a key of deletionPolicy Retain', () => {
       isActive: true,
     });
     expect(await harness.works(value)).toBe(true);
-    // What was copied from says so until somebody deletes it, which the key does not mind.
+    // The Secret that was copied keeps its label until a person deletes it. The key continues to work then.
     expect((await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.[RETAINED_LABEL]).toBe('true');
     await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.resync();
     expect(await harness.works(value)).toBe(true);
   });
 
-  test('whose Secret lost the annotation of its key before the key was deleted gets it back, and continues working', async () => {
+  test('whose Secret lost the annotation of its key before the deletion has the annotation restored, and continues working', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     const metadata = { annotations: { [KEY_UID_ANNOTATION]: null }, labels: { [RETAINED_LABEL]: 'true' } };
     await harness.edit(RESOURCES.secrets, 'chat-key', { metadata });
@@ -122,7 +122,7 @@ describe('a key of deletionPolicy Retain', () => {
     expect(await harness.works(value)).toBe(true);
   });
 
-  test('that was owned until just now is released before it goes', async () => {
+  test('that gets its deletionPolicy directly before its deletion is retained', async () => {
     const value = await working();
     await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
     await harness.remove(virtualKeys, 'chat');

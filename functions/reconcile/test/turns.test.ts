@@ -1,4 +1,4 @@
-// Turns: does each row have its turn, whatever others add, and however often runs are?
+// Turns: each row has its turn, whatever others add and however often runs begin.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -22,7 +22,7 @@ describe('a list that is longer than a run may take', () => {
     own: fc.integer({ min: 1, max: 30 }),
     greedy: fc.integer({ min: 0, max: 60 }),
     limit: fc.integer({ min: 1, max: 20 }),
-    /** How many rows the greedy namespace adds before each run. */
+    /** The number of rows that the greedy namespace adds before each run. */
     added: fc.array(fc.nat(20), { minLength: 70, maxLength: 70 }),
     minutes: fc.integer({ min: 1, max: 60 }),
   };
@@ -33,7 +33,7 @@ describe('a list that is longer than a run may take', () => {
         const cursors = createCursors();
         const had = new Set<string>();
         let others = greedy;
-        // Every second place at least, and one more run where the limit is odd.
+        // At least every second place, and one more run if the limit is odd.
         const runs = Math.ceil((2 * own) / limit) + 1;
         for (let run = 0; run < runs; run += 1) {
           others += added[run] ?? 0;
@@ -65,7 +65,7 @@ describe('a list that is longer than a run may take', () => {
     );
   });
 
-  test('begins elsewhere in each process, and runs that do not see all of it leave it where it is', () => {
+  test('begins at another place in each process, and runs that do not have the whole list do not move its cursor', () => {
     const rows = rowsOf('own', 100);
     const first = (now: number, moves: boolean, cursors = createCursors()) => {
       const { rows: taken, recordTurns } = createTurns(cursors, { hash: sha256, now, moves }).take(
@@ -86,7 +86,7 @@ describe('a list that is longer than a run may take', () => {
     expect(first(4, true, cursors)).not.toBe(next);
   });
 
-  test('is shared so that nobody has more than it wants, and what some leave is for the others', () => {
+  test('is shared: no owner gets more than it wants, and the rest is divided among the others', () => {
     const wanted = new Map([
       ['many', 1000],
       ['few', 2],
@@ -114,13 +114,13 @@ test.each([1, 2, 3, 5])(
     }
     const missing = await Promise.all(names.map((name) => harness.value(`${name}-key`)));
     expect(missing.filter((value) => value === undefined)).toHaveLength(0);
-    // About one each time.
+    // About one for each run.
     expect(max).toBeLessThan(10);
   },
 );
 
-test('keys of one tenant that never converge, on however many instances, stop no rotation of the others', async () => {
-  // A hundredth of the limits of a process: 30 instances are as 3,000.
+test('keys of one tenant that never converge, on any number of instances, do not stop rotations of others', async () => {
+  // A hundredth of the limits of a process: 30 instances are like 3,000.
   const harness = createHarness({ limits: { ...PROCESS_LIMITS, changedKeys: 50, secrets: 5 } });
   const inNamespace = makeSecrets('evil').map((secret) => ({
     ...secret,
@@ -154,12 +154,12 @@ test.each([
 ])(
   'a retained key whose Secret is deleted ends, however many instances and orphaned claims another tenant has (resync every %i minutes, %i later)',
   async (period, phase) => {
-    const harness = createHarness({ limits: { ...PROCESS_LIMITS, suspects: 100 } });
+    const harness = createHarness({ limits: { ...PROCESS_LIMITS, lookUps: 100 } });
     await harness.apply(...makeSecrets(), makeInstance());
     await harness.apply(makeKey({ deletionPolicy: 'Retain' }, 'leaked', 'other'), makeKey({}, 'stays', 'other'));
     await harness.resync();
     const value = await harness.value('leaked-key', 'other');
-    // The instance may have 50 looked for before each resync, and 99 claims of the tenant are orphaned for ever.
+    // Each resync may look up 50 objects for the instance, and 99 claims of the tenant stay orphaned.
     await harness.apply(...count(99).map((index) => makeInstance({ paused: true }, `p${index}`, 'evil')));
     const names = count(99).map((index) => `k${index}`);
     await harness.apply(...names.map((name) => makeKey({}, name, 'evil')));
@@ -180,7 +180,7 @@ test.each([
   },
 );
 
-test('the audit of counters continues with the next resync where it was left; a trigger waits for no counter', async () => {
+test('each resync continues the audit of counters where the last one ended; a trigger waits for no counter', async () => {
   const begins: number[] = [];
   const harness = createHarness({
     flush: async (_, { cursor }) => {

@@ -1,4 +1,4 @@
-// Does a report say how many objects change by themselves, so that whoever asked asks again?
+// The report counts objects that change without another request, so that the caller sends the request again.
 import { beforeEach, expect, test } from 'vitest';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { runDeployment } from '../../../test/reconcile/controllers.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
   await harness.apply(...makeSecrets());
 });
 
-test('a gateway that starts is under way until it is ready, for a trigger about its key as well', async () => {
+test('a gateway that starts is under way until it is ready, also in a trigger for its key', async () => {
   harness.servedAt = 'nobody';
   await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
   expect(await harness.resync()).toMatchObject({ underWay: 1 });
@@ -37,7 +37,7 @@ test('a rollout that is stuck, and a paused instance, wait for a person: nothing
   expect(await harness.resync()).not.toHaveProperty('underWay');
 });
 
-test('a deletion that waits for its database is under way until the key is let go', async () => {
+test('a deletion that waits for its database is under way until the key is released', async () => {
   await harness.apply(makeInstance(), makeKey());
   await harness.resync();
   harness.refuse(true);
@@ -47,9 +47,9 @@ test('a deletion that waits for its database is under way until the key is let g
   expect(await harness.resync()).not.toHaveProperty('underWay');
 });
 
-test('keys that stay as they should not be, however many, are not under way once each was tried', async () => {
+test('keys that do not converge, however many, are not under way after each was tried', async () => {
   harness = createHarness({
-    limits: { ...PROCESS_LIMITS, parts: 10, changedKeys: 5, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 },
+    limits: { ...PROCESS_LIMITS, parts: 10, changedKeys: 5, secrets: 5, lookUps: 5, triggers: 1, resyncs: 1 },
   });
   await harness.apply(...makeSecrets(), makeInstance());
   const names = Array.from({ length: 12 }, (_, index) => `k${index}`);
@@ -63,7 +63,7 @@ test('keys that stay as they should not be, however many, are not under way once
   for (const name of names) expect(await harness.ready(virtualKeys, name)).toBe('False SecretConflict');
 });
 
-test('an object that a trigger names and that is not stored yet is under way; one that was there and went is not', async () => {
+test('an object that a trigger names and that is not stored yet is under way; a deleted object is not', async () => {
   await harness.apply(makeInstance());
   await harness.resync();
   expect(await harness.trigger('VirtualKey', 'chat')).toMatchObject({ underWay: 1 });

@@ -1,4 +1,4 @@
-// Is the type of a workload decided once, and changed without a gap?
+// The type of a workload: decided once, and changed without an interruption.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -21,7 +21,7 @@ const { main, ready, message, part, there } = createWorkloads(() => harness);
 const workload = (spec: object) =>
   harness.edit(gatewayInstances, 'main', { spec: { workload: { url: null, scale: null, ...spec } } });
 
-/** Discovery does not answer. */
+/** Makes discovery fail. */
 const undiscovered = () =>
   harness.cluster.inject(({ verb, resource, name }) => {
     if (verb === 'get' && resource === PARTS.KnativeService && name === undefined)
@@ -41,7 +41,7 @@ describe('Auto', () => {
     expect(there()).toEqual(parts);
   });
 
-  test('is decided once: what the cluster offers later, or a discovery that fails, never flips it', async () => {
+  test('is decided once: neither later changes of the cluster nor a failed discovery change it', async () => {
     harness.knative = false;
     await harness.apply(makeInstance());
     await harness.resync();
@@ -57,7 +57,7 @@ describe('Auto', () => {
     expect(harness.cluster.objects()).toEqual(before);
   });
 
-  test('whose discovery fails before anything was decided makes nothing, says so, and asks again', async () => {
+  test('whose discovery fails before the decision creates nothing, reports it, and tries again', async () => {
     undiscovered();
     await harness.apply(makeInstance(), makeKey());
     expect((await harness.resync()).failed).toEqual({});
@@ -70,7 +70,7 @@ describe('Auto', () => {
     expect(await main()).toMatchObject({ workloadType: 'Knative' });
   });
 
-  test('keeps the type that was said outright before', async () => {
+  test('keeps the type that the spec had before', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
     await harness.resync();
     await runDeployment(harness);
@@ -91,7 +91,7 @@ describe('another type', () => {
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
   };
 
-  test('comes up beside the previous one, which serves until then and goes after it', async () => {
+  test('starts beside the previous one, which serves until then and is removed afterwards', async () => {
     await deployed();
     const value = await harness.value('chat-key');
     await workload({ type: 'Knative' });
@@ -105,7 +105,7 @@ describe('another type', () => {
     ]);
     expect(await main()).toMatchObject({ url: 'http://main-gateway.default.svc', workloadType: 'Knative' });
     expect(await ready()).toBe('True Ready');
-    expect(await message('WorkloadReady')).toContain('serves until its successor does');
+    expect(await message('WorkloadReady')).toContain('serves while the new workload starts');
     expect((await harness.resync()).actions).toEqual({});
     await runKnative(harness);
     await harness.resync();
@@ -122,7 +122,7 @@ describe('another type', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
-  test('elsewhere removes what was made here, immediately', async () => {
+  test('outside the cluster removes the objects in the cluster immediately', async () => {
     await deployed();
     await workload({ type: 'External', url: ELSEWHERE });
     expect((await harness.resync()).actions).toMatchObject({ DeleteWorkload: 4 });
@@ -131,7 +131,7 @@ describe('another type', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('never removes what is not its own, nor what took the name meanwhile', async () => {
+  test('never removes objects of others, nor a new object with the same name', async () => {
     await deployed();
     await harness.edit(PARTS.Service, 'main-gateway', { metadata: { ownerReferences: [] } });
     harness.cluster.inject(async ({ verb, resource, name }) => {
@@ -151,18 +151,18 @@ describe('another type', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('that cannot be made leaves the previous one serving', async () => {
+  test('that cannot be created leaves the previous one serving', async () => {
     await deployed();
     harness.knative = false;
     await workload({ type: 'Knative' });
     await harness.resync();
     expect(await ready()).toBe('True Ready');
-    expect(await message('WorkloadReady')).toMatch(/serves until its successor does.*not installed/);
+    expect(await message('WorkloadReady')).toMatch(/serves while the new workload starts.*not installed/);
     expect(there()).toContain('Deployment');
   });
 });
 
-/** Something is due for what runs the gateway; the run after it is the one that dies, or meets another. */
+/** Prepares a change of the workload. The next run dies, or overlaps with another run. */
 const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Promise<void>]> = [
   [
     'a Deployment is to be made',
@@ -208,7 +208,7 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
 
 describe.each(scenarios)('%s', (_, prepare, check) => {
-  /** What the laws promise after any accident: the next run converges, and the one after it writes nothing. */
+  /** The laws after any accident: the next run converges, and the one after that writes nothing. */
   const expectConverged = async () => {
     harness.cluster.inject(() => undefined);
     harness.restart();
@@ -249,7 +249,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
     }
   });
 
-  test('and runs meet at every turn: one of each, and nothing is left of what gave way', async () => {
+  test('and two runs overlap at every step: each object exists once, and nothing superfluous is left', async () => {
     for (let tosses = 0; tosses < 25; tosses += 1) {
       await again();
       let toss = tosses * 7919 * 31;
@@ -265,7 +265,7 @@ describe.each(scenarios)('%s', (_, prepare, check) => {
     }
   });
 
-  test('a dry run lists the first plan of the run, and acts on nothing', async () => {
+  test('a dry run lists the first plan of the run, and changes nothing', async () => {
     await again();
     const writes = harness.writes();
     const planned = await harness.dryRun();

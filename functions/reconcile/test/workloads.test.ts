@@ -1,4 +1,4 @@
-// Does reconcile make what runs a gateway, keep it, and leave alone what is not its own?
+// Objects that run gateways: they are created and repaired, and objects of others are not changed.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -20,7 +20,7 @@ const { redis, main, ready, message, part, there, edit, resyncs, servedSnapshot,
 );
 
 describe('a Deployment', () => {
-  test('is made with Service and disruption budget, and the instance is ready when it is available', async () => {
+  test('is created with a Service and a disruption budget, and the instance is ready when the Deployment is available', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
     expect((await harness.resync()).actions).toMatchObject({ ApplyWorkload: 3 });
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
@@ -40,7 +40,7 @@ describe('a Deployment', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
-  test('that is as it should be is not written again, however often one looks', async () => {
+  test('that is as desired is not written again, however many runs there are', async () => {
     await running({ type: 'Deployment', scale: { min: 1, max: 1 } });
     const before = harness.cluster.objects();
     for (let turn = 0; turn < 5; turn += 1) {
@@ -52,7 +52,7 @@ describe('a Deployment', () => {
     expect(harness.cluster.objects()).toEqual(before);
   });
 
-  test('whose controller numbers its revision meanwhile is as it should be', async () => {
+  test('whose controller has written a revision number is as desired', async () => {
     await running({ type: 'Deployment', scale: { min: 1, max: 1 } });
     let revision = 1;
     harness.cluster.inject(async ({ verb, resource }) => {
@@ -66,7 +66,7 @@ describe('a Deployment', () => {
     expect(revision).toBeGreaterThan(1);
   });
 
-  test('follows each field of spec.workload with one write, and its clearing with one more', async () => {
+  test('follows an edit of each field of spec.workload with one write, and its clearing with one more', async () => {
     await redis();
     await running();
     const fields = {
@@ -88,7 +88,7 @@ describe('a Deployment', () => {
     }
   });
 
-  test('keeps labels, annotations and fields of others, and takes back what is its own', async () => {
+  test('keeps labels, annotations and fields of others, and restores its own', async () => {
     await running();
     const theirs = { annotations: { 'reloader.example.com/on': 'yes' }, labels: { team: 'a' } };
     await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: theirs, spec: { paused: true, replicas: 7 } });
@@ -99,10 +99,10 @@ describe('a Deployment', () => {
     expect(await resyncs()).toEqual([]);
     await harness.edit(PARTS.Deployment, 'main-gateway', { metadata: { labels: { [OWNED_LABEL]: null } } });
     expect(await resyncs()).toEqual([]);
-    expect(await message('WorkloadReady')).toContain('is not this instance');
+    expect(await message('WorkloadReady')).toContain('does not belong to this instance');
   });
 
-  test('whose image a webhook replaces is not fought over', async () => {
+  test('whose image a webhook replaces is not written again and again', async () => {
     const { apply } = harness.cluster;
     const rewritten = { ...harness.cluster, apply: harness.cluster.apply };
     rewritten.apply = (resource, object) => {
@@ -119,7 +119,7 @@ describe('a Deployment', () => {
     expect(part('Deployment')).toMatchObject({ spec: { replicas: 1 } });
   });
 
-  test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)('gets its %s back', async (name) => {
+  test.each(['Deployment', 'Service', 'PodDisruptionBudget'] as const)('has its %s restored', async (name) => {
     await running();
     await harness.remove(PARTS[name], 'main-gateway');
     expect(await resyncs()).toEqual([`apply ${name}`]);
@@ -141,7 +141,7 @@ describe('a Deployment', () => {
       await harness.resync();
       expect(part(name)).toMatchObject({ spec: { theirs: true } });
       expect(await ready()).toBe('False WorkloadConflict');
-      expect(await message('Ready')).toMatch(/"main-gateway" is there and is not.*delete it/);
+      expect(await message('Ready')).toMatch(/"main-gateway" exists and does not belong to this instance.*delete it/);
       await harness.remove(PARTS[name], 'main-gateway');
       await harness.resync();
       await runDeployment(harness);
@@ -160,7 +160,7 @@ describe('a Deployment', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('made meanwhile by another run is met, not made twice', async () => {
+  test('that another run has created meanwhile is not created twice', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
     await Promise.all([harness.resync(), harness.trigger('GatewayInstance', 'main'), harness.resync()]);
     await harness.resync();
@@ -168,7 +168,7 @@ describe('a Deployment', () => {
     expect(harness.cluster.objects(PARTS.Deployment)).toHaveLength(1);
   });
 
-  test('that does not come up says what its controller says, and what to do', async () => {
+  test('that does not start is reported with the message of its controller and the next step', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
     await harness.resync();
     const late = { type: 'Progressing', status: 'False', reason: 'ProgressDeadlineExceeded', message: 'timed out.' };
@@ -184,7 +184,7 @@ describe('a Deployment', () => {
     expect(await message('Ready')).toContain('exceeded quota');
   });
 
-  test('that the API server refuses is told in its words, and keeps no key from being made', async () => {
+  test('that the API server refuses is reported with its message, and keys are still created', async () => {
     harness.cluster.inject(({ verb, resource }) =>
       verb === 'apply' && resource.kind === 'Deployment' ? 'invalid' : undefined,
     );
@@ -200,7 +200,7 @@ describe('a Deployment', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('that may not be read keeps no key from being made', async () => {
+  test('that the operator has no right to read does not keep keys from being created', async () => {
     const { ClusterError } = await import('#core/ports/cluster.ts');
     harness.cluster.inject(({ resource }) => {
       if (resource.kind === 'Deployment') throw new ClusterError('forbidden', 403);
@@ -223,7 +223,7 @@ test('no value of a Secret is in what runs a gateway', async () => {
 });
 
 describe('an instance', () => {
-  test('that is paused is left alone, whatever becomes of its parts', async () => {
+  test('that is paused is not changed, whatever happens to its parts', async () => {
     await running();
     await edit({ image: 'other:2' });
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
@@ -233,7 +233,7 @@ describe('an instance', () => {
     expect(await harness.get(PARTS.Service, 'main-gateway')).toBeUndefined();
   });
 
-  test('that is deleted takes what runs it along', async () => {
+  test('that is deleted has its workload deleted too', async () => {
     await running();
     await harness.remove(gatewayInstances, 'main');
     await harness.resync();

@@ -3,7 +3,7 @@
 import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
-import { CONFIGURATIONS, CONFIGURATION_NAME } from '../../../functions/reconcile/certificates/objects.ts';
+import { CONFIGURATION_NAME, WEBHOOK_CONFIGURATIONS } from '../../../functions/reconcile/certificates/objects.ts';
 
 export interface RemoveDependencies {
   readonly cluster: Cluster;
@@ -32,7 +32,7 @@ export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' |
   // Instances last: keys are cleaned in the database of theirs.
   const isCleaned = objects === 'Delete' && (await removeAll(deps, [virtualKeys, users, teams]));
   if (isCleaned) await removeAll(deps, [gatewayInstances]);
-  for (const resource of CONFIGURATIONS) {
+  for (const resource of WEBHOOK_CONFIGURATIONS) {
     const hook = await deps.cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (hook === undefined) continue;
     await deps.cluster.delete(resource, undefined, CONFIGURATION_NAME, hook.metadata.uid ?? '');

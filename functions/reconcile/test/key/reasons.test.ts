@@ -1,4 +1,4 @@
-// Law 8 of DESIGN 6, for keys that do not work: a resync reads the Secrets of those alone whose cause may be in the
+// Law 8 of DESIGN 6, for keys that do not work: a resync reads only the Secrets of keys whose cause may be in the
 // Secret.
 import { expect, test } from 'vitest';
 import { REASONS, type Reason, rowOf } from '#core/conditions/reasons.ts';
@@ -24,7 +24,7 @@ const OTHER = { connectionRef: { instanceRef: { name: 'other', namespace: 'defau
 
 type Prepare = (harness: Harness) => Promise<void>;
 
-/** Brings twelve keys into the state of each reason; undefined: no VirtualKey has it. */
+/** Brings twelve keys into the state of each reason. Undefined: no VirtualKey can have the reason. */
 const SCENARIOS: Readonly<Partial<Record<Reason, Prepare | undefined>>> = {
   KeyConflict: undefined,
   DatabaseNotMigrated: undefined,
@@ -107,7 +107,7 @@ test('each reason whose cause is outside the Secret of a VirtualKey has a scenar
 
 test.each(scenarios)('keys that are not ready for the reason %s', async (reason, prepare) => {
   const harness = createHarness({
-    limits: { ...PROCESS_LIMITS, parts: 1000, changedKeys: 100, secrets: 5, suspects: 5, triggers: 1, resyncs: 1 },
+    limits: { ...PROCESS_LIMITS, parts: 1000, changedKeys: 100, secrets: 5, lookUps: 5, triggers: 1, resyncs: 1 },
   });
   await harness.apply(...makeSecrets(), makeInstance(), makeInstance({}, 'other'));
   await harness.resync();
@@ -131,11 +131,11 @@ test.each(scenarios)('keys that are not ready for the reason %s', async (reason,
     const policy = await harness.policy(await harness.value(`${metadata.name}-key`, metadata.namespace));
     if (policy !== undefined) expect(policy.blocked, metadata.name).toBe(rowOf(reason)?.isBlocking);
   }
-  // A key whose spec cannot be read is not looked at further.
+  // A key whose spec cannot be read is not observed further.
   if (reason === 'InvalidSpec') return expect(reads.size).toBe(0);
   expect(reads.size).toBe(COUNT);
   const times = [...new Set(reads.values())];
   if (!rowOf(reason)?.needsNoSecretRead) return expect(Math.min(...times)).toBeGreaterThanOrEqual(60);
-  // A run that tries to act on a key looks at it again afterwards.
+  // A run that tries an action on a key observes the key again afterwards.
   return expect(times).toEqual([reason === 'DatabaseUnreachable' ? 61 : 1]);
 });

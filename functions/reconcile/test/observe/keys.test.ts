@@ -9,26 +9,26 @@ import { PROCESS_LIMITS } from '../../limits.ts';
 import type { ObserveContext } from '../../observe/context.ts';
 import { createKeyShares } from '../../observe/key-shares.ts';
 import { readKeys, selectKeys } from '../../observe/keys.ts';
-import { toOwn } from '../../observe/objects.ts';
+import { toOwnObjectView } from '../../observe/objects.ts';
 import { createCursors, createTurns } from '../../turns.ts';
 import { createWorld, unreadKey } from '../../world.ts';
 
 const COUNT = 12_000;
 const BATCH = 5000;
 
-/** The last one is the oldest. */
+/** VirtualKeys, of which the last is the oldest. */
 function createKeys(): Map<string, VirtualKey> {
   const keys = Array.from({ length: COUNT }, (_, index): [string, VirtualKey] => {
     const name = `key-${index}`;
     const { metadata, ...rest } = makeKey({}, name);
     const creationTimestamp = new Date(Date.UTC(2026, 0, 1) - index * 1000).toISOString();
-    const own = toOwn({ ...rest, metadata: { ...metadata, uid: name, generation: 1, creationTimestamp } });
+    const own = toOwnObjectView({ ...rest, metadata: { ...metadata, uid: name, generation: 1, creationTimestamp } });
     return [`default/${name}`, own?.object as VirtualKey];
   });
   return new Map(keys);
 }
 
-/** A run that has listed so many keys, of which these are in its world. */
+/** The context of a run that has listed many keys, of which some are in its world. */
 const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
   const { cluster, log } = createHarness();
   const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
@@ -39,7 +39,7 @@ const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey
   return { cluster, context, part, world: createWorld(PLATFORM, { keys: views }) };
 };
 
-test('when more changed than a batch holds, the oldest come first, and the others with the next runs', async () => {
+test('if more keys changed than fit in a batch, the oldest come first, and the others in the next runs', async () => {
   const keys = createKeys();
   const { cluster, context, part, world } = createContext('all', keys);
   let read = 0;
@@ -55,7 +55,7 @@ test('when more changed than a batch holds, the oldest come first, and the other
   expect([...world.postponed].sort()).toEqual(others.map((path) => `VirtualKey/${path}`).sort());
 });
 
-test('what is not known of a database that is yet to be migrated makes no key one that has changed', async () => {
+test('while a database is not migrated yet, no key counts as changed because of it', async () => {
   const [path, key] = [...createKeys()][0] as [string, VirtualKey];
   const conditions = [{ type: 'Ready', status: 'True', reason: 'Ready', message: '', lastTransitionTime: '' }];
   const settled = { ...key, status: { observedGeneration: 1, keySecretRef: 'key-0-key', keyID: 'a', conditions } };
@@ -92,7 +92,7 @@ test('a Secret of 1 MB that many keys name is read once, and little of it is kep
   expect(serialize(secrets).byteLength / secrets.length).toBeLessThan(1000);
 });
 
-test('keys of one namespace that change all the time leave room for those of the others, on however many instances', () => {
+test('keys of one namespace that change all the time, on any number of instances, do not displace those of others', () => {
   const keys = createKeys();
   const others = [...keys].slice(0, 1800).map(([path, key], index): [string, VirtualKey] => {
     const namespace = `n${index % 9}`;
@@ -101,7 +101,7 @@ test('keys of one namespace that change all the time leave room for those of the
   const { context, part, world } = createContext('all', new Map([...keys, ...others]));
   const ofNamespace = (wanted: string) =>
     new Map([...world.keys].filter(([, { object }]) => object.metadata.namespace === wanted));
-  // Half of the batch, and what the others cannot need of the other half.
+  // Half of the batch, and the part of the other half that the others do not need.
   expect(selectKeys(context, { ...world, keys: ofNamespace('default') }, part)).toHaveLength(BATCH - 9 * 200);
   for (let other = 0; other < 9; other += 1) {
     const own = { ...world, keys: ofNamespace(`n${other}`) };
@@ -109,14 +109,14 @@ test('keys of one namespace that change all the time leave room for those of the
   }
 });
 
-test('a key that is deleted and that only a finalizer of others keeps has not changed', () => {
+test('a deleted key that only a finalizer of others keeps does not count as changed', () => {
   const [path, key] = [...createKeys()][0] as [string, VirtualKey];
   const metadata = { ...key.metadata, deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['example.com/theirs'] };
   const { context, part, world } = createContext(undefined, new Map([[path, { ...key, metadata }]]));
   expect(selectKeys(context, world, part)).toEqual([]);
 });
 
-test('however many keys there are, a trigger of a blocked key replaces its lost Secret', async () => {
+test('a trigger for a blocked key replaces its lost Secret, however many keys there are', async () => {
   const harness = createHarness({ limits: { ...PROCESS_LIMITS, secrets: 1 } });
   const others = Array.from({ length: 80 }, (_, index) => makeKey({ keyAlias: `other-${index}` }, `other-${index}`));
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({ blocked: true }), ...others);

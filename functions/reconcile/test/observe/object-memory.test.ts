@@ -1,4 +1,4 @@
-// Do the objects of one namespace, however large, leave memory to those of the others?
+// Large objects of one namespace do not take the memory that objects of other namespaces need.
 import { expect, test } from 'vitest';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -14,12 +14,12 @@ import {
   PLATFORM,
 } from '../../../../test/reconcile/objects.ts';
 import { boundsOf, createObjectMemory } from '../../observe/object-memory.ts';
-import { loadObjects, type OwnObjectView, toOwn } from '../../observe/objects.ts';
+import { loadObjects, type OwnObjectView, toOwnObjectView } from '../../observe/objects.ts';
 
 const MIB = 1024 * 1024;
 const everywhere = { look: 'everywhere' } as const;
 
-test('of a namespace whose objects are large some are reported, and those of others are not', async () => {
+test('a namespace with large objects is reported, and others are not', async () => {
   const harness = createHarness();
   const env = Array.from({ length: 32 }, (_, index) => ({ name: `E${index}`, value: 'x'.repeat(32_000) }));
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
@@ -34,12 +34,12 @@ test('of a namespace whose objects are large some are reported, and those of oth
   expect(refused.length).toBeGreaterThan(20);
   expect(refused.length).toBeLessThan(30);
   const last = await harness.status(gatewayInstances, 'large-9', 'greedy');
-  expect(JSON.stringify(last.conditions)).toContain('take more memory together than a resync has for them');
+  expect(JSON.stringify(last.conditions)).toContain('together need more memory than a resync has for them');
 });
 
 type Sizeable = Pick<OwnObjectView, 'metadata' | 'violations'> & { readonly object: { spec: unknown } | undefined };
 
-/** What was dropped of each namespace. */
+/** The objects that were dropped, by namespace. */
 function createNoted() {
   const dropped = new Map<string, number>();
   const objects = createObjectMemory<Sizeable>(boundsOf(64 * MIB, 'everywhere').members, {
@@ -50,12 +50,12 @@ function createNoted() {
 }
 
 const ownOf = (object: KubeObject): Sizeable => {
-  const own = toOwn(JSON.parse(JSON.stringify(object)));
+  const own = toOwnObjectView(JSON.parse(JSON.stringify(object)));
   if (own?.object === undefined) throw new Error('malformed');
   return own;
 };
 
-test('what many namespaces keep together has a limit, and the largest give way to the others', () => {
+test('all namespaces together have a limit, and objects of the largest are dropped first', () => {
   const { objects, dropped } = createNoted();
   const keep = (namespace: string, bytes: number) => {
     const own = ownOf(makeKey({}, 'chat', namespace));
@@ -70,7 +70,7 @@ test('what many namespaces keep together has a limit, and the largest give way t
   expect(dropped.size).toBe(6);
 });
 
-test('ten thousand ordinary objects of one namespace count for nothing', () => {
+test('ten thousand ordinary objects of one namespace are not counted', () => {
   const { objects, dropped } = createNoted();
   for (let index = 0; index < 10_000; index += 1) objects.keep(ownOf(makeKey({}, `key-${index}`)));
   expect(dropped.size).toBe(0);

@@ -1,9 +1,9 @@
-// How much of an object a run keeps, whatever its author writes beside its spec.
+// The parts of an object that a run keeps, whatever its author writes.
 import { serialize } from 'node:v8';
 import { expect, test } from 'vitest';
 import { ROTATE_ANNOTATION } from '#crds/names/group.ts';
 import { makeKey } from '../../../../test/reconcile/objects.ts';
-import { toOwn } from '../../observe/objects.ts';
+import { toOwnObjectView } from '../../observe/objects.ts';
 
 const fill = (length: number) =>
   Object.fromEntries(Array.from({ length }, (_, index) => [`example.com/${index}`, 'x'.repeat(60)]));
@@ -18,8 +18,8 @@ const full = {
   managedFields: [{ fieldsV1: fill(1000) }],
 };
 
-test('of its metadata, what planning reads', () => {
-  const own = toOwn({ ...key, metadata: full });
+test('a run keeps the metadata that planning reads', () => {
+  const own = toOwnObjectView({ ...key, metadata: full });
   expect(own?.object?.metadata).toMatchObject({
     annotations: { [ROTATE_ANNOTATION]: 'now' },
     ownerReferences: [user],
@@ -27,9 +27,9 @@ test('of its metadata, what planning reads', () => {
   expect(serialize(own).byteLength).toBeLessThan(2000);
 });
 
-test('of a spec that is larger than it may be, the violations with their sizes', () => {
+test('a run keeps the violations of a spec that is too large, with their sizes', () => {
   const spec = { ...(key.spec as object), metadata: fill(1000), secretTemplate: { data: { a: 'x'.repeat(500_000) } } };
-  const own = toOwn({ ...key, metadata, spec });
+  const own = toOwnObjectView({ ...key, metadata, spec });
   expect(own?.object).toBeUndefined();
   expect(own?.violations).toMatchObject([
     { path: 'spec.metadata', type: 'Too many' },

@@ -1,7 +1,7 @@
 // An installed operator in the cluster of a kubeconfig, which a local stack must not take over; and the end of the
 // stack's own webhooks there.
 import type { Cluster, KubeObject, Resource } from '../../../../functions/core/ports/cluster.ts';
-import { CONFIGURATIONS, CONFIGURATION_NAME } from '../../../../functions/reconcile/certificates/objects.ts';
+import { CONFIGURATION_NAME, WEBHOOK_CONFIGURATIONS } from '../../../../functions/reconcile/certificates/objects.ts';
 import { createCluster } from '../../../adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport } from '../../../adapters/kubernetes/node.ts';
 import { type Options, UsageError } from '../options.ts';
@@ -34,7 +34,7 @@ export async function rejectInstalled({ cluster }: Options): Promise<void> {
 
 /** Parts of an installed operator, for people; none where only a local stack, stopped or killed, was there. */
 export async function findInstallation(cluster: Cluster): Promise<ReadonlyArray<string>> {
-  const hooks = CONFIGURATIONS.map(async (resource) => {
+  const hooks = WEBHOOK_CONFIGURATIONS.map(async (resource) => {
     const hook = await cluster.get(resource, undefined, CONFIGURATION_NAME);
     const elsewhere = addressesOf(hook).filter((address) => !isLoopback(address));
     return elsewhere.slice(0, 1).map((address) => `${resource.kind} ${CONFIGURATION_NAME} calls ${address}`);
@@ -55,7 +55,7 @@ export async function removeWebhooks(cluster: Cluster, base: string): Promise<vo
     if (!addresses.every((address) => address.startsWith(`${base}/`))) return;
     await cluster.delete(resource, undefined, CONFIGURATION_NAME, hook.metadata.uid ?? '');
   };
-  await Promise.all(CONFIGURATIONS.map(remove));
+  await Promise.all(WEBHOOK_CONFIGURATIONS.map(remove));
 }
 
 /** Addresses that the configuration calls; for a Service, its namespace and name. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CONFIGURATIONS } from '../../../../../functions/reconcile/certificates/objects.ts';
+import { WEBHOOK_CONFIGURATIONS } from '../../../../../functions/reconcile/certificates/objects.ts';
 import { createMemoryCluster } from '../../../../../test/doubles/cluster.ts';
 import { put, readDocuments } from '../../../../packaging/manifests/apply.ts';
 import { webhookConfigurations } from '../../../../packaging/manifests/webhooks.ts';
@@ -51,5 +51,5 @@ test.each([
 ])('a stop removes the webhooks of this stack alone (%s: %i stay)', async (base, stay) => {
   const cluster = await withWebhooks(base);
   await removeWebhooks(cluster, LOCAL);
-  expect(CONFIGURATIONS.flatMap(cluster.objects)).toHaveLength(stay);
+  expect(WEBHOOK_CONFIGURATIONS.flatMap(cluster.objects)).toHaveLength(stay);
 });

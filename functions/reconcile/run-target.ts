@@ -6,7 +6,7 @@ import { parseJson } from '#core/json/json.ts';
 import { instanceOfWorkload } from '#core/keys/object-names.ts';
 import { type KindName, kinds } from '#crds/kinds/kinds.ts';
 
-export type Scope =
+export type RunTarget =
   | { readonly look: 'everywhere' }
   | { readonly look: 'at'; readonly kind: KindName; readonly namespace: string; readonly name: string }
   /** An event about an object of another kind. */
@@ -26,7 +26,7 @@ const Reference = z.object({
 });
 
 /** Reads an empty body, or a CloudEvent in binary mode. The failure is a sentence for the sender. */
-export function toScope({ header, body }: CloudEventRequest): Result<Scope, string> {
+export function toRunTarget({ header, body }: CloudEventRequest): Result<RunTarget, string> {
   const type = header('ce-type');
   if (type === undefined) {
     if (body.trim() === '') return ok({ look: 'everywhere' });
@@ -40,11 +40,11 @@ export function toScope({ header, body }: CloudEventRequest): Result<Scope, stri
   return err(`ce-type: Invalid value: ${JSON.stringify(type)}: must be ${known}`);
 }
 
-function toReferred(data: unknown): Result<Scope, string> {
+function toReferred(data: unknown): Result<RunTarget, string> {
   const reference = Reference.safeParse(data);
   if (!reference.success) {
-    const complaints = reference.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`);
-    return err(`the data of the CloudEvent names no object: ${complaints.join('; ')}`);
+    const problems = reference.error.issues.map(({ path, message }) => `${path.join('.') || 'it'}: ${message}`);
+    return err(`the data of the CloudEvent names no object: ${problems.join('; ')}`);
   }
   const { kind, namespace, name } = reference.data;
   const own = kinds.find((candidate) => candidate.kind === kind)?.kind;

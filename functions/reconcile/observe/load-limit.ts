@@ -1,27 +1,27 @@
-// Room for the objects that triggers load: a trigger for a Team loads all VirtualKeys of its namespace, and keeps them
-// until databases have answered.
+// The limit of triggers that have many objects in memory: a trigger for a Team loads all VirtualKeys of its namespace,
+// and keeps them until databases have answered.
 import type { ReconcileDeps } from '../deps.ts';
 import type { Memory } from '../memory.ts';
-import type { Scope } from '../scope.ts';
+import type { RunTarget } from '../run-target.ts';
 import type { World } from '../world.ts';
 
-/** Characters of JSON that a run may hold without a place: some hundred VirtualKeys. */
+/** Characters of JSON that a run may keep without a place: some hundred VirtualKeys. */
 const MAX_LIGHT = 1024 * 1024;
 
 /**
  * A trigger that lists objects takes a place, and has it until it has loaded little, or ends. A resync needs no place,
  * because only one runs at a time.
  */
-export async function withRoom<T>(
-  { deps, memory, scope }: { readonly deps: ReconcileDeps; readonly memory: Memory; readonly scope: Scope },
+export async function withLoadLimit<T>(
+  { deps, memory, target }: { readonly deps: ReconcileDeps; readonly memory: Memory; readonly target: RunTarget },
   work: (deps: ReconcileDeps, onLoaded: (objects: World) => void) => Promise<T>,
 ): Promise<T> {
-  if (scope.look !== 'at') return work(deps, () => undefined);
+  if (target.look !== 'at') return work(deps, () => undefined);
   const [entered, left] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let isWaiting = false;
   const enter = (): Promise<void> => {
     if (!isWaiting) {
-      void memory.loads.run(scope.namespace, () => {
+      void memory.loads.run(target.namespace, () => {
         entered.resolve();
         return left.promise;
       });

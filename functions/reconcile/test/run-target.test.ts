@@ -1,13 +1,13 @@
-// Scopes: an event says where to look, and anything else is refused with what is wrong.
+// Targets of runs: an event names what to look at. Any other request is refused, with the cause.
 import { describe, expect, test } from 'vitest';
-import { toScope } from '../scope.ts';
+import { toRunTarget } from '../run-target.ts';
 
 const posted = (headers: Readonly<Record<string, string>>, body = '') => ({
   header: (name: string) => headers[name],
   body,
 });
 const binary = (type: string, data: unknown, more: object = {}) =>
-  toScope(
+  toRunTarget(
     posted(
       { 'content-type': 'application/json', 'ce-specversion': '1.0', 'ce-type': type, ...more },
       JSON.stringify(data),
@@ -16,20 +16,20 @@ const binary = (type: string, data: unknown, more: object = {}) =>
 const at = (kind: string, name = 'chat') => ({ ok: true, value: { look: 'at', kind, namespace: 'team-a', name } });
 const everywhere = { ok: true, value: { look: 'everywhere' } };
 
-describe('a resync is asked for by', () => {
+describe('a resync is requested by', () => {
   test.each([
     ['an empty body', {}],
     ['an empty body that calls itself JSON', { 'content-type': 'application/json' }],
     ['an empty body that calls itself a CloudEvent', { 'content-type': 'application/cloudevents+json' }],
     ['an empty body of any other type', { 'content-type': 'application/x-www-form-urlencoded' }],
   ])('%s', (_, headers) => {
-    expect(toScope(posted(headers))).toEqual(everywhere);
-    expect(toScope(posted(headers, ' \n'))).toEqual(everywhere);
+    expect(toRunTarget(posted(headers))).toEqual(everywhere);
+    expect(toRunTarget(posted(headers, ' \n'))).toEqual(everywhere);
   });
 
   test("Knative's PingSource, with data or without", () => {
     expect(binary('dev.knative.sources.ping', { message: 'hello' })).toEqual(everywhere);
-    expect(toScope(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.knative.sources.ping' }))).toEqual(everywhere);
+    expect(toRunTarget(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.knative.sources.ping' }))).toEqual(everywhere);
   });
 });
 
@@ -41,7 +41,7 @@ describe('one object is named by', () => {
     }
   });
 
-  test('a trigger of our own', () => {
+  test('a trigger of the admission webhook', () => {
     expect(binary('dev.gateway-operator.trigger', { kind: 'User', namespace: 'team-a', name: 'alice' })).toEqual(
       at('User', 'alice'),
     );
@@ -51,7 +51,7 @@ describe('one object is named by', () => {
     ['Deployment', 'main-gateway', 'main'],
     ['Service', 'main-serving', 'main'],
     ['Deployment', 'a-gateway-gateway', 'a-gateway'],
-  ])('what runs a gateway is a matter of its instance: %s %s', (kind, name, instance) => {
+  ])('an event about an object that runs a gateway is an event about its instance: %s %s', (kind, name, instance) => {
     const event = binary('dev.knative.apiserver.ref.update', { kind, namespace: 'team-a', name });
     expect(event).toEqual(at('GatewayInstance', instance));
   });
@@ -60,12 +60,12 @@ describe('one object is named by', () => {
     ['Deployment', 'web'],
     ['Service', 'main-gateway'],
     ['StatefulSet', 'main-gateway'],
-  ])('and another %s is nothing to do', (kind, name) => {
+  ])('an event about another %s needs no work', (kind, name) => {
     const event = binary('dev.knative.apiserver.ref.update', { kind, namespace: 'team-a', name });
     expect(event).toEqual({ ok: true, value: { look: 'nowhere' } });
   });
 
-  test('and an event about what is not ours is nothing to do', () => {
+  test('an event about an object of another kind needs no work', () => {
     expect(binary('dev.knative.apiserver.ref.add', { kind: 'Pod', namespace: 'a', name: 'b' })).toEqual({
       ok: true,
       value: { look: 'nowhere' },
@@ -73,19 +73,23 @@ describe('one object is named by', () => {
   });
 });
 
-describe('what is no event is refused with what is wrong', () => {
+describe('a request that is no event is refused with its problem', () => {
   test.each([
     [
       'a body without an event',
-      toScope(posted({ 'content-type': 'application/json' }, '{"a":1}')),
+      toRunTarget(posted({ 'content-type': 'application/json' }, '{"a":1}')),
       /neither empty .* nor a CloudEvent/,
     ],
     ['an event of another version', binary('x', {}, { 'ce-specversion': '0.3' }), /must be "1.0"/],
-    ['an event without a version', toScope(posted({ 'ce-type': 'dev.knative.sources.ping' }, '{}')), /ce-specversion/],
+    [
+      'an event without a version',
+      toRunTarget(posted({ 'ce-type': 'dev.knative.sources.ping' }, '{}')),
+      /ce-specversion/,
+    ],
     ['an unknown type', binary('com.example.order', {}), /"com.example.order": must be/],
     [
       'data that is not JSON',
-      toScope(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.gateway-operator.trigger' }, '{')),
+      toRunTarget(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.gateway-operator.trigger' }, '{')),
       /names no object/,
     ],
     ['data without a name', binary('dev.gateway-operator.trigger', { kind: 'User' }), /name/],
@@ -116,14 +120,14 @@ describe('what is no event is refused with what is wrong', () => {
     ];
     for (const body of hostile) {
       for (const contentType of ['application/cloudevents+json', 'application/json', 'text/plain']) {
-        expect(toScope(posted({ 'content-type': contentType }, body))).toMatchObject({
+        expect(toRunTarget(posted({ 'content-type': contentType }, body))).toMatchObject({
           ok: false,
           failure: expect.any(String),
         });
       }
-      expect(toScope(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.knative.apiserver.ref.add' }, body)).ok).toBe(
-        false,
-      );
+      expect(
+        toRunTarget(posted({ 'ce-specversion': '1.0', 'ce-type': 'dev.knative.apiserver.ref.add' }, body)).ok,
+      ).toBe(false);
     }
   });
 });
