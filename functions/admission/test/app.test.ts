@@ -1,4 +1,4 @@
-// Does the function speak admission.k8s.io/v1 exactly, in time, and say by status whose fault it was?
+// Answers of the function by admission.k8s.io/v1: their form, their time, and the HTTP status of each failure.
 import { describe, expect, test } from 'vitest';
 import { ClusterError } from '#core/ports/cluster.ts';
 import {
@@ -20,7 +20,7 @@ const bad = objectOf('VirtualKey', { ...GOOD.VirtualKey, maxBudget: 'ten' });
 const reviewOf = (request: object) => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
 
 describe('an answer', () => {
-  test('is a review with the uid of the request, and nothing that the API does not know', async () => {
+  test('is a review with the uid of the request, and without members that the API does not have', async () => {
     const reply = await post(deps, '/validate?timeout=5s', reviewOf(requestOf(good)));
     expect(reply.headers.get('content-type')).toBe('application/json');
     expect(await reply.json()).toEqual({
@@ -30,7 +30,7 @@ describe('an answer', () => {
     });
   });
 
-  test('carries patch and patchType together, and only from /mutate', async () => {
+  test('has patch and patchType together, and only from /mutate', async () => {
     const mutated = await ask(deps, '/mutate', requestOf(good));
     expect(Object.keys(mutated).sort()).toEqual(['allowed', 'patch', 'patchType', 'uid']);
     expect(mutated.patchType).toBe('JSONPatch');
@@ -38,12 +38,12 @@ describe('an answer', () => {
     expect(Object.keys(validated).sort()).toEqual(['allowed', 'uid']);
   });
 
-  test.each(['/mutate', '/validate'])('does not ask for the members that a create has no use for: %s', async (path) => {
+  test.each(['/mutate', '/validate'])('needs no members that a create does not have: %s', async (path) => {
     const { oldObject: _, ...request } = { ...requestOf(good), oldObject: null };
     expect(await ask(deps, path, request)).toMatchObject({ allowed: true });
   });
 
-  test('that refuses has code 422, so that no client tries again', async () => {
+  test('that refuses has code 422, so clients do not retry', async () => {
     for (const path of ['/mutate', '/validate']) {
       expect(await ask(deps, path, requestOf(bad))).toEqual({
         uid: expect.any(String),
@@ -72,7 +72,7 @@ describe('an answer', () => {
   });
 });
 
-describe('what is not judged', () => {
+describe('a request that is not validated', () => {
   const cases: ReadonlyArray<[string, Record<string, unknown>]> = [
     ['a deletion', { operation: 'DELETE', object: null, oldObject: bad }],
     ['a connection', { operation: 'CONNECT', object: null }],
@@ -85,7 +85,7 @@ describe('what is not judged', () => {
     ['a kind that is not ours', { kind: { group: '', version: 'v1', kind: 'Pod' }, object: { kind: 'Pod' } }],
     ['a version that is not ours', { kind: { group: 'auth.gateway-operator.dev', version: 'v9', kind: 'VirtualKey' } }],
   ];
-  test.each(cases)('%s is let in', async (_, more) => {
+  test.each(cases)('%s is accepted', async (_, more) => {
     const own = ['system:serviceaccount:gateway-operator:reconcile'];
     for (const path of ['/mutate', '/validate']) {
       expect(await ask({ ...deps, exemptUsers: own }, path, requestOf(bad, more))).toEqual({
@@ -96,13 +96,13 @@ describe('what is not judged', () => {
   });
 });
 
-test('a new object is judged although server-side apply gave it a time of deletion', async () => {
+test('a new object is validated although server-side apply gave it a deletionTimestamp', async () => {
   const object = objectOf('VirtualKey', {}, { deletionTimestamp: '2999-01-01T00:00:00Z' });
   expect(await ask(deps, '/validate', requestOf(object))).toMatchObject({ allowed: false });
 });
 
-describe('our own fault', () => {
-  test('is 500, so that the failurePolicy of the cluster decides, and says what could not be done', async () => {
+describe('our own error', () => {
+  test('is 500 with its cause, so the failurePolicy of the cluster decides', async () => {
     const world = await createWorld();
     world.cluster.inject(() => {
       throw new ClusterError('GET /api/v1: connect ECONNREFUSED');
@@ -112,7 +112,7 @@ describe('our own fault', () => {
     expect(await reply.json()).toMatchObject({ kind: 'Status', message: expect.stringContaining('ECONNREFUSED') });
   });
 
-  test('does not keep a mistake from being told that needs no cluster', async () => {
+  test('does not hide a violation that is found without the cluster', async () => {
     const world = await createWorld();
     world.cluster.inject(() => {
       throw new ClusterError('no route');
@@ -120,7 +120,7 @@ describe('our own fault', () => {
     expect(await ask(depsOf(world.cluster), '/validate', requestOf(bad))).toMatchObject({ allowed: false });
   });
 
-  test('of a slow cluster is answered before `?timeout=` ends, and nothing is decided on half of the facts', async () => {
+  test('of a slow cluster is answered before `?timeout=` ends, without a decision on half of the facts', async () => {
     const world = await createWorld();
     const timers: Array<readonly [millis: number, ring: () => void]> = [];
     world.cluster.inject(() => {
@@ -146,7 +146,7 @@ describe('our own fault', () => {
   });
 });
 
-describe('a trigger to reconcile', () => {
+describe('a trigger of the reconciler', () => {
   const logOf = async (request: object, path = '/validate', more: Partial<AdmissionDeps> = {}) => {
     const triggers: Array<Trigger | undefined> = [];
     const record = async ({ trigger }: ReviewRecord) => void triggers.push(trigger);
@@ -155,19 +155,19 @@ describe('a trigger to reconcile', () => {
     return triggers.filter((trigger) => trigger !== undefined);
   };
 
-  test('comes of what was let in', async () => {
+  test('is sent for an accepted object', async () => {
     expect(await logOf(requestOf(good))).toEqual([
       { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', namespace: 'team-a', name: 'billing' },
     ]);
   });
 
-  test('does not come on dry run, from /mutate, nor for what was refused', async () => {
+  test('is not sent on dry run, from /mutate, or for a refused object', async () => {
     expect(await logOf(requestOf(good, { dryRun: true }))).toEqual([]);
     expect(await logOf(requestOf(good), '/mutate')).toEqual([]);
     expect(await logOf(requestOf(bad))).toEqual([]);
   });
 
-  test('comes for a deletion, which is never judged: not on dry run, not for our own, not for a whole collection', async () => {
+  test('is sent for a deletion, which is always allowed: not on dry run, for the reconciler, or for a whole collection', async () => {
     const deletion = { operation: 'DELETE', object: null, oldObject: bad };
     const named = { kind: 'VirtualKey', namespace: 'team-a', name: 'billing' };
     expect(await logOf(requestOf(good, deletion))).toEqual([expect.objectContaining(named)]);
@@ -205,7 +205,7 @@ describe('the routes', () => {
     }
   });
 
-  test('read nothing of a request that does not know the segment', async () => {
+  test('read nothing of a request without the segment', async () => {
     const pulled: string[] = [];
     const body = new ReadableStream({ pull: () => void pulled.push('a piece') }, { highWaterMark: 0 });
     const request = new Request('http://x/guessed/validate', { method: 'POST', body, duplex: 'half' } as RequestInit);
@@ -213,7 +213,7 @@ describe('the routes', () => {
     expect(pulled).toEqual([]);
   });
 
-  test('are health and readiness beside them; everything else is 404, metrics too', async () => {
+  test('include health and readiness; everything else is 404, also metrics', async () => {
     const app = createAdmission(deps);
     for (const base of ['', `/${SEGMENT}`]) {
       expect((await app.request(`${base}/healthz`)).status).toBe(200);
@@ -224,7 +224,7 @@ describe('the routes', () => {
       expect((await app.request(path)).status).toBe(404);
   });
 
-  test('of reviews take nothing but a POST, and say so to who knows the path', async () => {
+  test('of reviews accept only POST, and answer 405 to other methods', async () => {
     const app = createAdmission(deps);
     for (const method of ['GET', 'HEAD', 'PUT', 'DELETE', 'OPTIONS']) {
       for (const verb of ['mutate', 'validate']) {
@@ -237,7 +237,7 @@ describe('the routes', () => {
   });
 });
 
-test('a client that leaves while it still sends is told of as failed, not a crash', async () => {
+test('a client that disconnects while it sends is recorded as failed, and nothing crashes', async () => {
   const results: unknown[] = [];
   const record = async ({ result, error }: ReviewRecord) => void results.push([result, error]);
   const body = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(new Error('gone')) });
@@ -265,7 +265,7 @@ test('a function whose modules could not be loaded once answers 500 to that revi
   expect(loads).toBe(2);
 });
 
-test('with generateName there is no name yet: nothing is looked up by it, and words do without', async () => {
+test('with generateName there is no name yet: no look-up and no message uses it', async () => {
   const metadata = { name: undefined, generateName: 'billing-' };
   expect(
     await ask(deps, '/mutate', requestOf(objectOf('VirtualKey', GOOD.VirtualKey, metadata), { name: '' })),

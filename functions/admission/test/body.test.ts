@@ -1,4 +1,4 @@
-// What is read of a body, and what waits for what: counted here, and in real memory in
+// The bytes that are read of a body, and which bodies wait: counted here, and measured in real memory in
 // test/admission/memory.world.test.ts.
 import { describe, expect, test } from 'vitest';
 import { createBodyReader, MAX_BODY, type ReviewBody } from '../body.ts';
@@ -21,7 +21,7 @@ const requestOf = (body: RequestInit['body'], promised?: number) =>
 
 const PIECE = 64 * 1024;
 
-/** Pieces of this text, one after the other; how many were taken. */
+/** A request whose body is this text in pieces, with the number of pieces that were read. */
 function streamOf(text: string, piece = PIECE) {
   const bytes = new TextEncoder().encode(text);
   const taken = { bytes: 0 };
@@ -46,13 +46,13 @@ describe('a body', () => {
   test.each([
     ['small', 1000],
     ['of the maximum size', MAX_BODY],
-  ])('that is %s is read whole, whether its length is promised or not', async (_, length) => {
+  ])('that is %s is read whole, with and without content-length', async (_, length) => {
     const text = reviewOf(length);
     expect(await read(requestOf(text))).toBe(length);
     expect(await read(requestOf(text, length))).toBe(length);
   });
 
-  test('that is too large is 413: unread where it says so, else as soon as it is', async () => {
+  test('that is too large is 413: unread if its content-length shows it, else when the limit is reached', async () => {
     const { body, taken } = streamOf(reviewOf(MAX_BODY + 1));
     expect(await read(requestOf(body, MAX_BODY + 1))).toMatch(/^413 the body is larger than/);
     expect(taken.bytes).toBe(0);
@@ -71,7 +71,7 @@ describe('a body', () => {
     expect(await read(requestOf(text, text.length))).toBe(`400 ${problem}`);
   });
 
-  test('whose first kilobyte shows no review is read no further', async () => {
+  test('whose first kilobyte is no review is not read further', async () => {
     const { body, taken } = streamOf('x'.repeat(4 * MIB));
     expect(await read(requestOf(body, 4 * MIB))).toMatch(/^400 /);
     expect(taken.bytes).toBeLessThan(256 * 1024);
@@ -85,7 +85,7 @@ interface SendOptions {
   readonly waits?: boolean;
 }
 
-/** Reads bodies that are used until somebody says that they are done; which of them are in. */
+/** Reads bodies that stay in use until the test ends them. Lists those in use. */
 function scenario() {
   const readBody = createBodyReader();
   const inside: number[] = [];
@@ -108,7 +108,7 @@ function scenario() {
 }
 
 describe('of many bodies', () => {
-  test('one large one is read and judged at a time, of the others one piece; small ones pass beside it', async () => {
+  test('one large one is read and validated at a time, and one piece of the others; small ones do not wait for it', async () => {
     const { inside, done, send, settled } = scenario();
     const large = [0, 1, 2].map((id) => send(id, 2 * MIB));
     const small = send(3, 1000);
@@ -125,7 +125,7 @@ describe('of many bodies', () => {
     expect(await small.answer).toBe(3);
   });
 
-  test('so many small ones as have 8 MiB together are read and judged at a time', async () => {
+  test('small ones of together 8 MiB are read and validated at a time', async () => {
     const { inside, done, send, settled } = scenario();
     const sent = Array.from({ length: 40 }, (_, id) => send(id, 512 * 1024));
     await expect.poll(() => inside.length).toBe(16);
@@ -139,7 +139,7 @@ describe('of many bodies', () => {
     }
   });
 
-  test('large ones of one namespace keep no other namespace waiting, while they are judged and while they wait', async () => {
+  test('large ones of one namespace do not delay other namespaces, while they are validated and while they wait', async () => {
     const { inside, done, send, settled } = scenario();
     const evil = Array.from({ length: 8 }, (_, id) => send(id, 2 * MIB, { namespace: 'evil', waits: id % 2 === 0 }));
     const end = async (id: number) => {
@@ -150,7 +150,7 @@ describe('of many bodies', () => {
     const other = send(8, 2 * MIB, { namespace: 'other', waits: true });
     await expect.poll(() => inside).toEqual([0, 8]);
     await end(0);
-    // The next one of the same namespace is judged: a third namespace comes directly after it.
+    // The next one of the same namespace is validated: a third namespace comes directly after it.
     await expect.poll(() => inside).toEqual([8, 1]);
     const third = send(9, 2 * MIB, { namespace: 'third' });
     await settled();
@@ -165,7 +165,7 @@ describe('of many bodies', () => {
     }
   });
 
-  test('of the large ones that wait for the cluster, so many as have 8 MiB together keep no other waiting', async () => {
+  test('large ones of together 8 MiB that wait for the cluster do not delay others', async () => {
     const { inside, done, send, settled } = scenario();
     const sent = [0, 1, 2, 3].map((id) => send(id, 3 * MIB, { namespace: `n${id}`, waits: true }));
     await expect.poll(() => inside).toEqual([0, 1, 2]);
@@ -182,7 +182,7 @@ describe('of many bodies', () => {
     expect(await Promise.all(sent.map(({ answer }) => answer))).toEqual([0, 1, 2, 3]);
   });
 
-  test('one whose time is over while it waits leaves its place to the next', async () => {
+  test('one whose deadline passes while it waits leaves its place to the next', async () => {
     const { inside, done, send } = scenario();
     const first = send(0, 2 * MIB);
     await expect.poll(() => inside).toEqual([0]);
@@ -199,7 +199,7 @@ describe('of many bodies', () => {
     expect(await third.answer).toBe(2);
   });
 
-  test('one that breaks off, or is never sent to its end, gives its place back', async () => {
+  test('one that is never sent to its end leaves its place to the next', async () => {
     const { inside, done, send } = scenario();
     const readBody = createBodyReader();
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('gone')) });

@@ -1,10 +1,10 @@
-// In which order are findings told?
+// The order of findings in a message.
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { ask, createWorld, depsOf, GOOD, objectOf, requestOf, secretOf } from '../../../test/admission/fixtures.ts';
 
-test('a key with everything wrong is told what its own file shows first, then the instance, models, alias, user, team, Secret', async () => {
+test('the message for a key with all violations begins with its own fields; instance, models, alias, user, team and Secret follow', async () => {
   const { cluster, put } = await createWorld();
   await put(virtualKeys, objectOf('VirtualKey', GOOD.VirtualKey, { name: 'first' }));
   await put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
@@ -28,7 +28,7 @@ test('a key with everything wrong is told what its own file shows first, then th
   ]);
 });
 
-test('an object whose form is wrong is told that, and nothing of what it refers to', async () => {
+test('the message for an object that violates its schema has no finding about other objects', async () => {
   const { cluster } = await createWorld();
   cluster.calls.length = 0;
   const spec = { ...GOOD.VirtualKey, budgetDuration: 'monthly', userRef: { name: 'nobody' } };
@@ -37,7 +37,7 @@ test('an object whose form is wrong is told that, and nothing of what it refers 
   expect(cluster.calls).toEqual([]);
 });
 
-test('what only warns is told after all that refuses', async () => {
+test('warnings come after all refusals', async () => {
   const { cluster } = await createWorld();
   const spec = { ...GOOD.VirtualKey, models: ['llama'], maxBudget: '0', userRef: { name: 'nobody' } };
   const request = requestOf(objectOf('VirtualKey', spec), { dryRun: true, oldObject: objectOf('VirtualKey', spec) });

@@ -1,4 +1,4 @@
-// Does /mutate judge what one object shows as the CRD does: every case of the shared corpus, with the same verdict?
+// /mutate validates each object of the shared corpus with the same result as the CRD.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '#core/ports/cluster.ts';
@@ -20,7 +20,7 @@ function full(kind: KindName, manifest: Manifest): KubeObject {
   return { apiVersion, kind, ...manifest, metadata: { namespace: 'ai', annotations, ...manifest.metadata } };
 }
 
-/** Whether the process knows the time zone, or there is none. */
+/** Whether the process knows the time zone. True if there is none. */
 function isTimeZone(name: unknown): boolean {
   if (typeof name !== 'string') return true;
   try {
@@ -40,7 +40,7 @@ describe('a corpus of objects, good and bad', () => {
     for (const [, path] of one.findings) expect(status?.message).toContain(`${path}: `);
   });
 
-  test('changed in any one place is refused exactly where the schema and its rules refuse it', async () => {
+  test('changed in one place is refused exactly if the schema and its rules refuse it', async () => {
     const judged = async ({ kind: name, object }: Mutant) => {
       // An empty `userAlias` gets its default before the schema sees it.
       if (isMap(object.spec) && object.spec.userAlias === '') return;

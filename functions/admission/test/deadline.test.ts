@@ -1,4 +1,4 @@
-// How long may a review take?
+// The time that a review may take.
 import { expect, test } from 'vitest';
 import { untilAborted } from '#core/concurrency/timeout.ts';
 import { createDeadline, toMillis } from '../deadline.ts';
@@ -15,11 +15,11 @@ test.each([
   ['-5s', 9000],
   ['5s; drop', 9000],
   ['0s', 9000],
-])('of ?timeout=%s a review may take %i milliseconds: the answer has to arrive too', (text, millis) =>
+])('with ?timeout=%s a review may take %i milliseconds: its answer must arrive in time', (text, millis) =>
   expect(toMillis(text)).toBe(millis),
 );
 
-test('what is not there in time is not waited for', async () => {
+test('a promise that is not fulfilled before the deadline rejects', async () => {
   let ring = () => {};
   const { signal } = createDeadline((_, callback) => {
     ring = callback;

@@ -1,4 +1,4 @@
-// Is an object let in, with which warnings, or refused: as a whole, on a dry run, and on update?
+// Decisions: accepted, with warnings, or refused; also on a dry run and on update.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import {
@@ -19,14 +19,14 @@ beforeEach(async () => {
 });
 const { review, validate } = createReviews(() => world);
 
-test('everything of the good world is let in without a word', async () => {
+test('valid objects are accepted without warnings', async () => {
   for (const kind of ['GatewayInstance', 'VirtualKey', 'User', 'Team'] as const) {
     expect(await validate(objectOf(kind))).toEqual({ uid: expect.any(String), allowed: true });
   }
 });
 
 describe('a dry run', () => {
-  test('of a file that would create what is missing warns instead of refusing', async () => {
+  test('of a file that would create the missing objects warns instead of refusing', async () => {
     for (const name of ['database', 'store', 'creds-claude']) await world.drop(RESOURCES.secrets, 'platform', name);
     const instance = await review('GatewayInstance', {}, {}, { dryRun: true });
     expect(instance.refused).toEqual([]);
@@ -45,7 +45,7 @@ describe('a dry run', () => {
     expect(key.warnings).toHaveLength(3);
   });
 
-  test('still refuses what no other object of the file could make right', async () => {
+  test('still refuses violations that no other object of the file can correct', async () => {
     expect(
       (await review('VirtualKey', { softBudget: '11', models: ['llama'] }, {}, { dryRun: true })).refused,
     ).toHaveLength(3);
@@ -53,7 +53,7 @@ describe('a dry run', () => {
 });
 
 describe('on update', () => {
-  test('an old mistake is a warning: a label, a budget, a block can always be changed', async () => {
+  test('an old violation is a warning: a label, a budget or a block can always be changed', async () => {
     const bad = { ...GOOD.VirtualKey, models: ['withdrawn', 'gpt-4o'], userRef: { name: 'gone' } };
     const oldObject = objectOf('VirtualKey', bad);
     const labelled = await validate(objectOf('VirtualKey', bad, { labels: { a: 'b' } }), { oldObject });
@@ -71,7 +71,7 @@ describe('on update', () => {
     expect(blocked.refused).toEqual([]);
   });
 
-  test('a new mistake beside an old one is refused, and so is an old value in a new place', async () => {
+  test('a new violation is refused although there is an old one, and so is an old value in a new place', async () => {
     const oldObject = objectOf('VirtualKey', { ...GOOD.VirtualKey, models: ['withdrawn'] });
     expect((await review('VirtualKey', { models: ['withdrawn', 'llama'] }, {}, { oldObject })).refused).toEqual([
       expect.stringContaining('spec.models[1]: Not found: "llama"'),
@@ -81,7 +81,7 @@ describe('on update', () => {
     ).toEqual([expect.stringContaining('spec.userRef.name: Not found: "gone"')]);
   });
 
-  test('entries are known by their identifier, so reordering models makes no old mistake new', async () => {
+  test('entries are identified by their identifier, so after reordering an old violation is still old', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');
     const oldObject = objectOf('GatewayInstance');
     const reversed = { models: [modelEntry('claude'), modelEntry('gpt-4o')] };
@@ -94,7 +94,7 @@ describe('on update', () => {
     expect((await review('GatewayInstance', renamed, {}, { oldObject })).refused).toHaveLength(1);
   });
 
-  test('a mistake that the schema sees is a warning too where it stood before', async () => {
+  test('an old violation of the schema is a warning too', async () => {
     const bad = { ...GOOD.VirtualKey, maxBudget: 'ten' };
     const oldObject = objectOf('VirtualKey', bad);
     expect((await review('VirtualKey', { ...bad, blocked: true }, {}, { oldObject })).refused).toEqual([]);

@@ -1,4 +1,4 @@
-// Does /mutate fill in only what no schema can, once, whoever asks how often?
+// Defaults of /mutate: only those that no schema can set, and with the same result when repeated.
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { KubeObject } from '#core/ports/cluster.ts';
@@ -23,7 +23,7 @@ const operationsOf = ({ patch }: Response): ReadonlyArray<{ op: string; path: st
 const requestedBy = { [REQUESTED_BY_ANNOTATION]: 'ada' };
 const AT = '/metadata/annotations/gateway-operator.dev~1requested-by';
 
-/** RFC 6902 as far as our patches go, by the letter: an operation that does not fit throws. */
+/** Applies the operations of RFC 6902 that our patches use. An operation that does not fit throws. */
 function patched(object: KubeObject, response: Response): KubeObject {
   const copy = structuredClone(object) as unknown as Record<string, unknown>;
   for (const { op, path, value } of operationsOf(response)) {
@@ -47,7 +47,7 @@ describe('a key', () => {
   const key = (change: object = {}, metadata = {}) =>
     objectOf('VirtualKey', { ...GOOD.VirtualKey, ...change }, metadata);
 
-  test('is marked with who asked for it, whatever the file says', async () => {
+  test('has an annotation with its requester, whatever the file contains', async () => {
     expect(operationsOf(await mutate(key()))).toEqual([
       { op: 'add', path: '/metadata/annotations', value: requestedBy },
     ]);
@@ -55,7 +55,7 @@ describe('a key', () => {
     expect(operationsOf(await mutate(forged))).toEqual([{ op: 'replace', path: AT, value: 'ada' }]);
   });
 
-  test('keeps that mark on update: nobody else takes it over, drops it, or adds one later', async () => {
+  test('keeps that annotation on update: nobody can change it, remove it, or add it later', async () => {
     const oldObject = key({}, { annotations: { [REQUESTED_BY_ANNOTATION]: 'grace', a: 'b' } });
     const replaced = key({}, { annotations: { a: 'b' } });
     expect(operationsOf(await mutate(replaced, { oldObject }))).toEqual([{ op: 'add', path: AT, value: 'grace' }]);
@@ -77,12 +77,12 @@ describe('a key', () => {
     expect(operationsOf(await mutate(object))).toEqual([{ op: 'add', path: '/spec/rotation/overlap', value: overlap }]);
   });
 
-  test('that rotates every second cannot overlap', async () => {
+  test('that rotates every second gets no overlap', async () => {
     const response = await mutate(key({ rotation: { every: '1s' } }, { annotations: requestedBy }));
     expect(response).toEqual({ uid: expect.any(String), allowed: true });
   });
 
-  test('has a defaulted overlap follow its period, and a written one stay', async () => {
+  test('has a default overlap that follows `every`; an overlap of its author stays', async () => {
     const annotations = { annotations: requestedBy };
     const oldObject = key({ rotation: { every: '30d', overlap: '1d' } }, annotations);
     const faster = key({ rotation: { every: '1h', overlap: '1d' } }, annotations);
@@ -98,12 +98,12 @@ describe('a key', () => {
 describe('a user', () => {
   const user = (change: object = {}, metadata = {}) => objectOf('User', { ...GOOD.User, ...change }, metadata);
 
-  test('is called what stands before the @', async () => {
+  test('gets the part before the @ as its alias', async () => {
     const object = user({ userAlias: undefined, autoCreateKey: false });
     expect(operationsOf(await mutate(object))).toEqual([{ op: 'add', path: '/spec/userAlias', value: 'alice' }]);
   });
 
-  test('is marked with who switched autoCreateKey on, for the key to copy', async () => {
+  test('has an annotation with the user that switched autoCreateKey on, which the key copies', async () => {
     const off = user({ autoCreateKey: false });
     expect(operationsOf(await mutate(user()))).toEqual([
       { op: 'add', path: '/metadata/annotations', value: requestedBy },
@@ -115,7 +115,7 @@ describe('a user', () => {
   });
 });
 
-test('an instance, a team and whoever is complete needs no patch, and gets none', async () => {
+test('an instance, a team and every complete object gets no patch', async () => {
   for (const kind of ['GatewayInstance', 'Team'] as const) {
     expect(await mutate(objectOf(kind))).toEqual({ uid: expect.any(String), allowed: true });
   }
@@ -127,7 +127,7 @@ test('a refused object gets no patch', async () => {
   expect(response).not.toHaveProperty('patch');
 });
 
-describe('whatever is asked', () => {
+describe('any request', () => {
   const durations = fc
     .tuple(fc.integer({ min: 1, max: 100_000 }), fc.constantFrom('s', 'm', 'h', 'd', 'w', 'mo'))
     .map(([n, unit]) => `${n}${unit}`);
@@ -155,7 +155,7 @@ describe('whatever is asked', () => {
       ) as KubeObject;
     });
 
-  test('mutating twice is mutating once, and an admitted object is admitted again unchanged', async () => {
+  test('has the same result if it is mutated twice, and an accepted object is accepted again unchanged', async () => {
     let admitted = 0;
     await fc.assert(
       fc.asyncProperty(objects, fc.option(objects, { nil: undefined }), async (object, old) => {

@@ -1,5 +1,5 @@
-// Are reviews as a kube-apiserver 1.34 sent them answered byte for byte as they were when somebody last looked?
-// `npm run golden` writes the answers anew; read the difference before committing it.
+// Answers to reviews that a kube-apiserver 1.34 sent, byte for byte as in the golden files.
+// `npm run golden` writes the answers again; read the difference before you commit it.
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -15,7 +15,7 @@ test.each(names)('%s', async (name) => {
   const { path, review } = JSON.parse(readFileSync(join(folder, `${name}.review.json`), 'utf8'));
   const reply = await post(depsOf(cluster), path, review);
   const answer = (await reply.json()) as { response: { patch?: string } };
-  // The patch is shown decoded: base64 says nothing to a reader.
+  // The patch is decoded, so that a person can read it.
   const { patch } = answer.response;
   const readable =
     patch === undefined ? answer : { ...answer, patch: JSON.parse(Buffer.from(patch, 'base64').toString()) };

@@ -1,4 +1,4 @@
-// Can a body make the function crash, hang, or call the caller's mistake its own?
+// No body makes the function crash or hang, or report an error of the caller as its own.
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { kinds } from '#crds/kinds/kinds.ts';
@@ -7,14 +7,14 @@ import { runs } from '../../../test/support/runs.ts';
 
 const { cluster } = await createWorld();
 const deps = depsOf(cluster);
-/** Bodies out of generators in all; `npm run bench -- hostile` sends many more. */
+/** The number of generated bodies; `npm run bench -- hostile` sends many more. */
 const BODIES = Number(process.env.HOSTILE_BODIES ?? runs(1600));
 const share = (part: number) => ({ numRuns: Math.ceil(BODIES * part) });
 const DEADLINE = 60_000 + 50 * BODIES;
 
 const PATHS = ['/mutate', '/validate', '/validate?timeout=x', '/mutate?timeout=1e9s'];
 
-/** 200 with a whole answer, or the caller's fault; never ours. */
+/** 200 with a complete answer, or an error of the caller, never ours. */
 async function judged(path: string, body: string | Uint8Array): Promise<number> {
   const reply = await post(deps, path, body);
   expect([200, 400, 413]).toContain(reply.status);
@@ -47,7 +47,7 @@ const evil = fc.oneof(
     ),
   },
 );
-/** A JSON text in which some values anywhere are swapped for anything, members with bad names included. */
+/** A JSON text in which some values are replaced by others, and members with bad names are added. */
 const twisted = (value: unknown): fc.Arbitrary<unknown> =>
   fc.infiniteStream(fc.integer({ min: 0, max: 9 })).chain((dice) =>
     fc.infiniteStream(evil).map((replacements) =>
@@ -83,7 +83,7 @@ const reviews = fc
       );
   });
 
-test('no text, however odd, gets more than a 400', { timeout: DEADLINE }, async () => {
+test('no text is answered with a status above 400', { timeout: DEADLINE }, async () => {
   const texts = fc.oneof(
     fc.string(),
     fc.json(),
@@ -104,7 +104,7 @@ test('no text, however odd, gets more than a 400', { timeout: DEADLINE }, async 
   );
 });
 
-test('no envelope around it makes an object crash the function', { timeout: DEADLINE }, async () => {
+test('no AdmissionReview around a valid object makes the function crash', { timeout: DEADLINE }, async () => {
   await fc.assert(
     fc.asyncProperty(paths, reviews.chain(twisted), async (path, request) => {
       await judged(path, JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
@@ -113,7 +113,7 @@ test('no envelope around it makes an object crash the function', { timeout: DEAD
   );
 });
 
-test('every object inside a whole envelope gets an answer', { timeout: DEADLINE }, async () => {
+test('every object in a valid AdmissionReview gets an answer', { timeout: DEADLINE }, async () => {
   let answered = 0;
   await fc.assert(
     fc.asyncProperty(paths, reviews, async (path, request) => {

@@ -1,4 +1,4 @@
-// Is a mistake known again where its list was reordered, and only there?
+// Identities of findings: the same after a list is reordered, and different otherwise.
 import { expect, test } from 'vitest';
 import type { Finding } from '#core/rules/finding.ts';
 import { identityOf } from '../decide.ts';
@@ -27,7 +27,7 @@ test.each([
   ['spec.members[0].name', 'spec.members[1].name'],
   ['spec.tags[1]', 'spec.tags[0]'],
   ['spec.maxBudget', 'spec.maxBudget'],
-])('%s of one is %s of the other', (left, right) => {
+])('%s of one object is %s of the other', (left, right) => {
   expect(identityOf(at(left), one)).toBe(identityOf(at(right), other));
 });
 
@@ -36,11 +36,11 @@ test.each([
   ['another value', at('spec.x', 1), at('spec.x', 2)],
   ['another rule', at('spec.x', 1, 'A'), at('spec.x', 1, 'B')],
   ['a value that came', at('spec.x', undefined), at('spec.x', 'y')],
-])('%s is another mistake', (_, left, right) => {
+])('%s is another finding', (_, left, right) => {
   expect(identityOf(left, one)).not.toBe(identityOf(right, other));
 });
 
-test('a path into nothing, or through odd names, is a place of its own', () => {
+test('a path to a missing value, or through unusual names, has its own identity', () => {
   expect(() => identityOf(at('spec.none[3]["a\\"b"].c[0]'), one)).not.toThrow();
   expect(identityOf(at('spec.models[0]'), undefined)).not.toBe(identityOf(at('spec.models[1]'), undefined));
 });

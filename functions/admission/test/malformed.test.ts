@@ -1,4 +1,4 @@
-// What is said to who posts something else than a review of one of our objects?
+// Answers to requests that are no review of a custom resource of the operator.
 import { describe, expect, test } from 'vitest';
 import {
   ask,
@@ -17,7 +17,7 @@ const deps = depsOf(cluster);
 const good = objectOf('VirtualKey');
 const reviewOf = (request: object) => ({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
 
-describe('an object of the wrong shape is refused in words', () => {
+describe('an object of the wrong shape is refused with a message', () => {
   const cases: ReadonlyArray<[string, unknown, RegExp]> = [
     ['no object', null, /^object: Invalid value: must be a VirtualKey/],
     ['a list', [], /^object: Invalid value: must be a VirtualKey/],
@@ -48,7 +48,7 @@ describe('an object of the wrong shape is refused in words', () => {
   });
 });
 
-describe('an envelope that is no review is answered with 400 and what is wrong', () => {
+describe('a body that is no review is answered with 400 and the problem', () => {
   const { uid: _uid, ...anonymous } = requestOf(good);
   const cases: ReadonlyArray<[string, unknown, RegExp]> = [
     ['nothing', '', /empty/],
@@ -74,13 +74,13 @@ describe('an envelope that is no review is answered with 400 and what is wrong',
 });
 
 describe('the size of a body', () => {
-  test('up to 7 MiB is judged: the API server sends an object of 3 MiB twice', async () => {
+  test('up to 7 MiB is accepted: the API server sends an object of 3 MiB twice', async () => {
     const annotations = { big: 'x'.repeat(3 * 1024 * 1024) };
     const large = objectOf('Team', GOOD.Team, { annotations });
     expect((await ask(deps, '/validate', requestOf(large, { oldObject: large }))).allowed).toBe(true);
   });
 
-  test('above is 413, announced or not', async () => {
+  test('above that is answered with 413, with and without content-length', async () => {
     expect((await post(deps, '/validate', reviewOf({ uid: 'x'.repeat(7 * 1024 * 1024) }))).status).toBe(413);
     const chunk = new TextEncoder().encode(`{"kind":"AdmissionReview","a":"${'x'.repeat(1024 * 1024)}`);
     let sent = 0;

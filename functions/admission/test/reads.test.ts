@@ -1,4 +1,4 @@
-// Do the reviews of one namespace leave the cluster to those of the others, however much they read?
+// Reviews of one namespace do not delay those of others, however much they read.
 import { expect, test } from 'vitest';
 import { createWorld, GOOD, objectOf, requestOf } from '../../../test/admission/fixtures.ts';
 import { createHandle } from '../handle.ts';
@@ -34,7 +34,7 @@ const greedy = requestOf(objectOf('User', { ...GOOD.User, teamRefs }));
 const other = requestOf(objectOf('VirtualKey', { ...GOOD.VirtualKey, teamRef: undefined }, { namespace: 'team-b' }));
 const turn = () => new Promise((resolve) => setTimeout(resolve));
 
-test('reviews that read many Teams keep few reads under way, and a review of another namespace is answered', async () => {
+test('reviews that read many Teams have few concurrent reads, and a review of another namespace is answered', async () => {
   const { asked, send, answer } = await underTest();
   const { signal } = new AbortController();
   const reviews = Array.from({ length: 8 }, () => send(greedy, signal));
@@ -51,7 +51,7 @@ test('reviews that read many Teams keep few reads under way, and a review of ano
   expect(asked.teams).toBe(TEAMS * reviews.length);
 });
 
-test('a review that was given up reads no more, and keeps none of its namespace waiting', async () => {
+test('a review that was aborted reads nothing more, and does not delay others of its namespace', async () => {
   const { asked, send, answer } = await underTest();
   const review = new AbortController();
   const reviews = Array.from({ length: 8 }, () => send(greedy, review.signal));
@@ -67,7 +67,7 @@ test('a review that was given up reads no more, and keeps none of its namespace 
   expect(asked.teams).toBe(5);
 });
 
-test('large reviews that wait for the cluster keep no review of another namespace waiting, and have a share of the memory', async () => {
+test('large reviews that wait for the cluster do not delay reviews of other namespaces, and have a share of the memory', async () => {
   const { send, answer } = await underTest();
   const { signal } = new AbortController();
   const annotations = { 'example.com/long': 'x'.repeat(480 * 1024) };

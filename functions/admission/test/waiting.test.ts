@@ -1,4 +1,4 @@
-// What does a review keep in memory while it waits for the cluster?
+// The memory of a review that waits for the cluster.
 import { expect, test } from 'vitest';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { GOOD, modelEntry, objectOf, requestOf } from '../../../test/admission/fixtures.ts';
@@ -18,13 +18,13 @@ const models = Array.from({ length: 512 }, (_, n) =>
 );
 const instance = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models });
 
-/** Their number, and what they may keep, in their bytes. */
+/** The number of reviews, and the memory that they may keep, as a multiple of their bytes. */
 type WaitingCase = readonly [what: string, reviews: number, times: number, object: KubeObject, more: object];
 
 test.each<WaitingCase>([
   ['objects with thousands of annotations, and not those annotations', 16, 5, annotated, {}],
   ['instances of many small values', 4, 6, instance, { operation: 'UPDATE', oldObject: instance }],
-])('reviews that wait keep few times their bytes: %s', async (_, reviews, times, object, more) => {
+])('reviews that wait keep a small multiple of their bytes: %s', async (_, reviews, times, object, more) => {
   const bodyOf = (namespace: string) => {
     const request = requestOf(object, { namespace, ...more });
     const review = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request };
@@ -48,7 +48,7 @@ test.each<WaitingCase>([
     );
   const before = await memory();
   const sent = bodies.map(send);
-  // These are all calls that may be under way, and each of the namespaces has its share of them.
+  // All calls that may be concurrent. Each of the namespaces has its share of them.
   await expect.poll(() => asked).toBe(16);
   expect((await memory()) - before).toBeLessThan(times * reviews * body.length);
   waiting.reject(new Error('no answer'));

@@ -1,4 +1,4 @@
-// Does a key that comes from elsewhere keep its value and its spend: another namespace, or a backup?
+// VirtualKeys that come from another namespace or from a backup keep their value and their spend.
 import { beforeEach, expect, test } from 'vitest';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -20,7 +20,7 @@ const working = async (spec: object = {}) => {
   await harness.resync();
   return (await harness.value('chat-key')) ?? '';
 };
-/** As a backup or a person copies it: without what the API server gave it. */
+/** The object as in a backup or a copy: without the fields that the API server sets. */
 const copyOf = (secret: KubeObject | undefined, namespace = 'default', name = 'chat-key'): KubeObject => {
   const { labels = {}, annotations = {}, ownerReferences = [] } = secret?.metadata ?? {};
   const metadata = { name, namespace, labels, annotations, ownerReferences };
@@ -28,10 +28,10 @@ const copyOf = (secret: KubeObject | undefined, namespace = 'default', name = 'c
 };
 const kept = (value: string) => ({ keyValue: value, currentSpend: '3', isActive: true });
 
-test('a key that is restored from a backup with its Secret, both with other uids, keeps value and spend', async () => {
+test('a key that is restored from a backup together with its Secret keeps value and spend, although the uids differ', async () => {
   const value = await working();
   const backup = copyOf(await harness.get(RESOURCES.secrets, 'chat-key'));
-  // The cluster is lost: nothing runs any more that could clean up.
+  // The cluster is lost, so no process cleans up.
   await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
   await harness.remove(virtualKeys, 'chat');
   await harness.remove(RESOURCES.secrets, 'chat-key');
@@ -43,7 +43,7 @@ test('a key that is restored from a backup with its Secret, both with other uids
   expect((await harness.resync()).actions).toEqual({});
 });
 
-test('a key that is restored without its Secret has a new value and no spend, and an event shows that', async () => {
+test('a key that is restored without its Secret has a new value and no spend, and an event reports this', async () => {
   const value = await working();
   await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
   await harness.remove(virtualKeys, 'chat');
@@ -56,7 +56,7 @@ test('a key that is restored without its Secret has a new value and no spend, an
   expect(harness.events('chat').filter((reason) => reason === 'KeyNotRestored')).toHaveLength(1);
 });
 
-test('the Secret of a key loses the owner that an earlier version gave it, and keeps those of other kinds', async () => {
+test('the owner reference that an earlier version added to the Secret of a key is removed; those of other kinds stay', async () => {
   const value = await working();
   const { uid = '' } = (await harness.get(virtualKeys, 'chat'))?.metadata ?? {};
   const owner = { apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'VirtualKey', name: 'chat', uid };
@@ -68,7 +68,7 @@ test('the Secret of a key loses the owner that an earlier version gave it, and k
   expect((await harness.resync()).actions).toEqual({});
 });
 
-test('a key is not gone before its Secret could be read, and deleted', async () => {
+test('a deleted key keeps its finalizer until its Secret could be read and deleted', async () => {
   await working();
   await harness.remove(virtualKeys, 'chat');
   const { inject } = harness.cluster;
@@ -94,7 +94,7 @@ test('a retained key moves to another instance of the same database, also under 
   expect((await harness.resync()).actions).toEqual({});
 });
 
-test('a key that was not retained does not move: its copied Secret is a conflict, and it continues working where it is', async () => {
+test('a key that was not retained does not move: its copied Secret is a conflict, and the original continues working', async () => {
   const value = await working();
   await harness.apply(copyOf(await harness.get(RESOURCES.secrets, 'chat-key'), 'default', 'moved-key'));
   await harness.apply(makeKey({ ...second, keyAlias: 'moved' }, 'moved'));

@@ -1,4 +1,4 @@
-// Very many keys that have changed since the last resync: a batch a run, the oldest first.
+// Very many keys that have changed since the last resync: each run takes a batch, the oldest first.
 import { expect, test } from 'vitest';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';
@@ -7,9 +7,9 @@ import { makeKey } from '../../../test/reconcile/objects.ts';
 const BATCH = 5000;
 const MORE = 60;
 
-test('what does not fit into a run continues with the next, and the report says how many keys are left', async () => {
+test('keys that do not fit in a run are left to the next, and the report has their number', async () => {
   const harness = createHarness();
-  // Without an instance each has one thing to be told.
+  // Without an instance, each key needs one status write.
   for (let index = 0; index < BATCH + MORE; index += 1)
     await harness.cluster.create(virtualKeys, makeKey({}, `key-${index}`));
   expect(await harness.resync()).toMatchObject({ actions: { WriteStatus: BATCH }, deferred: MORE, underWay: MORE });

@@ -1,10 +1,10 @@
-// Do resyncs make a certificate good again, whatever happened to it and wherever they died?
+// Resyncs repair a certificate after any damage, and after a run that died at any write.
 import { expect, test } from 'vitest';
 import { DAY, type CertificateHarness as Harness } from '../../../test/reconcile/certificates.ts';
 import { expectGood, isWrite, resyncs, started } from '../../../test/reconcile/good-certificate.ts';
 import { random } from '../../../test/support/random.ts';
 
-/** Something happens to a certificate that was good. */
+/** Damages a valid certificate. */
 const scenarios: ReadonlyArray<readonly [string, (harness: Harness) => Promise<void>]> = [
   ['nothing happened', async () => undefined],
   ['renewal is due', async (harness) => harness.clock.pass(245 * DAY)],
@@ -36,7 +36,7 @@ const scenarios: ReadonlyArray<readonly [string, (harness: Harness) => Promise<v
   ],
 ];
 
-test.each(scenarios)('when %s, the next resyncs make it good', async (_, happens) => {
+test.each(scenarios)('when %s, the next resyncs repair it', async (_, happens) => {
   const harness = await started();
   await happens(harness);
   await harness.resync();
@@ -50,7 +50,7 @@ const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as con
 test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, death, happens] as const)))(
   'when %s and %s, wherever that is, the resyncs after it make it good',
   async (_, death, happens) => {
-    // As many writes as the longest of them has: further on nothing dies any more.
+    // The longest scenario has this many writes.
     for (let at = 1; at <= 8; at += 1) {
       const harness = await started();
       await happens(harness);

@@ -1,4 +1,4 @@
-// Is the ledger of an instance closed that was deleted while nobody could close it?
+// An instance that was deleted while its ledger could not be closed is closed later.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
@@ -41,7 +41,7 @@ beforeEach(async () => {
   harness.refuse(false);
 });
 
-describe('an instance that was deleted while its database was away', () => {
+describe('an instance that was deleted while its database could not be reached', () => {
   const live = async () => {
     const hash = sha256(value);
     const answers = await harness.database().policies(old).find([hash]);
@@ -56,13 +56,13 @@ describe('an instance that was deleted while its database was away', () => {
     expect((await pass(MINUTE)).actions).toEqual({});
   });
 
-  test('is left alone where it belongs to another cluster that shares the database', async () => {
+  test('is not closed if it belongs to another cluster that shares the database', async () => {
     await harness.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'theirs', cluster: 'another' });
     await pass(MINUTE);
     expect(await harness.database().openInstances('another')).toHaveLength(1);
   });
 
-  test('and is the only one is closed by the very instance that names it', async () => {
+  test('and was the only one is closed by the instance whose annotation names it', async () => {
     await harness.remove(gatewayInstances, 'second');
     await pass(MINUTE);
     harness.restart();
@@ -73,7 +73,7 @@ describe('an instance that was deleted while its database was away', () => {
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
   });
 
-  test('can be gone on with, once that resync has been', async () => {
+  test('can be continued by a new instance after that resync', async () => {
     await pass(MINUTE);
     await harness.apply(heir(old));
     await pass(MINUTE);

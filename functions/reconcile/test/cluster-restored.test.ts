@@ -1,4 +1,4 @@
-// Is a spec in force after a backup of the cluster, whose generations begin again below those in the database?
+// A spec is in force after a restore of the cluster, in which generations are lower than those in the database.
 import { beforeEach, expect, test } from 'vitest';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 const { chat, ready, working, editKey } = createChat(() => harness);
 
-/** The database has the policy of a generation that the backup of the cluster does not know. */
+/** The database has the policy of a later generation than the restored object. */
 async function store(generation: number, value: string, more: Partial<KeyPolicy> = {}): Promise<void> {
   const instanceUid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   const policy = await harness.policy(value);
@@ -45,7 +45,7 @@ test('a key that is deleted is retained', async () => {
   expect(await harness.policy(value)).toMatchObject({ retained: 'chat-key' });
 });
 
-test('a key that had been deleted and retained, and is back, has the policy of its spec', async () => {
+test('a retained key that is restored has the policy of its spec', async () => {
   const value = await working({ deletionPolicy: 'Retain' });
   await store(9, value, { retained: 'chat-key', blocked: true });
   await harness.resync();
@@ -54,7 +54,7 @@ test('a key that had been deleted and retained, and is back, has the policy of i
   expect(await ready()).toBe('True Ready');
 });
 
-test('an outdated list overwrites no later policy', async () => {
+test('a run with an outdated list does not overwrite a later policy', async () => {
   const value = await working();
   await editKey({ maxBudget: '3' });
   const limits = new Set<string | undefined>();
@@ -70,7 +70,7 @@ test('an outdated list overwrites no later policy', async () => {
   expect([...limits]).toEqual(['10000000000', 'later', '2000000000']);
 });
 
-test('a policy that others overwrite again and again is shown in no status', async () => {
+test('no status shows a policy that other runs overwrite again and again', async () => {
   const value = await working();
   const { conditions } = await chat();
   let generation = 9;

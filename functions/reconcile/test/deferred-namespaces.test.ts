@@ -1,4 +1,4 @@
-// Does a namespace whose VirtualKeys, Users and Teams are very large stay as it is, and keep nothing else from being planned?
+// A namespace whose VirtualKeys, Users and Teams are too large is not changed, and does not delay others.
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -10,7 +10,7 @@ import { PROCESS_LIMITS } from '../limits.ts';
 const MIB = 1024 * 1024;
 const small = { limits: { ...PROCESS_LIMITS, objectBytes: 4 * MIB } };
 
-/** Members of a large Team, of which the first is a real one. */
+/** Members of a large Team. Only the first member exists. */
 const membersWith = (first: string) =>
   [first, ...Array.from({ length: 1000 }, (_, index) => `${index}`.padEnd(245, 'x'))].map((name) => ({ name }));
 
@@ -37,7 +37,7 @@ const makeLargeKey = (index: number, namespace = 'default') =>
     namespace,
   );
 
-/** The policies by which a gateway serves the keys, whole: claims have digests only. */
+/** The complete policies by which a gateway serves the keys: claims have only digests. */
 const policies = async (harness: Harness) => {
   const ofKeys = harness.cluster.objects(virtualKeys).map(async ({ metadata: { name, namespace } }) => {
     const value = await harness.value(`${name}-key`, namespace);
@@ -46,7 +46,7 @@ const policies = async (harness: Harness) => {
   return new Map(await Promise.all(ofKeys));
 };
 
-/** Keys that a Team is charged for: as a member's, by the User's teamRefs, and by their own. */
+/** Keys that are charged to a Team: through its member, through the User's teamRefs, and through their own teamRef. */
 async function applyTeamWithKeys(harness: Harness) {
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({}, 'other', 'b'));
   await harness.apply(makeUser({ autoCreateKey: false }, 'alice', 'a'));
@@ -84,12 +84,12 @@ test('a Team of a namespace that is too large still limits its keys, and they co
   }
   // Another namespace on the same instance is planned for.
   expect(after.get('other')).toMatchObject({ budget: { limit: '20000000000' } });
-  // The count of keys is not known now.
+  // The number of keys is unknown now.
   expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ keys: { total: 4, active: 4 } });
   expect(await harness.ready(teams, 'a-1', 'a')).toBe('nothing');
 });
 
-test('a trigger loads of Teams only those that it is about, and leaves what is too large to the next resync', async () => {
+test('a trigger loads only the Teams that concern it, and leaves objects that are too large to the next resync', async () => {
   const harness = createHarness(small);
   await applyTeamWithKeys(harness);
   await applyTeams(harness, 15, 'a');
@@ -132,14 +132,14 @@ test('an instance is planned for, however large the keys in its namespace are', 
   expect(await harness.works(leaked)).toBe(false);
   expect(await harness.works(own)).toBe(true);
   expect(await harness.aliases()).toEqual(expect.arrayContaining(['own', 'victim']));
-  // An edit of the instance, by its trigger.
+  // The trigger after an edit of the instance.
   await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
   await harness.trigger('GatewayInstance', 'main');
   expect(await harness.ready(virtualKeys, 'victim', 'b')).toBe('False NamespaceNotAllowed');
   expect(await harness.works(own)).toBe(true);
 });
 
-test('what is deleted in a namespace that is too large goes, and then the rest is planned for again', async () => {
+test('deletions in a namespace that is too large are done, and then the namespace is planned again', async () => {
   const harness = createHarness(small);
   await applyTeamWithKeys(harness);
   await applyTeams(harness, 12, 'a');
@@ -160,7 +160,7 @@ test('what is deleted in a namespace that is too large goes, and then the rest i
 test.each([
   ['no other namespace', { from: 'Same' }],
   ['other namespaces', { from: 'Selector', selector: { matchLabels: { 'kubernetes.io/metadata.name': 'b' } } }],
-])('keys of a namespace that is too large end when the instance admits %s', async (_, allowedNamespaces) => {
+])('keys of a namespace that is too large stop working when the instance admits %s', async (_, allowedNamespaces) => {
   const harness = createHarness(small);
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({}, 'key', 'a'));
   await harness.resync();
@@ -173,7 +173,7 @@ test.each([
   expect(await harness.works(value)).toBe(false);
 });
 
-test('large Teams that are deleted all go, some in each run', async () => {
+test('large deleted Teams are all cleaned up, some in each run', async () => {
   const harness = createHarness(small);
   await harness.apply(...makeSecrets(), makeInstance());
   await applyTeams(harness, 9, 'a');
@@ -195,7 +195,7 @@ test('large Teams that are deleted all go, some in each run', async () => {
   expect(await harness.aliases()).toEqual([]);
 });
 
-test('of a namespace that is too large only what is gone is retired, within the deletion guard', async () => {
+test('in a namespace that is too large only claims of objects that are gone are retired, within the deletion guard', async () => {
   const harness = createHarness(small);
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({ deletionPolicy: 'Retain' }, 'leaked', 'a'));
   for (let index = 0; index < 30; index += 1)

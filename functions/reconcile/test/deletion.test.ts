@@ -1,4 +1,4 @@
-// Does deletion never stick, never leak, and never take what is not ours?
+// Deletion: it never hangs, leaves nothing behind, and never deletes objects of others.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -30,7 +30,7 @@ describe('a deleted key', () => {
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
   });
 
-  test('leaves a Secret of its name that is not ours alone', async () => {
+  test('does not delete a Secret of its name that is not ours', async () => {
     await working();
     await harness.remove(RESOURCES.secrets, 'chat-key');
     await harness.apply(makeSecret('chat-key', { other: 'x' }));
@@ -40,7 +40,7 @@ describe('a deleted key', () => {
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
   });
 
-  test('goes immediately where the instance is gone', async () => {
+  test('is released immediately if the instance is gone', async () => {
     await working();
     await harness.remove(gatewayInstances, 'main');
     await harness.resync();
@@ -51,7 +51,7 @@ describe('a deleted key', () => {
     expect(await isDeleted()).toBe(true);
   });
 
-  test('waits for the database for 20 seconds, then it is let go; that is told, and a resync finds the claim later', async () => {
+  test('waits for the database for 20 seconds and is then released; the log reports it, and a resync finds the claim later', async () => {
     const value = await working();
     harness.refuse(true);
     await harness.remove(virtualKeys, 'chat');
@@ -70,7 +70,7 @@ describe('a deleted key', () => {
     expect(await harness.aliases()).toEqual([]);
   });
 
-  test('whose time of deletion is far in the future is let go immediately if the database is away', async () => {
+  test('whose deletionTimestamp is far in the future is released immediately if the database cannot be reached', async () => {
     await working();
     harness.clock.pass(DAY);
     await harness.remove(virtualKeys, 'chat');
@@ -89,7 +89,7 @@ describe('a deleted key', () => {
     expect(await harness.aliases()).toEqual([]);
   });
 
-  test('that is made anew under its alias without its Secret gets a new value and a whole budget', async () => {
+  test('that is created again with its alias, but without its Secret, gets a new value and no spend', async () => {
     const value = await working();
     await harness.spend('chat', '3');
     await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: [] } });
@@ -103,7 +103,7 @@ describe('a deleted key', () => {
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '0' });
   });
 
-  test('in a namespace that is being deleted goes too, and nothing is created there', async () => {
+  test('in a namespace that is being deleted is released too, and nothing is created there', async () => {
     await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team-a' } });
     await harness.apply(makeKey({}, 'chat', 'team-a'));
     await harness.resync();
@@ -122,8 +122,8 @@ describe('a deleted key', () => {
   });
 });
 
-describe('a finalizer that is left alone', () => {
-  test('of a key whose claim, value and Secret are gone holds nobody up', async () => {
+describe('an object with a finalizer but without data', () => {
+  test('is released: a key whose claim, value and Secret are gone', async () => {
     await working();
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     const [claim] = await harness.database().claims(uid);
@@ -138,7 +138,7 @@ describe('a finalizer that is left alone', () => {
     ['User', users, makeUser({ autoCreateKey: false })],
     ['Team', teams, makeTeam()],
     ['VirtualKey', virtualKeys, makeKey()],
-  ])('of a %s that no run ever saw, of an instance that never was, holds nobody up', async (_, kind, object) => {
+  ])('is released: a %s that no run ever saw, of an instance that never existed', async (_, kind, object) => {
     await harness.remove(gatewayInstances, 'main');
     const { name } = object.metadata;
     await harness.apply({ ...object, metadata: { ...object.metadata, finalizers: ['gateway-operator.dev/cleanup'] } });
@@ -147,7 +147,7 @@ describe('a finalizer that is left alone', () => {
     expect(await harness.get(kind, name)).toBeUndefined();
   });
 
-  test('of an instance whose Secrets are gone and that this process never saw is let go after 20 seconds', async () => {
+  test('is released after 20 seconds: an instance whose Secrets are gone and that this process never saw', async () => {
     await working();
     harness.restart();
     for (const name of ['db', 'store', 'openai']) await harness.remove(RESOURCES.secrets, name);
@@ -163,7 +163,7 @@ describe('a finalizer that is left alone', () => {
 });
 
 describe('a deleted instance', () => {
-  test('goes in one run with keys left, which stop working and say InstanceNotFound', async () => {
+  test('is released in one run although it has keys; they stop working and show InstanceNotFound', async () => {
     const value = await working();
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     await harness.remove(gatewayInstances, 'main');
@@ -176,7 +176,7 @@ describe('a deleted instance', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });
 
-  test('whose Secrets went first is cleaned where its database last was', async () => {
+  test('whose Secrets were deleted first is closed in its last known database', async () => {
     await working();
     const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     for (const name of ['db', 'store', 'openai']) await harness.remove(RESOURCES.secrets, name);
@@ -186,14 +186,14 @@ describe('a deleted instance', () => {
     expect(await harness.database().claims(uid)).toEqual([]);
   });
 
-  test('whose database is away is tried for 20 seconds, then let go', async () => {
+  test('whose database cannot be reached is tried for 20 seconds and then released', async () => {
     await working();
     harness.restart();
     harness.refuse(true);
     await harness.remove(gatewayInstances, 'main');
     await harness.resync();
     expect(await harness.ready(gatewayInstances, 'main')).toBe('False Deleting');
-    // What it waits for, and until when, is told before and while somebody waits for it.
+    // The status shows the cause and the end of the wait from the first run.
     const { conditions } = (await harness.status(gatewayInstances, 'main')) as {
       conditions: ReadonlyArray<{ type: string; message: string }>;
     };
@@ -208,7 +208,7 @@ describe('a deleted instance', () => {
     expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
   });
 
-  test('that is made anew gives its keys back the values that their Secrets have, on a new ledger', async () => {
+  test('that is created again has the key values from the Secrets of its keys, with a new ledger', async () => {
     const value = await working();
     await harness.spend('chat', '3');
     await harness.remove(gatewayInstances, 'main');
@@ -221,7 +221,7 @@ describe('a deleted instance', () => {
   });
 });
 
-test('everything of a file can be deleted at the same time, and nothing is left', async () => {
+test('all objects of a file can be deleted at the same time, and nothing is left', async () => {
   await harness.apply(makeKey(), makeUser(), makeTeam());
   await harness.resync();
   for (const object of harness.cluster.objects().filter(({ kind }) => kind !== 'Event' && kind !== 'ConfigMap')) {
@@ -250,18 +250,21 @@ test.each([
   ['User', 'users'],
   ['Team', 'teams'],
   ['VirtualKey', 'virtualkeys'],
-])('a kind whose CRD is gone is empty: without %ss everything else is still let go', async (_, plural) => {
-  await harness.apply(makeKey(), makeUser(), makeTeam());
-  await harness.resync();
-  harness.unserved.add(plural);
-  for (const kind of [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural))
-    for (const { metadata } of harness.cluster.objects(kind)) await harness.remove(kind, metadata.name);
-  expect((await harness.resync()).failed).toEqual({});
-  const left = [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural);
-  expect(left.flatMap((kind) => harness.cluster.objects(kind))).toEqual([]);
-});
+])(
+  'a kind whose CRD is gone counts as empty: without %ss all other deleted objects are still released',
+  async (_, plural) => {
+    await harness.apply(makeKey(), makeUser(), makeTeam());
+    await harness.resync();
+    harness.unserved.add(plural);
+    for (const kind of [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural))
+      for (const { metadata } of harness.cluster.objects(kind)) await harness.remove(kind, metadata.name);
+    expect((await harness.resync()).failed).toEqual({});
+    const left = [virtualKeys, users, teams, gatewayInstances].filter((one) => one.plural !== plural);
+    expect(left.flatMap((kind) => harness.cluster.objects(kind))).toEqual([]);
+  },
+);
 
-test('a kind whose CRD is gone frees no alias and no spend: its claims stay until the kind is served', async () => {
+test('claims of a kind whose CRD is gone stay until the kind is served again', async () => {
   await harness.apply(makeKey(), makeTeam());
   await harness.resync();
   const before = await harness.aliases();
@@ -274,7 +277,7 @@ test('a kind whose CRD is gone frees no alias and no spend: its claims stay unti
   expect(await harness.aliases()).toEqual(before);
 });
 
-test('a list that fails for another cause still ends the run: nothing is known, and nothing is planned', async () => {
+test('a list that fails for another cause ends the run: nothing is planned', async () => {
   await harness.apply(makeKey());
   harness.cluster.inject(({ verb, resource }) => {
     if (verb === 'list' && resource.plural === 'users')

@@ -1,10 +1,10 @@
-// The edits that change the fields of each kind, and take the change back.
+// Edits that change each field of each kind, and edits that undo the change.
 import type { KindName } from '#crds/kinds/kinds.ts';
 import { makeInstance } from '../../../test/reconcile/objects.ts';
 
 export type Spec = Readonly<Record<string, unknown>>;
 
-/** The object's spec before, then the edit, then the edit that takes it back or away. */
+/** The spec before the edit, the edit, and the edit that undoes it or clears the field. */
 export interface Edit {
   readonly before?: Spec;
   readonly change: Spec;
@@ -52,9 +52,9 @@ const limits = {
 };
 const modelBudget = { maxBudget: '1', budgetDuration: '1d' };
 const moves = { 'connectionRef.instanceRef.name': back('connectionRef', second, main) };
-/** Edits of a Deployment: elsewhere these fields have no effect. */
+/** Edits for the workload type Deployment: for other types these fields have no effect. */
 const runs = (field: string, value: unknown): Edit => ({
-  // Several processes need a store that they share.
+  // Several processes need a shared counter store.
   before: { workload: { type: 'Deployment' }, redisSecretRef: { nameRef: 'store-2' } },
   change: { workload: { [field]: value } },
   clear: { workload: { [field]: null } },
@@ -82,10 +82,10 @@ const workload: Readonly<Record<string, Edit>> = {
   'workload.podAnnotations': runs('podAnnotations', { seven: '7' }),
   'workload.serviceAccountName': runs('serviceAccountName', 'seven'),
 };
-/** No edit: the CRD refuses it, or it comes with another. */
+/** Fields without an edit: the CRD refuses it, or it is part of another edit. */
 const NEVER = 'never changes';
 
-/** By kind and field; a text says why there is none. */
+/** Edits by kind and field. A text explains why a field has none. */
 export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | string>>>> = {
   GatewayInstance: {
     'redisSecretRef.nameRef': within('redisSecretRef', back('nameRef', 'store-2', 'store')),

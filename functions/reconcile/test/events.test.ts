@@ -1,4 +1,4 @@
-// Are people told since when something is so?
+// Conditions show since when they have their status.
 import { beforeEach, expect, test } from 'vitest';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -30,7 +30,7 @@ const conditions = async () => {
   return new Map(found.flat());
 };
 
-test('of every kind every condition keeps the time of its transition through edits, an outage of others and a new process', async () => {
+test('every condition of every kind keeps its transition time through edits, an outage and a new process', async () => {
   await harness.resync();
   const before = await conditions();
   expect(before.size).toBeGreaterThan(8);

@@ -1,5 +1,4 @@
-// Whom does a step hold up that fails in every pass of every run? Nobody: statuses are written all the same (DESIGN 6,
-// laws 5 and 9).
+// A step that fails in every round of every run: all statuses are still written (DESIGN 6, laws 5 and 9).
 import { beforeEach, expect, test } from 'vitest';
 import { users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -18,8 +17,8 @@ const failing = (broken: string) => {
   };
 };
 
-/** Nothing but the failing step is in its way: new spend, a new key and an instance's edit are told. */
-const expectOthersTold = async () => {
+/** Checks that everything except the failing step is done: the status of another key, and a new key. */
+const expectOthersDone = async () => {
   await harness.spend('other', '0.25');
   await harness.apply(makeKey({}, 'late'));
   const report = await harness.resync();
@@ -29,17 +28,17 @@ const expectOthersTold = async () => {
   return report;
 };
 
-test('an orphaned claim that cannot be retired keeps no status from being written', async () => {
+test('statuses are written although an orphaned claim cannot be retired', async () => {
   await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: null } });
   await harness.remove(virtualKeys, 'chat');
   failing('retire');
   for (let run = 0; run < 2; run += 1) expect((await harness.resync()).failed).toEqual({ RetireScope: 1 });
-  expect((await expectOthersTold()).failed).toEqual({ RetireScope: 1 });
+  expect((await expectOthersDone()).failed).toEqual({ RetireScope: 1 });
   harness.onDatabase = () => undefined;
   expect((await harness.resync()).actions).toMatchObject({ RetireScope: 1 });
 });
 
-test('a policy that cannot be written is told by its own key and keeps no status of others from being written', async () => {
+test('a policy that cannot be written is reported in the status of its key, and all other statuses are written', async () => {
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '5' } });
   failing('putScope');
   await harness.spend('other', '0.25');
@@ -53,7 +52,7 @@ test('a policy that cannot be written is told by its own key and keeps no status
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
-test('a finalizer that cannot be removed from an object that is not understood keeps no status from being written', async () => {
+test('statuses are written although the finalizer of a malformed object cannot be removed', async () => {
   await harness.apply(makeKey({}, 'broken'));
   await harness.resync();
   await harness.edit(virtualKeys, 'broken', { spec: { connectionRef: 'main' } });
@@ -62,13 +61,13 @@ test('a finalizer that cannot be removed from an object that is not understood k
     name === 'broken' && verb !== 'get' && subresource === undefined ? 'forbidden' : undefined,
   );
   for (let run = 0; run < 2; run += 1) expect((await harness.resync()).failed).toEqual({ RemoveFinalizer: 1 });
-  expect((await expectOthersTold()).failed).toEqual({ RemoveFinalizer: 1 });
+  expect((await expectOthersDone()).failed).toEqual({ RemoveFinalizer: 1 });
   harness.cluster.inject(() => undefined);
   await harness.resync();
   expect(await harness.get(virtualKeys, 'broken')).toBeUndefined();
 });
 
-test('a key of a user that cannot be made is told by the user and keeps no status from being written', async () => {
+test('a key of a user that cannot be created is reported in the status of the user, and all other statuses are written', async () => {
   await harness.apply(makeUser());
   harness.cluster.inject(({ verb, resource }) =>
     verb === 'create' && resource.plural === 'virtualkeys' ? 'forbidden' : undefined,

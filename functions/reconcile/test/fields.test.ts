@@ -1,6 +1,6 @@
-// Is every field of every kind carried by the writes that a person would expect when it is changed and when it is
-// cleared, and by none after that?
-// The answers are in golden/fields.golden.txt, one line an edit: read the difference before committing it.
+// Which writes an edit of each field of each kind causes, which writes its clearing causes, and that no further writes
+// follow.
+// The results are in golden/fields.golden.txt, one line for each edit: read the difference before you commit it.
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
@@ -17,7 +17,7 @@ const EDITED: Readonly<Record<KindName, readonly [kind: Resource, name: string]>
   Team: [teams, 'research'],
 };
 
-/** Fields that hold no other fields. */
+/** Fields without fields of their own. */
 function leavesOf(kind: Kind): readonly string[] {
   const paths = fieldsOf(kind, 'spec').map(({ path }) => path.slice('spec.'.length));
   const contains = (path: string, other: string) =>
@@ -25,7 +25,7 @@ function leavesOf(kind: Kind): readonly string[] {
   return paths.filter((path) => !paths.some((other) => contains(path, other)));
 }
 
-test('each field is edited here', () => {
+test('edits.fixture.ts has an edit for each field', () => {
   for (const kind of kinds) {
     const leaves = leavesOf(kind);
     expect(
@@ -75,7 +75,7 @@ async function converged(): Promise<Harness> {
   return harness;
 }
 
-/** What tells and what tidies up is not what carries. */
+/** Reports and cleanup are not counted. */
 const BESIDE = ['RecordEvent', 'DeleteSnapshot'];
 const write = (actions: object) =>
   Object.entries(actions)
@@ -83,7 +83,7 @@ const write = (actions: object) =>
     .map(([action, count]) => `${action} ${count}`)
     .join(', ') || 'nothing';
 
-/** The actions until nothing is under way: a user's key ends on the old instance before there is one on the new. */
+/** The actions until nothing is under way: a user's key is deleted on the old instance before a new one is created. */
 async function resync(harness: Harness, path: string): Promise<Record<string, number>> {
   const actions: Record<string, number> = {};
   for (let [run, isOver] = [0, false]; run < 3 && !isOver; run += 1) {
@@ -95,7 +95,7 @@ async function resync(harness: Harness, path: string): Promise<Record<string, nu
   return Object.fromEntries(Object.entries(actions).toSorted());
 }
 
-test('what carries each edit is as it was when somebody last looked, and a second run has nothing left to carry', async () => {
+test('the actions of each edit are as in the golden file, and a second run has no actions', async () => {
   const lines: string[] = [];
   for (const [name, edits] of Object.entries(EDITS)) {
     const [kind, object] = EDITED[name as KindName];

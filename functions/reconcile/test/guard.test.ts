@@ -1,4 +1,4 @@
-// Is a run that would remove more than is plausible guarded, and does the instance's share let it go ahead?
+// The deletion guard: a run that would remove more than is plausible waits until the instance's annotation allows it.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -19,7 +19,7 @@ const many = async (count: number) => {
   await harness.resync();
   expect(await harness.aliases()).toHaveLength(count);
 };
-/** Somebody removes finalizers by hand. */
+/** A person removes finalizers. */
 const lose = async (from: number, to: number) => {
   for (let index = from; index < to; index += 1) {
     await harness.edit(virtualKeys, `k${index}`, { metadata: { finalizers: [] } });
@@ -31,7 +31,7 @@ const allow = (share: string | null) =>
 const condition = async () =>
   (await harness.status(gatewayInstances, 'main')).conditions?.find(({ type }) => type === 'DeletionsGuarded');
 
-test('it is guarded and reported: in the report, in an event and in a condition that says how to let it go; the keys work on', async () => {
+test('the removals are guarded and reported: in the report, an event and a condition with the next step; the keys continue working', async () => {
   await many(30);
   await lose(0, 11);
   const report = await harness.resync();
@@ -52,20 +52,20 @@ test('it is guarded and reported: in the report, in an event and in a condition 
   expect(events()).toHaveLength(1);
 });
 
-test('ten, or a quarter, is not guarded', async () => {
+test('ten removals, or a quarter, are not guarded', async () => {
   await many(30);
   await lose(0, 10);
   expect((await harness.resync()).actions).toMatchObject({ RetireScope: 10 });
 });
 
-test('what a person deleted is not guarded', async () => {
+test('objects that a person deleted are not guarded', async () => {
   await many(30);
   for (let index = 0; index < 30; index += 1) await harness.remove(virtualKeys, `k${index}`);
   expect((await harness.resync()).guarded).toBeUndefined();
   expect(await harness.aliases()).toEqual([]);
 });
 
-test('the share that the condition names lets it go ahead, and the condition goes', async () => {
+test('the share that the condition names allows the removals, and the condition disappears', async () => {
   await many(30);
   await lose(0, 11);
   await harness.resync();
@@ -80,7 +80,7 @@ test('the share that the condition names lets it go ahead, and the condition goe
   expect((await harness.resync()).actions).toEqual({});
 });
 
-test('a removal that was let go ahead and dies half-way continues with the next run, wherever it dies', async () => {
+test('if a run with allowed removals dies at any write, the next run continues', async () => {
   for (let step = 1; ; step += 1) {
     harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance());
@@ -111,7 +111,7 @@ test('a removal that was let go ahead and dies half-way continues with the next 
   }
 });
 
-test('keys of users that come to an instance where their namespace has none are guarded as well', async () => {
+test('keys of users on an instance where their namespace has no other keys are guarded too', async () => {
   const names = Array.from({ length: 12 }, (_, index) => `u${index}`);
   await harness.apply(makeInstance({}, 'second'), ...names.map((name) => makeUser({}, name)));
   await harness.resync();
@@ -122,7 +122,7 @@ test('keys of users that come to an instance where their namespace has none are 
   );
 });
 
-test('keys that users would lose at the same time are guarded too: a share of an instance', async () => {
+test('keys that users would lose at the same time are guarded too, as a share of the instance', async () => {
   const names = Array.from({ length: 24 }, (_, index) => `u${index}`);
   await harness.apply(...names.map((name) => makeUser({}, name)));
   await harness.resync();
@@ -138,7 +138,7 @@ test('keys that users would lose at the same time are guarded too: a share of an
   expect((await harness.resync()).guarded).toMatchObject([{ count: 11, of: 12 }]);
 });
 
-test('a dry run says what is guarded and how to let it go, and lists it once it is let go', async () => {
+test('a dry run shows the guarded removals and the next step, and lists the removals when they are allowed', async () => {
   await many(30);
   await lose(0, 11);
   const rows = await harness.dryRun();
@@ -162,7 +162,7 @@ describe('on an instance that tenants share', () => {
     }
   };
 
-  test('a tenant who loses all its keys keeps no removal of another waiting', async () => {
+  test('a tenant who loses all keys does not delay the removals of other tenants', async () => {
     await harness.apply(...namespaced('a', 10), ...namespaced('b', 15));
     await harness.resync();
     await loseAll('b', 15);
@@ -176,7 +176,7 @@ describe('on an instance that tenants share', () => {
     expect((await harness.resync()).actions).toMatchObject({ RetireScope: 15 });
   });
 
-  test('few keys of each of many namespaces are too many together', async () => {
+  test('a few keys in each of many namespaces are too many together', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
     await harness.apply(...names.flatMap((name) => namespaced(name, 5)));
     await harness.resync();

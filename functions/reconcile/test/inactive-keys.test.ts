@@ -1,4 +1,4 @@
-// Is a key inactive exactly when something keeps it from working, and does it say the first cause?
+// A key is inactive exactly while something keeps it from working, and its status shows the first cause.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -16,14 +16,14 @@ beforeEach(async () => {
 });
 const { chat, ready, working, editKey } = createChat(() => harness);
 
-describe('a key is not active, and says the first cause', () => {
-  test('while its instance is not there', async () => {
+describe('a key is not active, and its status shows the first cause', () => {
+  test('while its instance does not exist', async () => {
     await harness.apply(makeKey({ connectionRef: { instanceRef: { name: 'none', namespace: 'default' } } }));
     await harness.resync();
     expect(await ready()).toBe('False InstanceNotFound');
   });
 
-  test('while its instance is not ready, and it is again in the run in which the instance turns ready', async () => {
+  test('while its instance is not ready; it is active again in the run in which the instance becomes ready', async () => {
     await harness.remove(RESOURCES.secrets, 'store');
     await harness.apply(makeKey());
     await harness.resync();
@@ -33,7 +33,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('while the database cannot be reached; its spend and value stay shown, and it comes back', async () => {
+  test('while the database cannot be reached; the status keeps its spend and value, and the key recovers', async () => {
     const value = await working();
     harness.refuse(true);
     await harness.resync();
@@ -50,7 +50,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await harness.value('chat-key')).toBe(value);
   });
 
-  test('when its namespace is not admitted; the value stops working, and the same one works when it is again', async () => {
+  test('while its namespace is not admitted; its value stops working, and works again when the namespace is admitted again', async () => {
     await harness.apply(makeKey({}, 'chat', 'team-a'));
     await harness.resync();
     const value = await harness.value('chat-key', 'team-a');
@@ -65,7 +65,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
   });
 
-  test('unless a selector selects its namespace by label', async () => {
+  test('unless a selector matches the labels of its namespace', async () => {
     const namespace = (name: string, labels: Record<string, string>) => ({
       apiVersion: 'v1',
       kind: 'Namespace',
@@ -77,11 +77,11 @@ describe('a key is not active, and says the first cause', () => {
     await harness.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
     await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
-    // Never admitted: for all it may know there is no such instance.
+    // Never admitted: the message is that of a missing instance.
     expect(await harness.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
   });
 
-  test('when another key has its alias: the older object wins, the loser never has a key', async () => {
+  test('when another key has its alias: the older object gets it, and the other one never has a value', async () => {
     await harness.apply(makeKey({ keyAlias: 'same' }, 'first'));
     harness.clock.pass(1000);
     await harness.apply(makeKey({ keyAlias: 'same' }, 'a-second'));
@@ -104,7 +104,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await harness.value('chat-key')).toBe(value);
   });
 
-  test('when it has expired; the lifetime never slides, and lengthening it revives the key', async () => {
+  test('when it has expired; runs do not move its end, and a longer duration makes it work again', async () => {
     await working({ duration: '24h' });
     for (let hour = 1; hour < 24; hour += 1) {
       harness.clock.pass(HOUR);
@@ -124,7 +124,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await chat()).not.toHaveProperty('expiryDate');
   });
 
-  test('when its budget is used up, until it is raised or the window ends', async () => {
+  test('when its budget is spent, until it is raised or the window ends', async () => {
     await working();
     await harness.spend('chat', '10');
     await harness.resync();
@@ -146,7 +146,7 @@ describe('a key is not active, and says the first cause', () => {
     expect(await ready()).toBe('False BudgetExceeded');
   });
 
-  test('when none of its models is served; when some are not it says so and continues', async () => {
+  test('when none of its models is served; if only some are not, ModelsReady reports them and the key works', async () => {
     await working({ models: ['small', 'withdrawn'] });
     expect(await ready()).toBe('True Ready');
     const { conditions } = await chat();

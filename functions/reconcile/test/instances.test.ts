@@ -1,4 +1,4 @@
-// Does an instance say truly whether it can serve, and is what it serves published?
+// Conditions of an instance: whether it can serve; and its published snapshots.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Snapshot } from '#core/models/snapshot.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
@@ -74,7 +74,7 @@ describe('an instance', () => {
       'SecretKeyInvalid',
       '"port"',
     ],
-  ])('with %s is not ready, and says which', async (_, name, data, type, reason, named) => {
+  ])('with %s is not ready, and names it', async (_, name, data, type, reason, named) => {
     await harness.remove(RESOURCES.secrets, name);
     if (data !== undefined) await harness.apply(makeSecret(name, data));
     await harness.apply(makeInstance());
@@ -87,7 +87,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('whose database or store cannot be reached is not ready, and says where that should be, never a password', async () => {
+  test('whose database or store cannot be reached is not ready; the message has the address, never a password', async () => {
     await harness.apply(makeInstance());
     harness.refuse(true);
     await harness.resync();
@@ -110,7 +110,7 @@ describe('an instance', () => {
     expect(await message('Ready')).toContain('permission denied');
   });
 
-  test('of which one entry has an unknown provider and no address stays ready and names it', async () => {
+  test('with one entry of an unknown provider and without an address stays ready and names the entry', async () => {
     const [first, second] = (makeInstance().spec as { models: [object, object] }).models;
     const misspelt = {
       modelName: 'mini',
@@ -131,7 +131,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('False ProviderUnknown');
   });
 
-  test('of which one entry has no price names it, which no key can use, and serves the others', async () => {
+  test('with one entry without a price names the entry, which no key can use, and serves the others', async () => {
     const [first] = (makeInstance().spec as { models: [object] }).models;
     const unpriced = {
       modelName: 'free',
@@ -152,7 +152,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('False ModelNotPriced');
   });
 
-  test('of which one entry has no credentials stays ready and names it; of which none has them it is not', async () => {
+  test('with one entry without credentials stays ready and names the entry; if no entry has them, it is not ready', async () => {
     await harness.apply(makeInstance());
     await harness.resync();
     const before = (await main()).snapshotHash;
@@ -178,7 +178,7 @@ describe('an instance', () => {
   test.each([
     ['apiKey', '', '"apiKey": this key of Secret "openai" is empty, for model "small"; the gateway skips'],
     ['apiBase', btoa('hush'), '"apiBase": this key of Secret "openai" must be an http address, without'],
-  ])('whose gateway skips an entry, because %s of its Secret is %j, says so', async (key, value, why) => {
+  ])('whose gateway skips an entry, because %s of its Secret is %j, names the entry', async (key, value, why) => {
     await harness.apply(makeInstance());
     await harness.edit(RESOURCES.secrets, 'openai', { data: { [key]: value } });
     await harness.resync();
@@ -188,7 +188,7 @@ describe('an instance', () => {
     expect(await message('ModelsReady')).not.toContain('hush');
   });
 
-  test('of which no entry has its credentials shows as many as fit, and its keys the beginning', async () => {
+  test('without any credentials names as many entries as fit in the message, and its keys show the beginning', async () => {
     const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`c${n}`, `m${n}`.padEnd(40, 'm')]));
     const models = Array.from({ length: 64 }, (_, n) => ({
       modelName: 'm',
@@ -208,7 +208,7 @@ describe('an instance', () => {
     expect(ofKey?.message).toMatch(/^GatewayInstance default\/main is not ready: SecretKeyMissing: .*…$/s);
   });
 
-  test('keeps of thousands of keys that its Secret lacks what its status shows, while its database is asked', async () => {
+  test('with thousands of missing Secret keys keeps only what its status shows while its database is read', async () => {
     const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`c${n}`, `m${n}`]));
     const models = Array.from({ length: 512 }, (_, n) => ({
       modelName: 'm',
@@ -227,13 +227,13 @@ describe('an instance', () => {
     expect(kept).toBeLessThan(5_000_000);
   });
 
-  test('without models is legal, and not ready', async () => {
+  test('without models is valid, but not ready', async () => {
     await harness.apply(makeInstance({ models: [] }));
     await harness.resync();
     expect(await ready()).toBe('False NoModels');
   });
 
-  test('of type External is where it says', async () => {
+  test('of type External has the url of its spec', async () => {
     await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
     await harness.resync();
     expect(await main()).toMatchObject({ url: 'https://llm.example.com', workloadType: 'External' });
@@ -252,7 +252,7 @@ describe('an instance', () => {
     expect((await snapshots()).length).toBeLessThanOrEqual(3);
   });
 
-  test('gets its snapshot back when somebody deletes it', async () => {
+  test('has its snapshot restored when a person deletes it', async () => {
     await harness.apply(makeInstance());
     await harness.resync();
     const name = `main-${(await main()).snapshotHash}`;
@@ -261,7 +261,7 @@ describe('an instance', () => {
     expect(await harness.get(RESOURCES.configMaps, name)).toBeDefined();
   });
 
-  test('whose snapshot is of an earlier version, which gave it no label of its instance, writes it anew in one run', async () => {
+  test('whose snapshot an earlier version wrote without the label of its instance has it written again in one run', async () => {
     await harness.apply(makeInstance());
     await harness.resync();
     const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
@@ -273,7 +273,7 @@ describe('an instance', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('whose snapshot is somebody else’s object says so, and leaves it alone', async () => {
+  test('whose snapshot has the name of an object of others reports that, and does not change it', async () => {
     await harness.apply(makeInstance());
     await harness.resync();
     const [{ metadata } = { metadata: { name: '', uid: '' } }] = await snapshots();
@@ -287,7 +287,7 @@ describe('an instance', () => {
     expect((await snapshots())[0]?.metadata.ownerReferences).toBeUndefined();
   });
 
-  test('with more models than fit a ConfigMap keeps the snapshot that works and says so', async () => {
+  test('with more models than fit in a ConfigMap keeps the previous snapshot and reports that', async () => {
     await harness.apply(makeInstance());
     await harness.resync();
     const { snapshotHash } = await main();
@@ -312,7 +312,7 @@ describe('an instance', () => {
 });
 
 describe('one bad instance', () => {
-  test('never stops the others: each key lands on its own database, with its own names', async () => {
+  test('never stops the others: each key is in its own database, with its own names', async () => {
     await harness.apply(
       makeSecret('db2', { host: 'db', username: 'u', password: '', dbname: 'second' }),
       makeInstance(),
@@ -352,7 +352,7 @@ describe('one bad instance', () => {
     ]);
   });
 
-  test('that the API server cannot tell about leaves its keys as they are', async () => {
+  test('that the API server cannot read leaves its keys as they are', async () => {
     await harness.apply(makeInstance(), makeInstance({}, 'second'), makeKey());
     await harness.resync();
     const before = harness.writes();
@@ -386,7 +386,7 @@ describe('a host without a dot', () => {
     ]);
   });
 
-  test('is a name of this machine outside of it', async () => {
+  test('is a name of this machine outside the cluster', async () => {
     expect(await where()).toEqual(['PostgreSQL at db:5432, database "gateway"', 'Redis at redis:6379']);
   });
 });

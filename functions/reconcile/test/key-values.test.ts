@@ -1,4 +1,4 @@
-// Is the value of a key always the one in its Secret, and nobody else's?
+// The value of a key is always the one in its Secret, and no other key has it.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 const { chat, ready, working } = createChat(() => harness);
 
 describe('the value', () => {
-  test('is never taken from, nor written to, a Secret that is not ours', async () => {
+  test('is never read from, nor written to, a Secret that is not ours', async () => {
     await harness.apply(makeSecret('chat-key', { key: 'sk-chosen-by-somebody' }), makeKey());
     await harness.resync();
     expect(await ready()).toBe('False SecretConflict');
@@ -28,7 +28,7 @@ describe('the value', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('is minted anew when its Secret is lost: the old one no longer works, the spend stays, an event tells', async () => {
+  test('is replaced when its Secret is lost: the old value no longer works, the spend stays, and an event reports it', async () => {
     const old = await working();
     await harness.spend('chat', '1.5');
     await harness.remove(RESOURCES.secrets, 'chat-key');
@@ -40,7 +40,7 @@ describe('the value', () => {
     expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready', 'KeyCreated']);
   });
 
-  test('that somebody edits into its Secret never works: the true one is put back', async () => {
+  test('that a person writes into its Secret never works: the correct value is restored', async () => {
     const value = await working();
     await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged'), more: btoa('x') } });
     await harness.resync();
@@ -50,7 +50,7 @@ describe('the value', () => {
     expect(Object.keys(secret?.data as object)).toEqual(['key']);
   });
 
-  test('that is edited where the status is redacted is lost: a new one is minted, the forged one never works', async () => {
+  test('that is edited while the status is redacted is lost: a new value replaces it, and the forged one never works', async () => {
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     const value = await working();
     await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } });
@@ -64,7 +64,7 @@ describe('the value', () => {
     ]);
   });
 
-  test('that is edited while the namespace is not admitted never works, then neither', async () => {
+  test('that is edited while the namespace is not admitted never works, also after the namespace is admitted', async () => {
     await harness.apply(makeKey({}, 'chat', 'team-a'));
     await harness.resync();
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
@@ -98,13 +98,13 @@ describe('the value', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  /** As after a backup of the cluster or the database: Secret and status show this value. */
+  /** As after a restore of the cluster or the database: Secret and status have this value. */
   const show = async (value: string) => {
     await harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa(value) } });
     await harness.editStatus(virtualKeys, 'chat', { keyID: sha256(value), keyValue: value });
   };
 
-  test('is restored when the database has only the value that a rotation replaced: that one ends after the overlap', async () => {
+  test('is restored if the database has only the value that a rotation replaced; the replaced value ends after the overlap', async () => {
     const old = await working({ rotation: { every: '30d', overlap: '10m' } });
     harness.clock.pass(86_400_000);
     await show('sk-rotated');
@@ -117,7 +117,7 @@ describe('the value', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('never works again after its end, also where a backup of the cluster shows it', async () => {
+  test('never works again after its end, also if a backup of the cluster has it', async () => {
     const old = await working({ rotation: { every: '1d', overlap: '10m' } });
     harness.clock.pass(86_400_000);
     await harness.resync();
@@ -132,7 +132,7 @@ describe('the value', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('stays where somebody takes our label off its Secret: the label is put back', async () => {
+  test('stays if a person removes our label from its Secret: the label is restored', async () => {
     const value = await working();
     const label = async () =>
       (await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata.labels?.['gateway-operator.dev/managed'];
@@ -156,7 +156,7 @@ describe('the value', () => {
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
   });
 
-  test('labels and annotations of others on the Secret stay, ours are put back', async () => {
+  test('labels and annotations of others on the Secret stay; ours are restored', async () => {
     await working();
     await harness.edit(RESOURCES.secrets, 'chat-key', {
       metadata: {

@@ -1,4 +1,4 @@
-// Does a key become what its object says, and stay it?
+// A key works as its object specifies, and continues to.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 const { chat, ready, working, editKey } = createChat(() => harness);
 
 describe('a new key', () => {
-  test('works after one run over the whole file, and all five status fields are true', async () => {
+  test('works after one run over the whole file, and all five status fields are correct', async () => {
     const value = await working();
     expect(await harness.works(value)).toBe(true);
     expect(value).toMatch(/^sk-[0-9A-Za-z]{49}$/);
@@ -36,7 +36,7 @@ describe('a new key', () => {
     expect(harness.events('chat')).toEqual(['KeyCreated', 'Ready']);
   });
 
-  test('says the end of its first window immediately, though its claim is younger than the run that made it', async () => {
+  test('shows the end of its first window immediately, although its claim is younger than its run', async () => {
     harness.onDatabase = (method) => {
       if (method === 'putScope') harness.clock.pass(30);
     };
@@ -46,7 +46,7 @@ describe('a new key', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('works after the trigger for its own object alone', async () => {
+  test('works after the trigger for its own object', async () => {
     await harness.resync();
     await harness.apply(makeKey());
     await harness.trigger('VirtualKey', 'chat');
@@ -54,7 +54,7 @@ describe('a new key', () => {
     expect(await ready()).toBe('True Ready');
   });
 
-  test('has a Secret with our label that goes with it', async () => {
+  test('has a Secret with our label that is deleted with it', async () => {
     await working();
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     expect(secret?.metadata.labels).toMatchObject({ 'gateway-operator.dev/managed': 'true' });
@@ -62,7 +62,7 @@ describe('a new key', () => {
     expect(Object.keys(secret?.data as object)).toEqual(['key']);
   });
 
-  test('gets a Secret as its template says, and edits of the template are followed', async () => {
+  test('gets a Secret that follows its template, also after edits of the template', async () => {
     const value = await working({
       secretTemplate: {
         name: 'my-secret',
@@ -95,7 +95,7 @@ describe('a new key', () => {
     expect(await harness.works(key)).toBe(true);
   });
 
-  test('of an instance that says Redacted shows its last characters only, and switching that is followed', async () => {
+  test('of an instance with Redacted shows only a redacted value, and follows edits of that field', async () => {
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     const value = await working();
     const redacted = `sk-...${value.slice(-4)}`;
@@ -119,7 +119,7 @@ describe('a new key', () => {
   });
 });
 
-test('an edit of budgetDuration keeps the anchor and recounts the new window from what was spent inside it', async () => {
+test('an edit of budgetDuration keeps the anchor, and the new window counts what was spent inside it', async () => {
   await working();
   await harness.spend('chat', '2');
   harness.clock.pass(2 * DAY);
@@ -132,7 +132,7 @@ test('an edit of budgetDuration keeps the anchor and recounts the new window fro
   expect(await chat()).toMatchObject({ currentSpend: '5', budgetResetDate: '2026-12-21T12:00:00Z' });
 });
 
-test('an edit of each field is carried by one write of the policy, and then by none', async () => {
+test('an edit of each field causes one write of the policy, and then none', async () => {
   await working();
   const edits = [
     { maxBudget: '11' },

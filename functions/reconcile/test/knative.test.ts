@@ -1,4 +1,4 @@
-// Is a gateway run by Knative where that is wanted, and said to be ready when it serves?
+// Gateways on Knative: their objects, and when their instance is ready.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { runKnative } from '../../../test/reconcile/controllers.ts';
@@ -17,7 +17,7 @@ beforeEach(async () => {
 const { main, ready, message, there } = createWorkloads(() => harness);
 
 describe('Knative', () => {
-  test('makes one Knative Service, and the instance is ready where it says that it serves', async () => {
+  test('gets one Knative Service, and the instance is ready at the address that Knative reports', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Knative' } }), makeKey());
     await harness.resync();
     expect(there()).toEqual(['KnativeService']);
@@ -36,7 +36,7 @@ describe('Knative', () => {
     expect(harness.cluster.objects()).toEqual(before);
   });
 
-  test('tells why no revision comes up, and while an earlier one serves the instance stays ready', async () => {
+  test('reports why no revision starts; while an earlier revision serves, the instance stays ready', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Knative' } }));
     await harness.resync();
     const failed = { type: 'ConfigurationsReady', status: 'False', reason: 'RevisionFailed', message: 'no such image' };
@@ -58,7 +58,7 @@ describe('Knative', () => {
     expect((await main()).snapshotHash).toBe(snapshotHash);
   });
 
-  test('with the memory store is refused: its processes come and go', async () => {
+  test('with the memory store is refused, because it starts and stops processes', async () => {
     await harness.apply(...makeSecrets(), makeInstance({ workload: { type: 'Knative', scale: { max: 1 } } }));
     await harness.resync();
     expect(await ready()).toBe('False StoreNotShared');
@@ -66,7 +66,7 @@ describe('Knative', () => {
     expect(there()).toEqual([]);
   });
 
-  test('that is not installed says so, and is made once it is', async () => {
+  test('that is not installed is reported, and the Knative Service is created after its installation', async () => {
     harness.knative = false;
     await harness.apply(makeInstance({ workload: { type: 'Knative' } }), makeKey());
     await harness.resync();

@@ -1,4 +1,4 @@
-// Do the laws of DESIGN 6 hold, whenever a run dies and whoever else runs?
+// The laws of DESIGN 6, also if runs die or overlap.
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -70,7 +70,7 @@ test('of many unchanged keys a resync reads a share of the Secrets, and an hour 
   expect(harness.cluster.calls.some(({ verb, name }) => verb === 'get' && name === 'k8-key')).toBe(true);
 });
 
-test('while a database is away, the Secrets of its many keys are not all read again and again', async () => {
+test('while a database cannot be reached, runs do not read the Secrets of all its keys again and again', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   await harness.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
@@ -115,7 +115,7 @@ test('conditions change their transition time only when their status changes', a
   expect(await time()).toBe('2026-11-21T12:01:00Z');
 });
 
-test('a dry run lists the first plan of the run, and acts on nothing', async () => {
+test('a dry run lists the first plan of the run, and changes nothing', async () => {
   for (const { prepare, name } of scenarios) {
     const harness = createHarness();
     await prepare(harness);

@@ -1,4 +1,4 @@
-// Is a database that has lost an instance told to people, and no other one?
+// An event reports a database that has lost the data of an instance, and no other database.
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
   await harness.resync();
 });
 const warnings = () => harness.events('main').filter((reason) => reason === 'LedgerEmpty');
-/** The database answers only after `migrate`, as one of an earlier version or without a schema does. */
+/** A database that can be read only after `migrate`, like one with an earlier schema or without a schema. */
 const needsMigration = () => {
   let isMigrated = false;
   harness.onDatabase = (method) => {
@@ -22,14 +22,14 @@ const needsMigration = () => {
   };
 };
 
-test('the first opening tells nothing, nor does a schema of an earlier version that has the instance', async () => {
+test('the first opening is not reported, nor is a schema of an earlier version that has the instance', async () => {
   needsMigration();
   await harness.resync();
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
   expect(warnings()).toEqual([]);
 });
 
-test('a database without anything of the instance, with or without a schema, is told once', async () => {
+test('a database without data of the instance, with or without a schema, is reported once', async () => {
   await harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('empty') } });
   needsMigration();
   await harness.resync();

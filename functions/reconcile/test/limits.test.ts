@@ -13,9 +13,9 @@ const KEYS = 60;
 
 const on = (name: string) => ({ connectionRef: { instanceRef: { name, namespace: 'default' } } });
 
-test('a run sends no more requests than it may, and the runs of some minutes converge everything', async () => {
+test('a run sends at most the allowed number of requests, and the runs of some minutes converge everything', async () => {
   const harness = createHarness({ limits: limitsFor(REQUESTS) });
-  // Each has a Deployment of its own, which costs the most requests.
+  // Each instance has its own Deployment, which takes the most requests.
   harness.servedAt = 'nobody';
   harness.store = { ok: true };
   const names = Array.from({ length: INSTANCES }, (_, index) => `i${index}`);
@@ -85,7 +85,7 @@ test('the snapshot of a gateway outside the cluster is pushed with each change, 
   expect([...texts.keys()]).toEqual([]);
 });
 
-test('a snapshot that could not be pushed is told, and pushed by the next run', async () => {
+test('a snapshot that could not be pushed is reported, and the next run pushes it', async () => {
   const { texts, state, snapshots } = createSnapshots();
   const harness = createHarness({ snapshots });
   await harness.apply(...makeSecrets(), makeInstance(elsewhere));

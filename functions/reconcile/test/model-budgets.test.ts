@@ -1,4 +1,4 @@
-// Does a key have budgets for single models, and do they keep what was spent whatever is edited?
+// Budgets of a key for single models: they keep their spend through all edits.
 import { beforeEach, expect, test } from 'vitest';
 import { ownScopeId } from '#core/keys/further-budgets.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -33,7 +33,7 @@ const modelsReady = async (): Promise<string> => {
 };
 const isActive = async () => (await harness.status(virtualKeys, 'chat')).isActive;
 
-test('the gateway gets to know each, with windows that are counted from the key’s claim and aligned as the key’s', async () => {
+test('the policy has each of them, with windows that are counted and aligned like those of the key', async () => {
   await apply(
     { small: { maxBudget: '1.5', budgetDuration: '1d' }, large: { maxBudget: '0', budgetDuration: '1mo' } },
     { budgetWindow: 'Calendar' },
@@ -53,7 +53,7 @@ test('the gateway gets to know each, with windows that are counted from the key�
   expect(await policy()).not.toHaveProperty('furtherBudgets');
 });
 
-test('a budget of nothing, of a model, a key or a team, is not told to wait for', async () => {
+test('the message about a budget of 0, of a model, a key or a team, does not advise to wait', async () => {
   await apply({ small: { maxBudget: '0', budgetDuration: '1d' } });
   expect(await modelsReady()).toBe(
     'False BudgetExceeded: this VirtualKey has a budget of 0 dollars on "small": raise spec.modelMaxBudget["small"].maxBudget',
@@ -77,7 +77,7 @@ test('a budget of nothing, of a model, a key or a team, is not told to wait for'
   ]);
 });
 
-test('one that is used up is told in ModelsReady, with what to do; the key continues with other models', async () => {
+test('ModelsReady reports a spent budget and the next step; the key continues with other models', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   expect(await modelsReady()).toMatch('True Ready');
   await harness.spend('chat', '1', 'small');
@@ -94,12 +94,12 @@ test('one that is used up is told in ModelsReady, with what to do; the key conti
   expect(await modelsReady()).toMatch('True Ready');
 });
 
-test('one of a model that the key may not use is not worth a word', async () => {
+test('the budget of a model that the key may not use is not reported', async () => {
   await apply({ large: { maxBudget: '0', budgetDuration: '1d' } }, { models: ['small'] });
   expect(await modelsReady()).toMatch('True Ready');
 });
 
-test('a key all of whose models have used up their own budgets does not work', async () => {
+test('a key does not work if the budgets of all its models are spent', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { models: ['small'] });
   await harness.spend('chat', '1', 'small');
   await harness.resync();
@@ -107,7 +107,7 @@ test('a key all of whose models have used up their own budgets does not work', a
   expect(await isActive()).toBe(false);
 });
 
-test('another budgetDuration recounts: the new window holds what was spent inside it, and going back neither refills nor loses', async () => {
+test('after an edit of budgetDuration the new window counts what was spent inside it, and undoing the edit loses no spend', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1h' } });
   await harness.spend('chat', '1', 'small');
   harness.clock.pass(3_600_000);
@@ -119,7 +119,7 @@ test('another budgetDuration recounts: the new window holds what was spent insid
   expect(await modelsReady()).toMatch('True Ready');
 });
 
-test('a budget that is taken out and put back has what it had spent; also in another window', async () => {
+test('a budget that is removed and added again has its previous spend, also in another window', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } });
   await harness.spend('chat', '1', 'small');
   await edit({ modelMaxBudget: null });
@@ -131,7 +131,7 @@ test('a budget that is taken out and put back has what it had spent; also in ano
   expect(await modelsReady()).toMatch('False BudgetExceeded');
 });
 
-test('a key that is adopted brings what it spent on each model along; one with a new value begins anew', async () => {
+test('an adopted key keeps its spend on each model; a key with a new value begins without spend', async () => {
   await apply({ small: { maxBudget: '1', budgetDuration: '1d' } }, { deletionPolicy: 'Retain' });
   await harness.spend('chat', '1', 'small');
   const before = (await policy())?.furtherBudgets;

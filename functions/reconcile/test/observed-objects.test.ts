@@ -1,4 +1,4 @@
-// What do those see who watch over it: metrics and a report?
+// Metrics and the report of a run.
 import { beforeEach, expect, test } from 'vitest';
 import { teams, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -14,7 +14,7 @@ const oldest = async (kind: string) =>
       Number.NaN,
   );
 
-test('the age of the oldest object that is not as it should be is a metric, and falls back to zero', async () => {
+test('the age of the oldest object that is not converged is a metric, which returns to zero', async () => {
   await harness.apply(...makeSecrets().slice(1), makeInstance(), makeKey(), makeTeam());
   await harness.resync();
   harness.clock.pass(90_000);
@@ -26,7 +26,7 @@ test('the age of the oldest object that is not as it should be is a metric, and 
   for (const kind of ['GatewayInstance', 'VirtualKey', 'Team']) expect(await oldest(kind)).toBe(0);
 });
 
-test('a key that somebody blocked is as it should be; one whose deletion is held up is not', async () => {
+test('a blocked key counts as converged; a key whose deletion waits does not', async () => {
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({ blocked: true }));
   await harness.resync();
   harness.clock.pass(60_000);
@@ -41,7 +41,7 @@ test('a key that somebody blocked is as it should be; one whose deletion is held
   expect(await oldest('VirtualKey')).toBe(60);
 });
 
-test('what a run observed, did and took is a metric, by kind, action and outcome', async () => {
+test('metrics count what a run observed and did, by kind, action and outcome, and its duration', async () => {
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
   await harness.resync();
   const text = await harness.metrics.render();

@@ -1,4 +1,4 @@
-// What becomes of keys when their user or team is deleted?
+// Keys whose user or team is deleted.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { recordOf } from '../../../test/doubles/policies.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 
 describe('a user that is deleted', () => {
-  test('takes its own key along, by the deletionPolicy of that key', async () => {
+  test('has its own key deleted too, by the deletionPolicy of that key', async () => {
     const value = await harness.value('alice-key');
     await harness.remove(users, 'alice');
     await harness.resync();
@@ -21,7 +21,7 @@ describe('a user that is deleted', () => {
     expect(await harness.get(users, 'alice')).toBeUndefined();
   });
 
-  test('whose key says Retain leaves that at work until somebody adopts it', async () => {
+  test('whose key has Retain leaves the key value working until a key adopts it', async () => {
     await harness.edit(virtualKeys, 'alice', { spec: { deletionPolicy: 'Retain' } });
     await harness.resync();
     const value = await harness.value('alice-key');
@@ -32,12 +32,12 @@ describe('a user that is deleted', () => {
     expect(await harness.get(virtualKeys, 'alice')).toBeUndefined();
     const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     const found = await recordOf(harness.database().policies(instance), sha256(value ?? ''));
-    // Its user's budget continues paying for it.
+    // Requests are still charged to its user's budget.
     expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key false', 'user false']);
     expect(await harness.value('alice-key')).toBe(value);
   });
 
-  test('stops the keys that name it, and they work again when it is back', async () => {
+  test('stops the keys that name it, and they work again when it is created again', async () => {
     await harness.apply(makeKey({ userRef: { name: 'alice' } }), makeKey({ userRef: { name: 'alice' } }, 'other'));
     await harness.edit(users, 'alice', { spec: { autoCreateKey: false } });
     await harness.resync();
@@ -50,7 +50,7 @@ describe('a user that is deleted', () => {
   });
 });
 
-test('a team that is deleted stops the keys that name it, says so, and no longer pays for its members', async () => {
+test('a deleted team stops the keys that name it, their status names it, and its members are no longer charged to it', async () => {
   await harness.edit(teams, 'research', { spec: { members: [{ name: 'alice' }] } });
   await harness.apply(makeKey({ teamRef: { name: 'research' } }));
   await harness.resync();
@@ -58,7 +58,7 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   await harness.resync();
   expect(await harness.ready(virtualKeys, 'chat')).toBe('False TeamNotFound');
   expect(await harness.ready(virtualKeys, 'alice')).toBe('True Ready');
-  // The gateway can say so too, and says no longer that somebody blocked it.
+  // The policy has the reason too, except while spec.blocked is true.
   const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
   const policyOf = async () => {
     const value = await harness.value('chat-key');
@@ -75,7 +75,7 @@ test('a team that is deleted stops the keys that name it, says so, and no longer
   expect((await policyOf())?.missingOwnerReason).toBeUndefined();
 });
 
-test('a team that only a user names stops the keys of that user that name none, at its own trigger', async () => {
+test('a deleted team that only a user names stops the keys of that user without a teamRef, in the trigger for the team', async () => {
   await harness.edit(users, 'alice', { spec: { teamRefs: [{ name: 'research' }] } });
   await harness.apply(makeTeam({ teamAlias: 'Other' }, 'other'));
   await harness.apply(makeKey({ userRef: { name: 'alice' }, teamRef: { name: 'other' } }));
@@ -94,7 +94,7 @@ test.each([
     async () => harness.edit(users, 'alice', { metadata: { finalizers: ['a/b'] } }),
   ],
   ['waits for a database that is away', async () => harness.refuse(true)],
-])('a user who is deleted and %s stops nobody from being told how they are', async (_, prepare) => {
+])('a user who is deleted and %s does not keep other statuses from being written', async (_, prepare) => {
   await harness.apply(makeKey({ userRef: { name: 'alice' } }), makeTeam({ teamAlias: 'Other' }, 'other'));
   await harness.resync();
   await prepare();

@@ -1,4 +1,4 @@
-// Does an instance whose database is slow for ever end with its time, and does a large one converge all the same?
+// The time of a part: an instance with a slow database ends with its time, and a large instance still converges.
 import { expect, test } from 'vitest';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';
@@ -7,7 +7,7 @@ import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } fr
 const KEYS = 100;
 const SECOND = 1000;
 
-/** Timers that end when the test lets them, by their milliseconds. */
+/** Timers that the test ends, by their milliseconds. */
 function createTimers() {
   const timers = new Map<() => void, number>();
   const timer = (millis: number, callback: () => void) => {
@@ -22,7 +22,7 @@ function createTimers() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a database that never closes its instance ends with the time of its part, and keeps no deleted instance', async () => {
+test('a part whose database never closes the instance ends with its time, and the deleted instance is released', async () => {
   const { timer, fire } = createTimers();
   const harness = createHarness({ timer });
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
@@ -48,7 +48,7 @@ test('a database that never closes its instance ends with the time of its part, 
   expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
 });
 
-test('a deleted instance goes also where its database takes all the time to say what it has', async () => {
+test('a deleted instance is released also if reading its database takes all the time', async () => {
   const { timer, fire } = createTimers();
   const harness = createHarness({ timer });
   await harness.apply(...makeSecrets(), makeInstance(), makeKey());
@@ -69,7 +69,7 @@ test('a deleted instance goes also where its database takes all the time to say 
   expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
 });
 
-test('a store that is never flushed keeps neither the sums nor the database of its instance from being looked at', async () => {
+test('if a store is never flushed, the database and the sums of its instance are still read', async () => {
   const { timer, fire } = createTimers();
   let isAsked = false;
   const flush = () => {
@@ -91,44 +91,47 @@ test('a store that is never flushed keeps neither the sums nor the database of i
 test.each([
   { what: 'keys work', kind: virtualKeys, make: makeKey },
   { what: 'Teams are in force', kind: teams, make: makeTeam },
-])('of slow steps a run begins so many, and the next runs the others, until all $what', async ({ kind, make }) => {
-  const harness = createHarness();
-  await harness.apply(...makeSecrets(), makeInstance());
-  await harness.resync();
-  await harness.apply(...Array.from({ length: KEYS }, (_, index) => make({}, `one-${index}`)));
-  let writes = 0;
-  // Writes of scopes share their transactions; these share nothing.
-  harness.cluster.inject(({ verb, body }) => {
-    if (verb !== 'patch' || !JSON.stringify(body).includes('finalizers')) return undefined;
-    writes += 1;
-    harness.clock.pass(2 * SECOND);
-    return undefined;
-  });
-  const ready: number[] = [];
-  while ((ready.at(-1) ?? 0) < KEYS) {
-    writes = 0;
-    const began = harness.clock.now();
-    const { deferred, underWay } = await harness.resync();
-    // Those that had begun end: their databases may take so long.
-    expect(writes).toBeLessThan(26 + 32);
-    const states = await Promise.all(Array.from({ length: KEYS }, (_, index) => harness.ready(kind, `one-${index}`)));
-    ready.push(states.filter((state) => state === 'True Ready').length);
-    const left = KEYS - (ready.at(-1) ?? 0);
-    expect([deferred ?? 0, underWay ?? 0]).toEqual([kind === virtualKeys ? left : 0, left]);
-    expect(states.every((state) => state === 'True Ready' || state === 'nothing')).toBe(true);
-    harness.clock.pass(Math.max(0, began + 60 * SECOND - harness.clock.now()));
-    expect(ready.length).toBeLessThan(6);
-  }
-  expect(ready.length).toBeGreaterThan(1);
-});
+])(
+  'a run begins as many slow steps as its time allows, and the next runs the others, until all $what',
+  async ({ kind, make }) => {
+    const harness = createHarness();
+    await harness.apply(...makeSecrets(), makeInstance());
+    await harness.resync();
+    await harness.apply(...Array.from({ length: KEYS }, (_, index) => make({}, `one-${index}`)));
+    let writes = 0;
+    // Writes of scopes share transactions; these steps do not.
+    harness.cluster.inject(({ verb, body }) => {
+      if (verb !== 'patch' || !JSON.stringify(body).includes('finalizers')) return undefined;
+      writes += 1;
+      harness.clock.pass(2 * SECOND);
+      return undefined;
+    });
+    const ready: number[] = [];
+    while ((ready.at(-1) ?? 0) < KEYS) {
+      writes = 0;
+      const began = harness.clock.now();
+      const { deferred, underWay } = await harness.resync();
+      // Steps that have begun end: their databases may take that long.
+      expect(writes).toBeLessThan(26 + 32);
+      const states = await Promise.all(Array.from({ length: KEYS }, (_, index) => harness.ready(kind, `one-${index}`)));
+      ready.push(states.filter((state) => state === 'True Ready').length);
+      const left = KEYS - (ready.at(-1) ?? 0);
+      expect([deferred ?? 0, underWay ?? 0]).toEqual([kind === virtualKeys ? left : 0, left]);
+      expect(states.every((state) => state === 'True Ready' || state === 'nothing')).toBe(true);
+      harness.clock.pass(Math.max(0, began + 60 * SECOND - harness.clock.now()));
+      expect(ready.length).toBeLessThan(6);
+    }
+    expect(ready.length).toBeGreaterThan(1);
+  },
+);
 
-test('steps that take all the time and are never done leave a turn to every other', async () => {
+test('steps that take all the time and never succeed do not keep other steps from their turn', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   await harness.resync();
   const name = (index: number) => `key-${index}`;
   await harness.apply(...Array.from({ length: KEYS }, (_, index) => makeKey({}, name(index))));
-  // What fails is what comes first: nine of ten keys.
+  // The failing steps come first: nine of ten keys.
   for (let index = 0; index < KEYS; index += 1)
     if (index % 10 !== 9) await harness.apply(makeSecret(`${name(index)}-key`, { other: 'x' }));
   harness.onDatabase = (method) => {
@@ -149,7 +152,7 @@ test('steps that take all the time and are never done leave a turn to every othe
   }
 });
 
-test('policies that a run has no time to write are in no status: of keys, Users, Teams and the keys that charge them', async () => {
+test('no status shows a policy that a run had no time to write: of keys, Users, Teams and keys that are charged to them', async () => {
   const harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance(), makeTeam({ blocked: true }), makeUser(), makeKey());
   await harness.apply(makeKey({ teamRef: { name: 'research' } }, 'charged'));

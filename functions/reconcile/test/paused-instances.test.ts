@@ -1,4 +1,4 @@
-// Is an instance that is paused left alone, and does everybody see that it is?
+// A paused instance is not changed, and its pause is visible.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -19,7 +19,7 @@ const condition = async (type: string) => {
 const message = async (type: string) => (await main()).conditions?.find((one) => one.type === type)?.message;
 
 describe('an instance', () => {
-  test('that is paused is left alone, with its keys, but for deletion', async () => {
+  test('that is paused is not changed, nor are its keys, except by deletions', async () => {
     await harness.apply(makeInstance({ paused: true }), makeKey());
     expect((await harness.resync()).actions).toEqual({ WriteStatus: 1 });
     expect((await main()).conditions).toMatchObject([{ type: 'Paused', status: 'True', reason: 'Paused' }]);
@@ -37,7 +37,7 @@ describe('an instance', () => {
     expect(await harness.works(value)).toBe(false);
   });
 
-  test('that is paused says since when, in a condition beside Ready and in every dry run, until it continues', async () => {
+  test('that is paused has a condition with its time, and every dry run shows it, until the pause ends', async () => {
     await harness.apply(makeInstance(), makeKey());
     await harness.resync();
     const before = await main();
@@ -68,7 +68,7 @@ describe('an instance', () => {
     expect(await harness.dryRun()).toEqual([]);
   });
 
-  test('that is deleted while it is paused goes', async () => {
+  test('that is deleted while it is paused is cleaned up', async () => {
     await harness.apply(makeInstance(), makeKey());
     await harness.resync();
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });

@@ -1,4 +1,4 @@
-// Does what goes wrong in other operators go right here? Each test is the promise that a user of theirs missed.
+// Errors that users of other operators have reported: each test is a guarantee that those operators lacked.
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -15,7 +15,7 @@ const policyOf = async (alias: string) => {
   return (await harness.database().claims(uid)).find((claim) => claim.alias === alias)?.policy;
 };
 
-test('a rotated database password is picked up by the next run, by every key', async () => {
+test('the next run uses a rotated database password, for every key', async () => {
   await harness.apply(makeKey());
   await harness.resync();
   await harness.apply(makeSecret('db', { host: 'other', username: 'u', password: 'rotated', dbname: 'gateway' }));
@@ -32,7 +32,7 @@ test.each([
   ['budgetDuration', { budgetDuration: '7d' }, { budget: { duration: '7d' } }],
   ['models', { models: ['small'] }, { models: ['small'] }],
   ['blocked', { blocked: true }, { blocked: true }],
-])('an edit of %s of a user or a team is in force after one run, carried by one write', async (_, spec, expected) => {
+])('an edit of %s of a user or a team is in force after one run, with one write', async (_, spec, expected) => {
   await harness.apply(makeUser({ autoCreateKey: false }), makeTeam());
   await harness.resync();
   await harness.edit(users, 'alice', { spec });
@@ -53,7 +53,7 @@ test('clearing a budget reaches the gateway: no budget is not a budget of zero',
   expect(await harness.ready(users, 'alice')).toBe('True Ready');
 });
 
-test('a Secret that cannot be written leaves no key behind that nobody knows, and the next run succeeds', async () => {
+test('a Secret that cannot be written leaves no working value that nobody has, and the next run succeeds', async () => {
   await harness.apply(makeKey());
   harness.cluster.inject(({ verb, resource }) =>
     verb === 'create' && resource.plural === 'secrets' ? 'forbidden' : undefined,
@@ -80,7 +80,7 @@ test('a status that cannot be written stops nothing else, and is written by the 
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
-test('an edit that could not be carried leaves the key not ready, until a run has really carried it', async () => {
+test('an edit that could not be written leaves the key not ready until a run has written it', async () => {
   await harness.apply(makeKey());
   await harness.resync();
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '5' } });
@@ -106,7 +106,7 @@ test('an event that cannot be written stops nothing', async () => {
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
-test('an alias is free text: slashes, quotes and any letters neither break nor collide', async () => {
+test('an alias is free text: slashes, quotes and other characters cause neither errors nor collisions', async () => {
   const aliases = ['a/b?c=d&e', `"; drop table claim; --`, `it's {"json":true}`, 'ключ 钥匙 🔑', 'A', 'a', '%2F..'];
   await harness.apply(...aliases.map((keyAlias, index) => makeKey({ keyAlias }, `k${index}`)));
   expect((await harness.resync()).failed).toEqual({});
@@ -137,7 +137,7 @@ test('model names are served as they are written', async () => {
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
-/** Happens in the next run after it has read the keys, and before it reads their instances. */
+/** Changes something in the next run after it has read the keys, and before it reads their instances. */
 async function overtake(happens: () => Promise<void>): Promise<void> {
   let overtaken = false;
   harness.cluster.inject(async ({ verb, resource }) => {
@@ -148,7 +148,7 @@ async function overtake(happens: () => Promise<void>): Promise<void> {
   });
 }
 
-test('an edit that overtakes a slow run is not undone by it', async () => {
+test('a slow run does not undo an edit that was made meanwhile', async () => {
   await harness.apply(makeKey());
   await harness.resync();
   await overtake(async () => {
@@ -159,7 +159,7 @@ test('an edit that overtakes a slow run is not undone by it', async () => {
   expect(await policyOf('chat')).toMatchObject({ blocked: true, budget: { limit: '30000000000' } });
 });
 
-test('a key that is deleted while a slow run has it in hand does not come back', async () => {
+test('a slow run does not restore a key that was deleted meanwhile', async () => {
   await harness.apply(makeKey());
   await harness.resync();
   const value = await harness.value('chat-key');
@@ -174,7 +174,7 @@ test('a key that is deleted while a slow run has it in hand does not come back',
   expect(await harness.works(value)).toBe(false);
 });
 
-test('a finalizer that somebody else sets while a run is at work stays', async () => {
+test('a finalizer that another program adds during a run stays', async () => {
   await harness.apply(makeKey());
   await overtake(async () => {
     await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: ['example.com/theirs'] } });
@@ -185,7 +185,7 @@ test('a finalizer that somebody else sets while a run is at work stays', async (
   expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
 });
 
-test('an object whose spec an older version let in says so, and can be deleted', async () => {
+test('an object whose spec only an older version accepted reports that, and can be deleted', async () => {
   await harness.apply(makeKey());
   await harness.resync();
   await harness.edit(virtualKeys, 'chat', { spec: { budgetDuration: '99999999d' } });
@@ -230,7 +230,7 @@ test.each([
 const readyOf = (body: unknown): string | undefined =>
   (body as { status?: Status }).status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
 
-test('objects, Secrets and statuses of any shape stop nobody else', async () => {
+test('objects, Secrets and statuses of any shape do not stop other objects', async () => {
   const specs: ReadonlyArray<unknown> = [
     null,
     {},
@@ -284,7 +284,7 @@ test('objects, Secrets and statuses of any shape stop nobody else', async () => 
   expect(await harness.value('good-key')).toBe(before);
 });
 
-test('a run that is slow between its last look and its write never undoes a block that a faster one carried', async () => {
+test('a run that is slow between its last read and its write never undoes a block that a faster run wrote', async () => {
   await harness.apply(makeKey({ blocked: true }));
   await harness.resync();
   await harness.edit(virtualKeys, 'chat', { spec: { blocked: false } });

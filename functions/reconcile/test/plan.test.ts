@@ -1,4 +1,4 @@
-// Does a plan read as a person would tell it? What a dry run prints, held against what was reviewed.
+// Plans as a dry run prints them, compared with reviewed golden files.
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';

@@ -1,4 +1,4 @@
-// Do the gateways get to know how fast a key, its user and its teams may go?
+// Rate limits of keys, users and teams in their policies.
 import { beforeEach, expect, test } from 'vitest';
 import type { PolicyDigest } from '#core/ports/policy.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -17,7 +17,7 @@ const policies = async (): Promise<ReadonlyArray<PolicyDigest>> => {
 };
 const limitsOf = async (kind: string) => (await policies()).find((policy) => policy.kind === kind)?.limits;
 
-test('limits of keys, users and teams are in their policies, follow every edit, and go when they are cleared', async () => {
+test('limits of keys, users and teams are in their policies, follow every edit, and disappear when they are cleared', async () => {
   await harness.apply(
     makeTeam({ maxParallelRequests: 3 }),
     makeUser({ autoCreateKey: false, tpmLimit: 1000 }),

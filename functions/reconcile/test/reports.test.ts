@@ -1,5 +1,4 @@
-// Is a key that spends more than expected reported, and do the words that people write on it get to where they are
-// read?
+// Reports of spend: thresholds and the soft budget of a key; and its tags and metadata in the policy.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { member, textOf } from '#core/json/json.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -41,7 +40,7 @@ describe('a budget', () => {
     await harness.resync();
   });
 
-  test('is told of at 50, 80 and 95 per cent of its spend, once in a window each, and its end by Ready alone', async () => {
+  test('has an event at 50, 80 and 95 per cent of its spend, once in a window each; only Ready reports its end', async () => {
     for (const dollars of ['4.9', '0.1', '1', '2', '1.4', '0.2', '0.4']) {
       await harness.spend('chat', dollars);
       await pass(1000);
@@ -59,7 +58,7 @@ describe('a budget', () => {
     expect(shares()).toHaveLength(4);
   });
 
-  test('of a further window is told of beside the first, once in each of its windows, and its spend is in the status', async () => {
+  test('of a further window has events too, once in each of its windows, and its spend is in the status', async () => {
     await edit({ budgets: [{ maxBudget: '1', budgetDuration: '1h' }] });
     await harness.resync();
     await harness.spend('chat', '0.5');
@@ -80,7 +79,7 @@ describe('a budget', () => {
     expect((await harness.status(virtualKeys, 'chat')).budgets).toBeUndefined();
   });
 
-  test('of a user is reported too; a spend that uses it up immediately says only that', async () => {
+  test('of a user has events too; a spend that exceeds it immediately is reported only by Ready', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }));
     await harness.resync();
     await harness.spend('alice@example.com', '13');
@@ -96,7 +95,7 @@ describe('a key with a softBudget', () => {
     await harness.resync();
   });
 
-  test('is reported from the spend that reaches it on, and continues working', async () => {
+  test('is reported from the moment when its spend reaches the softBudget, and continues working', async () => {
     expect(await reached()).toMatchObject({ status: 'False', reason: 'BelowSoftBudget' });
     await harness.spend('chat', '4.999999999');
     await pass(1000);
@@ -113,7 +112,7 @@ describe('a key with a softBudget', () => {
     expect(await harness.works(await harness.value('chat-key'))).toBe(true);
   });
 
-  test('is reported once in a window, however much more it spends, and again in the next one', async () => {
+  test('is reported once in a window, however much more it spends, and again in the next window', async () => {
     await harness.spend('chat', '6');
     await pass(1000);
     await harness.spend('chat', '1');
@@ -133,7 +132,7 @@ describe('a key with a softBudget', () => {
     expect(await reached()).toMatchObject({ status: 'False' });
   });
 
-  test('and the softBudget is raised, lowered, cleared: the condition follows, the clearing takes it away', async () => {
+  test('has a condition that follows edits of softBudget and disappears when softBudget is cleared', async () => {
     await harness.spend('chat', '6');
     await pass(1000);
     await edit({ softBudget: '7' });
@@ -150,7 +149,7 @@ describe('a key with a softBudget', () => {
   });
 });
 
-test('tags and metadata of a key and the alias of its user are in what the gateway knows, follow each edit and go when cleared', async () => {
+test('tags and metadata of a key and the alias of its user are in the policy, follow each edit, and disappear when cleared', async () => {
   await harness.apply(makeUser({ userAlias: 'Alice', autoCreateKey: false }));
   await harness.apply(makeKey({ userRef: { name: 'alice' }, tags: ['batch', 'eu'], metadata: { cost: '42' } }));
   await harness.resync();

@@ -1,4 +1,4 @@
-// Is what changes rolled out when it should be, and does nothing that runs stop for what is missing?
+// Rollouts: changes reach the Pods, and missing Secrets do not stop running Pods.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -22,7 +22,7 @@ describe('a change of the models', () => {
   const change = (retries: number) => harness.edit(gatewayInstances, 'main', { spec: { routing: { retries } } });
   const snapshots = () => harness.cluster.objects(RESOURCES.configMaps).map(({ metadata }) => metadata.name);
 
-  test('is a new snapshot, which the Pods get by a rollout; status names it when all of them have it', async () => {
+  test('is a new snapshot, which the Pods get by a rollout; the status shows it when all Pods have it', async () => {
     await redis();
     await running();
     const before = (await main()).snapshotHash;
@@ -41,7 +41,7 @@ describe('a change of the models', () => {
     expect((await main()).snapshotHash).toBe(servedSnapshot());
   });
 
-  test('whose rollout is stuck keeps the one that serves, and every snapshot that a Pod may still need', async () => {
+  test('whose rollout is stuck keeps the served snapshot, and every snapshot that a Pod may still need', async () => {
     await redis();
     await running();
     const first = (await main()).snapshotHash;
@@ -66,7 +66,7 @@ describe('a change of the models', () => {
   });
 });
 
-describe('a gateway whose store is in memory, whose Pods are never two', () => {
+describe('a gateway whose store is in memory, which never has two Pods', () => {
   const progressing = (reason: string, status = 'True') => ({ type: 'Progressing', status, reason });
   const stop = async (updated: 0 | 1, reason: string, status?: string) => {
     const conditions = [{ type: 'Available', status: 'False' }, progressing(reason, status)];
@@ -75,7 +75,7 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
   };
   const keys = async () => [(await main()).keys, await harness.ready(virtualKeys, 'chat')];
 
-  test('is rolled without a word about its keys, which stay active', async () => {
+  test('is rolled out while its keys stay active', async () => {
     await running();
     const before = harness.events('chat');
     await edit({ image: 'other:2' });
@@ -90,7 +90,7 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
     expect(harness.events('chat')).toEqual(before);
   });
 
-  test('shows in its keys when it does not come up by its deadline, and when it ends by itself', async () => {
+  test('makes its keys inactive if it does not start by its deadline, or ends by itself', async () => {
     await running();
     const ends = [
       ['ProgressDeadlineExceeded', 'False'],
@@ -105,7 +105,7 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
     }
   });
 
-  test('does not make a key ready that never was, while it starts', async () => {
+  test('does not make a key ready, while it starts, that was never ready', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
     await harness.resync();
     await stop(1, 'NewReplicaSetCreated');
@@ -114,40 +114,46 @@ describe('a gateway whose store is in memory, whose Pods are never two', () => {
 });
 
 describe('a Secret that is missing', () => {
-  test('of a model changes nothing that runs', async () => {
+  test('of a model changes nothing in running Pods', async () => {
     await running();
     await harness.remove(RESOURCES.secrets, 'openai');
     expect(await resyncs()).toEqual([]);
     expect(await ready()).toBe('True Ready');
   });
 
-  test.each(['db', 'store'])('of the %s lets what runs continue, and holds changes until it is back', async (name) => {
-    await running();
-    await harness.remove(RESOURCES.secrets, name);
-    await edit({ image: 'other:2' });
-    expect(await resyncs()).toEqual([]);
-    expect(await message('WorkloadReady')).toContain('changes wait');
-    await harness.apply(...makeSecrets());
-    expect(await resyncs()).toEqual(['apply Deployment']);
-  });
+  test.each(['db', 'store'])(
+    'of the %s lets running Pods continue, and delays changes until it exists again',
+    async (name) => {
+      await running();
+      await harness.remove(RESOURCES.secrets, name);
+      await edit({ image: 'other:2' });
+      expect(await resyncs()).toEqual([]);
+      expect(await message('WorkloadReady')).toContain('changes wait');
+      await harness.apply(...makeSecrets());
+      expect(await resyncs()).toEqual(['apply Deployment']);
+    },
+  );
 
-  test.each(['db', 'store'])('of the %s from the beginning makes nothing that could not start', async (name) => {
-    await harness.remove(RESOURCES.secrets, name);
-    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
-    await harness.resync();
-    expect(there()).toEqual([]);
-    expect(await ready()).toBe('False SecretNotFound');
-  });
+  test.each(['db', 'store'])(
+    'of the %s from the beginning prevents the creation of Pods that could not start',
+    async (name) => {
+      await harness.remove(RESOURCES.secrets, name);
+      await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+      await harness.resync();
+      expect(there()).toEqual([]);
+      expect(await ready()).toBe('False SecretNotFound');
+    },
+  );
 });
 
 describe('a Secret that changes', () => {
-  test('of a model is used by the Pods that run: nothing is rolled', async () => {
+  test('of a model is used by running Pods without a rollout', async () => {
     await running();
     await harness.edit(RESOURCES.secrets, 'openai', { data: { apiKey: btoa('sk-another') } });
     expect(await resyncs()).toEqual([]);
   });
 
-  test.each(['db', 'store'])('of the %s is read at start only: the Pods are rolled, once', async (name) => {
+  test.each(['db', 'store'])('of the %s is read only at the start of a Pod: there is one rollout', async (name) => {
     await redis();
     await running();
     await harness.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
@@ -156,7 +162,7 @@ describe('a Secret that changes', () => {
     expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
   });
 
-  test('of the database, which then does not answer, rolls nothing until it does: what runs continues', async () => {
+  test('of the database, which then does not answer, causes no rollout until it answers: running Pods continue', async () => {
     await running();
     harness.refuse(true);
     await harness.edit(RESOURCES.secrets, 'db', { data: { password: btoa('wrong') } });
@@ -167,7 +173,7 @@ describe('a Secret that changes', () => {
     expect(await resyncs()).toEqual(['apply Deployment']);
   });
 
-  test('of nothing, while the database is away, holds back no change', async () => {
+  test('not at all: other changes are rolled out while the database cannot be reached', async () => {
     await running();
     harness.refuse(true);
     await edit({ image: 'other:2' });
@@ -176,7 +182,7 @@ describe('a Secret that changes', () => {
 });
 
 describe('an operator of an earlier version', () => {
-  test('leaves what a later one has written, says so, and writes it again once the annotation is gone', async () => {
+  test('does not change what a later version has written, reports that, and writes it again when the annotation is removed', async () => {
     await redis();
     harness.version = '1.10.0';
     await running();
@@ -194,7 +200,7 @@ describe('an operator of an earlier version', () => {
     expect(part('Deployment')?.metadata.annotations).toMatchObject({ 'gateway-operator.dev/version': '1.9.3' });
   });
 
-  test('writes with its own version, and a later one takes over', async () => {
+  test('writes its own version, and a later operator takes over', async () => {
     await redis();
     await running();
     harness.version = '1.3.0';

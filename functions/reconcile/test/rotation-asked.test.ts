@@ -1,4 +1,4 @@
-// Is a rotation that an annotation asks for done once, whatever happens meanwhile?
+// A rotation that an annotation requests is done once, whatever happens meanwhile.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -13,8 +13,8 @@ beforeEach(async () => {
 });
 const { published, working, editKey, ask, pass, condition } = createRotation(() => harness);
 
-describe('the annotation that asks for a rotation', () => {
-  test('is acted on once for each text, also by a process that knows nothing of the previous one', async () => {
+describe('the annotation that requests a rotation', () => {
+  test('causes one rotation for each text, also in a new process', async () => {
     const first = await working({});
     await ask('leaked in May');
     await pass(0);
@@ -30,7 +30,7 @@ describe('the annotation that asks for a rotation', () => {
     expect(await published()).not.toBe(second);
   });
 
-  test('gives an hour of overlap where spec.rotation is absent, else the one that is written', async () => {
+  test('causes an overlap of an hour if spec.rotation is absent, else that of the spec', async () => {
     const first = await working({});
     await ask('1');
     await pass(0);
@@ -46,7 +46,7 @@ describe('the annotation that asks for a rotation', () => {
     expect(await harness.works(second)).toBe(false);
   });
 
-  test('leaves at most 16 previous values at work, however often it is changed and long they overlap', async () => {
+  test('leaves at most 16 previous values working, however often it is changed and however long they overlap', async () => {
     const first = await working({ rotation: { every: '36500d', overlap: '36000d' } });
     for (let turn = 0; turn < 20; turn += 1) {
       await ask(`${turn}`);
@@ -60,7 +60,7 @@ describe('the annotation that asks for a rotation', () => {
     expect(claim?.values).toHaveLength(17);
   });
 
-  test('is not acted on when the key is new, when it was taken away and put back, or when a mint came since', async () => {
+  test('causes no rotation of a new key, or if it is removed and added again, or if the value was created after it', async () => {
     const key = makeKey();
     await harness.apply({ ...key, metadata: { ...key.metadata, annotations: { [ROTATE]: '1' } } });
     await harness.resync();
@@ -81,7 +81,7 @@ describe('the annotation that asks for a rotation', () => {
     expect(await published()).toBe(second);
   });
 
-  test('that is blank asks for nothing, and the key says so', async () => {
+  test('that is blank requests nothing, and the status of the key reports it', async () => {
     const first = await working({});
     await ask(' ');
     await pass(0);
@@ -92,7 +92,7 @@ describe('the annotation that asks for a rotation', () => {
     expect(await condition('SpecValid')).toBeUndefined();
   });
 
-  test('moves on with a key whose object is restored from a backup: it is not acted on twice', async () => {
+  test('does not cause a second rotation of a key that is restored from a backup', async () => {
     await working({ deletionPolicy: 'Retain' });
     await ask('1');
     await pass(0);

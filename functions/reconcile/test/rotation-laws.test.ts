@@ -1,4 +1,4 @@
-// Does a published value work at every moment of a rotation, whenever a run dies and whoever else runs?
+// A published value works at every moment of a rotation, also if runs die or overlap.
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test('two runs that meet a key which is due write one value, and nothing that was read anywhere stops working', async () => {
+test('two concurrent runs rotate a key once, and no value that was read from the Secret stops working early', async () => {
   let max = 0;
   for (let tosses = 0; tosses < 200; tosses += 1) {
     harness = createHarness();
@@ -106,7 +106,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
     };
     harness.cluster.inject(async ({ name, verb }) => {
       await turn();
-      // Somebody reads the Secret at every moment, and uses what is in it.
+      // A client reads the Secret at every moment, and uses its value.
       if (name === undefined || verb === 'get' || verb === 'list') return undefined;
       const secret = harness.cluster.objects(RESOURCES.secrets).find(({ metadata }) => metadata.name === 'chat-key');
       const value = atob((secret?.data as Record<string, string> | undefined)?.key ?? '');
@@ -135,7 +135,7 @@ test('two runs that meet a key which is due write one value, and nothing that wa
   expect(max, 'runs that had made a value of their own').toBeGreaterThan(1);
 });
 
-test('a value that a dead run recorded and nobody was given is retired after ten minutes, also where rotation was cleared', async () => {
+test('an unpublished value of a run that died is retired after ten minutes, also if rotation was cleared', async () => {
   harness = createHarness();
   await harness.apply(...makeSecrets(), makeInstance());
   const first = await working();

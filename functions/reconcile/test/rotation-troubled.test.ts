@@ -1,4 +1,4 @@
-// Does a key rotate as it should that does not work, or whose Secret somebody touches?
+// Rotation of a key that does not work, or whose Secret a person edits.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 const { published, working, editKey, pass, rotation } = createRotation(() => harness);
 
-test('a value that was published works for its overlap only, also when no status ever told of it', async () => {
+test('a published value works only until the end of its overlap, also if no status ever showed it', async () => {
   await working({ rotation: { every: '5m', overlap: '1m' } });
   harness.cluster.inject(({ verb, subresource }) => {
     if (verb === 'patch' && subresource === 'status') throw new Error('etcd is slow');
@@ -30,14 +30,14 @@ test('a value that was published works for its overlap only, also when no status
 });
 
 describe('a key that does not work', () => {
-  test('because it is blocked is rotated all the same: no value gets older than `every`', async () => {
+  test('because it is blocked is rotated too: no value gets older than `every`', async () => {
     const first = await working({ ...HOURLY, blocked: true });
     await pass(HOUR);
     expect(await published()).not.toBe(first);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
   });
 
-  test('because it expired keeps its value, says so, and is rotated when it lives again', async () => {
+  test('because it expired keeps its value, reports that, and is rotated when its duration is lengthened', async () => {
     const first = await working({ ...HOURLY, duration: '30m' });
     await pass(2 * HOUR);
     expect(await published()).toBe(first);
@@ -48,7 +48,7 @@ describe('a key that does not work', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
-  test('because its instance is paused or its database away is rotated once that is over', async () => {
+  test('because its instance is paused or its database cannot be reached is rotated afterwards', async () => {
     const first = await working();
     await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
     await pass(HOUR);
@@ -71,7 +71,7 @@ describe('a key that does not work', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });
 
-  test('because its namespace was not admitted for a while is as old as before when it is', async () => {
+  test('because its namespace was not admitted for a while keeps the age of its value', async () => {
     await harness.apply(makeKey(HOURLY, 'far', 'apps'));
     await harness.resync();
     const far = () => harness.value('far-key', 'apps');
@@ -88,8 +88,8 @@ describe('a key that does not work', () => {
   });
 });
 
-describe('a Secret that is touched during an overlap', () => {
-  test('and put back to the value before gets the true one back', async () => {
+describe('a Secret that is edited during an overlap', () => {
+  test('and has the previous value again gets the correct value back', async () => {
     const first = await working();
     await pass(HOUR);
     const second = await published();
@@ -99,7 +99,7 @@ describe('a Secret that is touched during an overlap', () => {
     expect(await harness.works(first)).toBe(true);
   });
 
-  test('and put back where the true value is shown nowhere gets another, while both before it work on', async () => {
+  test('and has the previous value, while no status shows the correct one, gets a new value; both others continue working', async () => {
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     const first = await working();
     await pass(HOUR);
@@ -113,7 +113,7 @@ describe('a Secret that is touched during an overlap', () => {
     expect((await pass(1000)).actions).toEqual({});
   });
 
-  test('and deleted gives a new key; the previous one works on as it was told, the lost one does not', async () => {
+  test('and deleted gets a new value; the replaced value works until its end, the lost value does not work', async () => {
     const first = await working();
     await pass(HOUR);
     const second = await published();
@@ -123,7 +123,7 @@ describe('a Secret that is touched during an overlap', () => {
     expect(await Promise.all([first, second, third].map((value) => harness.works(value)))).toEqual([true, false, true]);
   });
 
-  test('and put back after it never makes the ended value work', async () => {
+  test('and changed back after the overlap never makes the ended value work', async () => {
     const first = await working();
     await pass(HOUR);
     await pass(10 * MINUTE);

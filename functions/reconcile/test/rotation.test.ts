@@ -1,4 +1,4 @@
-// Is a key's value replaced in time, and never a moment too early for those who have it?
+// Rotation of key values: a value is replaced in time, and the previous one works until the end of the overlap.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 const { published, working, editKey, pass, rotation, messages } = createRotation(() => harness);
 
 describe('a key that rotates', () => {
-  test('has a new value in its Secret when the old one is as old as `every`, and not before', async () => {
+  test('has a new value in its Secret when the age of the previous one is `every`, and not before', async () => {
     const first = await working();
     await pass(HOUR - 1000);
     expect(await published()).toBe(first);
@@ -42,7 +42,7 @@ describe('a key that rotates', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('spends from the same budget in the same window, and lives no longer', async () => {
+  test('keeps its budget, its window and the end of its lifetime', async () => {
     await working({ ...HOURLY, duration: '2h' });
     await harness.spend('chat', '1.5');
     const before = await harness.status(virtualKeys, 'chat');
@@ -55,7 +55,7 @@ describe('a key that rotates', () => {
     });
   });
 
-  test('tells the story: when the next value comes, until when the previous one works', async () => {
+  test('shows when the next rotation is, and until when the previous value works', async () => {
     await working();
     expect(await rotation()).toMatchObject({
       status: 'True',
@@ -76,7 +76,7 @@ describe('a key that rotates', () => {
     expect(await rotation()).toMatchObject({ reason: 'Scheduled' });
   });
 
-  test('rotates once however late the run is, and on from there', async () => {
+  test('rotates once, however late the run is, and then on schedule', async () => {
     await working();
     await pass(5 * HOUR + 30 * MINUTE);
     const second = await published();
@@ -86,7 +86,7 @@ describe('a key that rotates', () => {
     expect(await published()).not.toBe(second);
   });
 
-  test('has all entries of its Secret with the new value', async () => {
+  test('has the new value in all keys of its Secret', async () => {
     await working({ ...HOURLY, secretTemplate: { data: { token: `\${key}`, OPENAI_API_KEY: `\${key}` } } });
     await pass(HOUR);
     const { data } = (await harness.get(RESOURCES.secrets, 'chat-key')) as unknown as { data: Record<string, string> };
@@ -94,7 +94,7 @@ describe('a key that rotates', () => {
     expect(await harness.works(await published())).toBe(true);
   });
 
-  test('shows its new value redacted where the instance says so, and another keyID', async () => {
+  test('shows its new value redacted if the instance has Redacted, and another keyID', async () => {
     await harness.edit(gatewayInstances, 'main', { spec: { keyValueInStatus: 'Redacted' } });
     await working();
     await pass(HOUR);
@@ -106,7 +106,7 @@ describe('a key that rotates', () => {
     expect((await pass(1000)).actions).toEqual({});
   });
 
-  test('is one of many thousand of which a resync reads few Secrets, and still rotates in time', async () => {
+  test('rotates in time although a resync reads only few Secrets of many thousand keys', async () => {
     await harness.apply(...Array.from({ length: 510 }, (_, index) => makeKey({}, `k${index}`)));
     const first = await working();
     await pass(HOUR);
@@ -117,7 +117,7 @@ describe('a key that rotates', () => {
 });
 
 describe('`rotation` is edited', () => {
-  test('a shorter `every` that is over already rotates immediately, a longer one puts it off', async () => {
+  test('a shorter `every` that is already over rotates immediately, a longer one delays the rotation', async () => {
     const first = await working({ rotation: { every: '10h', overlap: '10m' } });
     await pass(2 * HOUR);
     await editKey({ rotation: { every: '3h' } });
@@ -132,7 +132,7 @@ describe('`rotation` is edited', () => {
     expect((await rotation())?.message).toContain('the next rotation is at 2026-11-22T10:00:00Z');
   });
 
-  test('cleared: the value stays, the overlap that runs is kept, and nothing is said of rotation after it', async () => {
+  test('cleared: the value stays, the current overlap continues, and the condition disappears after it', async () => {
     const first = await working();
     await pass(HOUR);
     const second = await published();
@@ -148,7 +148,7 @@ describe('`rotation` is edited', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('an overlap that nobody wrote is a tenth of `every`, as admission would write it', async () => {
+  test('an overlap that is not in the spec is a tenth of `every`, as the admission webhook would set it', async () => {
     const first = await working({ rotation: { every: '20m' } });
     await pass(20 * MINUTE);
     harness.clock.pass(2 * MINUTE - 1);
@@ -158,7 +158,7 @@ describe('`rotation` is edited', () => {
   });
 });
 
-test("a user's own key rotates as a person writes on the key, and an edit of the user leaves that be", async () => {
+test("a user's own key rotates as its own spec requests, and an edit of the user does not change that", async () => {
   await harness.apply(makeUser());
   await harness.resync();
   const first = await harness.value('alice-key');
@@ -172,7 +172,7 @@ test("a user's own key rotates as a person writes on the key, and an edit of the
   expect(await harness.value('alice-key')).toBe(second);
 });
 
-test('ages are counted by the clock of the database: a run whose clock is wrong rotates nothing too early', async () => {
+test('ages are counted by the clock of the database: a run with a wrong clock rotates nothing too early', async () => {
   const first = await working();
   const real = harness.clock.now;
   harness.database().instance = async () => ({ isOpen: true, hasClaims: true, now: real() - 3 * HOUR });

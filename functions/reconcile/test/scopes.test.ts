@@ -1,4 +1,4 @@
-// Do users and teams have what their objects say, and do their keys follow?
+// Users and teams follow their objects, and so do their keys.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -26,7 +26,7 @@ const chargesOf = async (alias: string) => {
 };
 
 describe('a user', () => {
-  test('that names a team which is not there says so, and its key does not work until the team is back', async () => {
+  test('that names a missing team reports it, and its key does not work until the team exists', async () => {
     await harness.apply(makeTeam(), makeUser({ teamRefs: [{ name: 'research' }] }));
     await harness.resync();
     const isBlocked = async () => (await claims()).find(({ alias }) => alias === 'alice-key')?.policy?.blocked;
@@ -42,7 +42,7 @@ describe('a user', () => {
     expect(await isBlocked()).toBe(false);
   });
 
-  test('with autoCreateKey has a key that works after one run, with everything the user says', async () => {
+  test('with autoCreateKey has a key that works after one run, with all fields of the user', async () => {
     await harness.apply({
       ...makeUser({ models: ['small'], duration: '90d', rpmLimit: 5, tpmLimit: 6, maxParallelRequests: 7 }),
       metadata: { name: 'alice', namespace: 'default', annotations: { 'gateway-operator.dev/requested-by': 'ann' } },
@@ -77,7 +77,7 @@ describe('a user', () => {
     expect(await chargesOf('alice-key')).toEqual(['alice@example.com']);
   });
 
-  test('without autoCreateKey has no key; switched on it gets one, switched off it loses it', async () => {
+  test('without autoCreateKey has no key; after switching it on it gets one, after switching it off it loses it', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }));
     await harness.resync();
     expect(await owned()).toBeUndefined();
@@ -119,7 +119,7 @@ describe('a user', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('whose keyAlias changes gets another key in the same run, and an event says so', async () => {
+  test('whose keyAlias changes gets another key in the same run, and an event reports it', async () => {
     await harness.apply(makeUser());
     await harness.resync();
     const value = await harness.value('alice-key');
@@ -144,7 +144,7 @@ describe('a user', () => {
     expect((await claims()).map(({ alias }) => alias)).toEqual([]);
   });
 
-  test('deletes its key only while that has our label: one without it is left alone', async () => {
+  test('deletes its key only while the key has our label', async () => {
     await harness.apply(makeUser());
     await harness.resync();
     const label = (value: string | null) =>
@@ -160,7 +160,7 @@ describe('a user', () => {
     expect(await owned()).toBeUndefined();
   });
 
-  test('does not touch a VirtualKey of its name that it does not own', async () => {
+  test('does not change a VirtualKey of its name that it does not own', async () => {
     await harness.apply(makeKey({ keyAlias: 'mine' }, 'alice'), makeUser());
     await harness.resync();
     expect(await harness.ready(users, 'alice')).toBe('False KeyConflict');
@@ -174,7 +174,7 @@ describe('a user', () => {
     expect(await harness.ready(users, 'alice')).toBe('True Ready');
   });
 
-  test('gets a deleted key back, and a hand-edited one repaired', async () => {
+  test('has its key restored if a person deletes it, and repaired if a person edits it', async () => {
     await harness.apply(makeUser());
     await harness.resync();
     await harness.edit(virtualKeys, 'alice', { spec: { maxBudget: '9999', userRef: null } });
@@ -185,7 +185,7 @@ describe('a user', () => {
     expect(await harness.works(await harness.value('alice-key'))).toBe(true);
   });
 
-  test('that is deleted takes its own key along; other keys that name it say UserNotFound and are blocked', async () => {
+  test('that is deleted has its own key deleted too; other keys that name it show UserNotFound and are blocked', async () => {
     await harness.apply(makeUser(), makeKey({ userRef: { name: 'alice' } }));
     await harness.resync();
     const [own, named] = [await harness.value('alice-key'), await harness.value('chat-key')];
@@ -207,7 +207,7 @@ describe('a user', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False Blocked');
   });
 
-  test('whose budget is used up stops its keys', async () => {
+  test('whose budget is spent stops its keys', async () => {
     await harness.apply(makeUser({ autoCreateKey: false }), makeKey({ userRef: { name: 'alice' } }));
     await harness.resync();
     await harness.spend('alice@example.com', '25');
@@ -224,7 +224,7 @@ describe('a user', () => {
     expect(await harness.status(users, 'alice')).not.toHaveProperty('budgetResetDate');
   });
 
-  test('and another with the same e-mail: the older has it, the other says AliasTaken and its key does not work', async () => {
+  test('and another with the same e-mail address: the older has it; the other shows AliasTaken and its key does not work', async () => {
     await harness.apply(makeUser());
     harness.clock.pass(1000);
     await harness.apply(makeUser({ userEmail: 'alice@example.com', keyAlias: 'b' }, 'bob'));
@@ -238,7 +238,7 @@ describe('a user', () => {
 });
 
 describe('a team', () => {
-  test('pays for the keys of its users, whichever side says that they belong to it', async () => {
+  test('is charged for the keys of its users, whether the team or the user names the other', async () => {
     await harness.apply(
       makeTeam({ members: [{ name: 'alice' }] }, 'listed'),
       makeTeam({}, 'named'),
@@ -286,7 +286,7 @@ describe('a team', () => {
     expect(await owned()).toBeUndefined();
   });
 
-  test('has at most eight that pay for one key, by name', async () => {
+  test('is one of at most eight that are charged for one key, by name', async () => {
     const names = Array.from({ length: 10 }, (_, index) => `t${index}`);
     await harness.apply(...names.map((name) => makeTeam({ members: [{ name: 'alice' }] }, name)), makeUser());
     await harness.resync();

@@ -1,5 +1,5 @@
-// Does the Secret of a key get only labels and annotations that this platform allows, and does a key that had others
-// before continue working?
+// Labels and annotations of a key's Secret: only those that this platform allows. A key that has others from before
+// continues working.
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -30,7 +30,7 @@ async function keyOfBefore(): Promise<void> {
   harness.secretPrefixes = [];
 }
 
-test('those of other domains, which came past admission, are left out: the key works, and a condition names them', async () => {
+test('those of other domains, which the admission webhook did not check, are left out: the key works, and a condition names them', async () => {
   await harness.apply(makeKey({ secretTemplate: TEMPLATE }));
   expect((await harness.resync()).failed).toEqual({});
   expect((await secret())?.labels).toMatchObject({ app: 'chat' });
@@ -53,7 +53,7 @@ test('those of a domain that is allowed are written', async () => {
   expect((await secret())?.labels).not.toHaveProperty([LABEL]);
 });
 
-test('those that a Secret has since before stay, whatever else is edited, until they are edited or taken away', async () => {
+test('those that a Secret already has stay, whatever else is edited, until they are edited or removed', async () => {
   await keyOfBefore();
   await harness.edit(virtualKeys, 'chat', { spec: { maxBudget: '7', secretTemplate: { labels: { app: 'other' } } } });
   await harness.resync();
@@ -71,7 +71,7 @@ test('those that a Secret has since before stay, whatever else is edited, until 
   expect(await specValid()).toBeUndefined();
 });
 
-test('a Secret of another name does not get them, and one that is retained keeps them', async () => {
+test('a Secret with another name does not get them, and a retained Secret keeps them', async () => {
   await keyOfBefore();
   await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } });
   await harness.resync();
@@ -82,7 +82,7 @@ test('a Secret of another name does not get them, and one that is retained keeps
   expect(await secret()).toBeUndefined();
 });
 
-test('a plan holds the texts of a template as they were written, however long the address is', async () => {
+test('a plan contains the texts of a template as they were written, however long the address is', async () => {
   await harness.apply(makeKey({ secretTemplate: { data: { url: MARK.repeat(64) } } }));
   const key = (await harness.get(virtualKeys, 'chat')) as unknown as VirtualKey;
   const wanted = { name: 'chat-key', url: `https://${'a'.repeat(2000)}`, prefixes: [], present: undefined };
@@ -92,7 +92,7 @@ test('a plan holds the texts of a template as they were written, however long th
   expect(atob(data.url)).toBe(URL.repeat(64));
 });
 
-test('nothing is planned for a template with too many marks, which came past admission; other keys work', async () => {
+test('nothing is planned for a template with too many placeholders; other keys work', async () => {
   await harness.apply(
     makeKey({ secretTemplate: { data: { url: MARK.repeat(65) } } }),
     makeKey({ keyAlias: 'other' }, 'other'),

@@ -1,4 +1,4 @@
-// Triggers of one tenant while the instances of others are slow: all on one clock, which the test moves.
+// Triggers of one tenant while the instances of others are slow. The test moves the clock.
 import { expect, test } from 'vitest';
 import { createManualTime } from '../../../test/doubles/time.ts';
 import { createHarness, START } from '../../../test/reconcile/harness.ts';
@@ -10,7 +10,7 @@ const SLOW = 50 * SECOND;
 const NAMESPACES = ['slow-0', 'slow-1', 'slow-2', 'slow-3', 'slow-4'];
 const INSTANCES = ['i0', 'i1', 'i2', 'i3', 'i4', 'i5', 'i6', 'i7'];
 
-/** A quick instance with its key, which was looked at, and 40 slow ones, whose triggers come without pause. */
+/** A quick instance with its key, which was observed before, and 40 slow ones, whose triggers come without pause. */
 async function startScenario(wereQuick: boolean) {
   const time = createManualTime(START);
   const harness = createHarness({ timer: time.timer });
@@ -60,7 +60,7 @@ test.each([
       const trigger = harness.trigger('VirtualKey', 'chat').then(() => {
         isAnswered = true;
       });
-      // One turn of the event loop for each of a run's many steps.
+      // One turn of the event loop for each step of a run.
       for (let turn = 0; turn < 100 && !isAnswered; turn += 1) await new Promise(setImmediate);
       while (!isAnswered) await pass(1);
       await trigger;
@@ -68,7 +68,7 @@ test.each([
       await pass(10);
     }
     expect(Math.max(...waits)).toBeLessThan(2 * SECOND);
-    // The slow ones had their places twice.
+    // The slow places were used more than once.
     expect(answered()).toBeGreaterThan(16);
     await end();
   },

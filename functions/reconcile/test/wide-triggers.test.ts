@@ -1,4 +1,4 @@
-// Do triggers that load very many objects wait for each other, and others not for them?
+// Triggers that load very many objects wait for each other, and others do not wait for them.
 import { beforeEach, expect, test } from 'vitest';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -15,7 +15,7 @@ beforeEach(async () => {
   await harness.resync();
 });
 
-/** So many teams of 250,000 characters in each namespace; then the database no longer answers until it is released. */
+/** Creates this number of teams of 250,000 characters in each namespace. The database then answers only when released. */
 async function prepare(count: number): Promise<void> {
   const members = Array.from({ length: 1000 }, (_, index) => ({ name: `${index}`.padEnd(245, 'x'), role: 'user' }));
   for (const namespace of NAMESPACES)
@@ -27,7 +27,7 @@ async function prepare(count: number): Promise<void> {
   harness.cluster.calls.length = 0;
 }
 
-/** How many of the triggers have loaded keys before a database answers. */
+/** The number of triggers that have loaded keys before a database answers. */
 async function loaded(): Promise<number> {
   const triggers = NAMESPACES.flatMap((namespace) =>
     Array.from({ length: TRIGGERS }, () => harness.trigger('Team', 'team-0', namespace)),
@@ -44,7 +44,7 @@ async function loaded(): Promise<number> {
   return found;
 }
 
-test('at most eight triggers hold more than a megabyte of objects at the same time', async () => {
+test('at most eight triggers have more than a megabyte of objects in memory at the same time', async () => {
   await prepare(5);
   expect(await loaded()).toBe(8);
   expect(
@@ -52,7 +52,7 @@ test('at most eight triggers hold more than a megabyte of objects at the same ti
   ).toHaveLength(NAMESPACES.length * TRIGGERS);
 });
 
-test('those that hold little do not wait for each other', async () => {
+test('triggers with few objects do not wait for each other', async () => {
   await prepare(1);
   expect(await loaded()).toBe(NAMESPACES.length * TRIGGERS);
 });

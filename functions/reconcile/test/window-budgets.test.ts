@@ -1,4 +1,4 @@
-// Does a key have budgets for several windows, and is none of them whole again after an edit?
+// Budgets of a key for several windows: no edit resets their spend.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ownScopeId } from '#core/keys/further-budgets.ts';
 import type { Claim } from '#core/ports/registry.ts';
@@ -33,7 +33,7 @@ const ready = async (): Promise<string> => {
 };
 
 describe('further budgets of a key', () => {
-  test('are scopes of their own, which the gateway charges beside the key', async () => {
+  test('are scopes of their own, which the gateway charges in addition to the key', async () => {
     await apply(HOURLY, { maxBudget: '3', budgetDuration: '1d' });
     const { scopeId, policy } = await claim();
     const scope = (duration: string, limit: string) => ({
@@ -45,7 +45,7 @@ describe('further budgets of a key', () => {
     expect((await harness.resync()).actions).toEqual({});
   });
 
-  test('make the key inactive while one of them is used up, and say which', async () => {
+  test('make the key inactive while one of them is spent, and the message names it', async () => {
     await apply(HOURLY, { maxBudget: '3', budgetDuration: '1d' });
     await harness.spend('chat', '1');
     await harness.resync();
@@ -57,7 +57,7 @@ describe('further budgets of a key', () => {
     expect(await ready()).toMatch('Ready:');
   });
 
-  test('of another length count what the key has spent in the new window, so that no edit refills them', async () => {
+  test('of another length count what the key has spent in the new window, so no edit resets them', async () => {
     await apply(HOURLY);
     await harness.spend('chat', '1');
     await edit([{ maxBudget: '1', budgetDuration: '2h' }]);
@@ -81,7 +81,7 @@ describe('further budgets of a key', () => {
     expect(await ready()).toMatch('BudgetExceeded: this VirtualKey has spent 1 of 1 dollars per 2h');
   });
 
-  test('of nothing are not told to wait for', async () => {
+  test('of 0 have a message that does not advise to wait', async () => {
     await apply({ maxBudget: '0', budgetDuration: '1h' });
     expect(await ready()).toBe(
       'BudgetExceeded: this VirtualKey has a budget of 0 dollars per 1h: raise spec.budgets[0].maxBudget',

@@ -1,4 +1,4 @@
-// Is a gateway scaled as its instance says, and one process if only one is allowed?
+// Scale of gateways: as the instance specifies, and one process if only one is allowed.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeSecrets } from '../../../test/reconcile/objects.ts';
@@ -16,7 +16,7 @@ const { redis, ready, message, part, edit, resyncs, running } = createWorkloads(
 describe('scale', () => {
   const spec = () => part('Deployment')?.spec as { replicas?: number; strategy: object };
 
-  test('with room between min and max is left to an autoscaler, and what that decided stays', async () => {
+  test('with a min below max is decided by an autoscaler, and its decision stays', async () => {
     await redis();
     await running({ type: 'Deployment', scale: { min: 2, max: 4 } });
     expect(part('HorizontalPodAutoscaler')).toMatchObject({ spec: { minReplicas: 2, maxReplicas: 4 } });
@@ -46,7 +46,7 @@ describe('scale', () => {
     expect(spec().replicas).toBe(2);
   });
 
-  test('by requests in flight is a second metric of the autoscaler, beside processor time', async () => {
+  test('by requests in flight is a second metric of the autoscaler, in addition to processor time', async () => {
     await redis();
     await running({ type: 'Deployment', scale: { min: 1, max: 4, targetRequestsInFlight: 50 } });
     expect((part('HorizontalPodAutoscaler')?.spec as { metrics: unknown } | undefined)?.metrics).toEqual([
@@ -83,7 +83,7 @@ describe('scale', () => {
     },
   );
 
-  test('of the memory store elsewhere is refused unless one process is promised', async () => {
+  test('of the memory store outside the cluster is refused unless the platform runs one process', async () => {
     harness.manyProcesses = true;
     await harness.apply(makeInstance({ workload: { type: 'External', url: 'https://llm.example.com' } }));
     await harness.resync();

@@ -1,4 +1,4 @@
-// Which annotations are refused?
+// Annotations that are refused.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type World } from '../../../../test/admission/fixtures.ts';
 import { createReviews } from '../../../../test/admission/reviews.ts';
@@ -12,7 +12,7 @@ const { review } = createReviews(() => world);
 describe('an instance', () => {
   const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
-  test('whose annotations ask for what is not understood is refused', async () => {
+  test('with invalid values of annotations is refused', async () => {
     const asked = async (name: string, text: string) =>
       (await instance({}, { annotations: { [`instance.gateway-operator.dev/${name}`]: text } })).refused;
     for (const [name, text] of [
@@ -28,7 +28,7 @@ describe('an instance', () => {
 });
 
 describe('a key', () => {
-  test('whose annotation asks for a rotation in no words is refused', async () => {
+  test('with an empty rotation annotation is refused', async () => {
     const name = 'auth.gateway-operator.dev/rotate';
     const asked = async (text: string) => (await review('VirtualKey', {}, { annotations: { [name]: text } })).refused;
     expect(await asked('2026-11-21')).toEqual([]);

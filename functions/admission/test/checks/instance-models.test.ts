@@ -1,4 +1,4 @@
-// What is said of an instance's models: prices, credentials, and keys that are restricted to them?
+// Checks of an instance's models: prices, credentials, and keys that are restricted to them.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -14,7 +14,7 @@ const { review } = createReviews(() => world);
 describe('an instance', () => {
   const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
-  test('without entries, without a price, with unknown names is let in with warnings', async () => {
+  test('without entries, without a price, with unknown names is accepted with warnings', async () => {
     expect((await instance({ models: [] })).warnings).toEqual([
       expect.stringContaining('spec.models: the instance has no entries'),
     ]);
@@ -58,7 +58,7 @@ describe('an instance', () => {
       'spec.models[0].gatewayParams.customLLMProvider: "anthropc": provider "anthropc" is unknown, and the model entry has no apiBase; did you mean "anthropic"? If it is your own server, set apiBase',
     ],
     ['OpenAI/gpt-5-mini', {}, undefined],
-  ])('with an entry %s %o that has no address is warned about', async (model, more, warning) => {
+  ])('with an entry %s %o without an address gets a warning', async (model, more, warning) => {
     const prices = { inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' };
     const { refused, warnings } = await instance({
       models: [modelEntry('gpt-4o', { gatewayParams: { model, ...prices, ...more } })],
@@ -67,7 +67,7 @@ describe('an instance', () => {
     expect(warnings).toEqual(warning === undefined ? [] : [warning]);
   });
 
-  test('whose models their providers list needs no prices, and a model in no list does', async () => {
+  test('needs no prices for models in the price list, and a price for every other model', async () => {
     const warnings = async (model: string) =>
       (await instance({ models: [modelEntry('gpt-4o', { gatewayParams: { model } })] })).warnings;
     expect(await warnings('openai/gpt-4o-mini')).toEqual([]);
@@ -76,7 +76,7 @@ describe('an instance', () => {
     ]);
   });
 
-  test('that loses a model which keys are restricted to is warned about, with their names', async () => {
+  test('that loses a model to which keys are restricted gets a warning with their names', async () => {
     for (const name of ['a', 'b', 'c', 'd', 'e', 'f'])
       await world.put(virtualKeys, spare(name, { keyAlias: name, models: ['claude'] }));
     await world.put(

@@ -1,4 +1,4 @@
-// Which Secrets must be there for an instance, holding what, and what is said to somebody who may not read them?
+// Secrets that an instance needs, their content, and messages for a user who may not read them.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
@@ -25,7 +25,7 @@ describe('an instance', () => {
     ]);
   });
 
-  test('that maps an entry which the Secret lacks is refused, with the entries that are there', async () => {
+  test('that maps a key that the Secret lacks is refused, with the keys that the Secret has', async () => {
     const keys = { ...GOOD.GatewayInstance.databaseSecretRef.keys, dbnameSecret: 'dbname' };
     expect((await instance({ databaseSecretRef: { nameRef: 'database', keys } })).refused).toEqual([
       'spec.databaseSecretRef.keys.dbnameSecret: Not found: "dbname": Secret "database" has no key of this name; add it to the Secret, or correct the name (it has host, name, password, user)',
@@ -34,7 +34,7 @@ describe('an instance', () => {
     expect((await instance({ redisSecretRef: store })).refused).toHaveLength(3);
   });
 
-  test('that maps thousands of keys which its Secret lacks has some of them counted', async () => {
+  test('that maps thousands of keys that its Secret lacks gets findings for some of them', async () => {
     await world.put(RESOURCES.secrets, secretOf('empty', {}));
     const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`c${n}`, 'k']));
     const models = Array.from({ length: 512 }, (_, n) =>
@@ -54,7 +54,7 @@ describe('an instance', () => {
     expect(await instance({ redisSecretRef: { nameRef: 'here', keys } })).toEqual({ refused: [], warnings: [] });
   });
 
-  test('whose Secrets hold what cannot be an address is warned about', async () => {
+  test('whose Secrets have an impossible address gets a warning', async () => {
     await world.put(
       RESOURCES.secrets,
       secretOf('odd', { host: 'postgres://x', user: 'u', password: '', name: 'n', port: 'x' }),
@@ -88,7 +88,7 @@ describe('an instance', () => {
     },
   );
 
-  test('with a credential Secret or entry that is missing is refused', async () => {
+  test('with a missing credential Secret, or a missing key in it, is refused', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');
     const credentials = { nameRef: 'creds-gpt-4o', keys: { apiKey: 'token' } };
     const models = [modelEntry('gpt-4o', { modelCredentials: credentials }), modelEntry('claude')];
@@ -127,7 +127,7 @@ describe('an instance', () => {
     expect((await instance({ models }, {}, { dryRun: true })).refused).toEqual([]);
   });
 
-  test('whose entries share one Secret is refused, unless the annotation allows it', async () => {
+  test('whose model entries share one Secret is refused, unless the annotation allows it', async () => {
     const models = [
       modelEntry('gpt-4o'),
       modelEntry('mini', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
@@ -144,7 +144,7 @@ describe('an instance', () => {
     });
   });
 
-  test('is told of the entry that took the Secret of another, wherever the two stand and whatever they are called', async () => {
+  test('gets a finding about the entry that began to share a Secret, whatever its position and its name are', async () => {
     const own = (name: string) => modelEntry(name);
     const taking = (name: string, from: string) =>
       modelEntry(name, { modelCredentials: { nameRef: `creds-${from}`, keys: { apiKey: 'apiKey' } } });
@@ -159,7 +159,7 @@ describe('an instance', () => {
     expect(await refusedAt([gpt, taking('a', 'gpt-4o')])).toEqual(['spec.models[1] "gpt-4o"']);
     expect(await refusedAt([gpt, taking('claude', 'gpt-4o')], [gpt, claude])).toEqual(['spec.models[1] "gpt-4o"']);
     expect(await refusedAt([taking('gpt-4o', 'claude'), claude], [gpt, claude])).toEqual(['spec.models[0] "claude"']);
-    // An old mistake, reordered, with an entry less, with one more.
+    // An old violation, after reordering, with one entry less, and with one more.
     const stored = [gpt, taking('b', 'gpt-4o'), taking('c', 'gpt-4o')];
     expect(await refusedAt(stored.toReversed(), stored)).toEqual([]);
     expect(await refusedAt(stored.slice(1).toReversed(), stored)).toEqual([]);
@@ -168,7 +168,7 @@ describe('an instance', () => {
 });
 
 describe('a Secret that the requesting user may not read', () => {
-  test('is answered exactly like one that is not there, and is never read', async () => {
+  test('causes exactly the answer for a missing one, and is never read', async () => {
     await world.put(RESOURCES.secrets, secretOf('not-yours', { host: 'x' }));
     world.cluster.calls.length = 0;
     const at = (nameRef: string) =>
@@ -178,12 +178,12 @@ describe('a Secret that the requesting user may not read', () => {
     expect(world.cluster.calls.filter(({ verb, name }) => verb === 'get' && name === 'not-yours')).toEqual([]);
   });
 
-  test('is not told of where a key would write: reconcile says so later', async () => {
+  test('causes no finding if a key would write to it: the reconciler reports that later', async () => {
     await world.put(RESOURCES.secrets, secretOf('not-yours', {}, 'team-a'));
     expect((await review('VirtualKey', { secretTemplate: { name: 'not-yours' } })).refused).toEqual([]);
   });
 
-  test('costs one access review a request, however often it is named', async () => {
+  test('causes one access review for each request, however often it is named', async () => {
     const models = ['a', 'b', 'c'].map((name) =>
       modelEntry(name, { modelCredentials: { nameRef: 'creds-claude', keys: { apiKey: 'apiKey' } } }),
     );

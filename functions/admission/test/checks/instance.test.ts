@@ -1,4 +1,4 @@
-// In which order is an instance told of its own violations and of those of its Secrets?
+// The order of an instance's own violations and of those of its Secrets.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { createWorld, modelEntry, type World } from '../../../../test/admission/fixtures.ts';
@@ -13,7 +13,7 @@ const { review } = createReviews(() => world);
 describe('an instance', () => {
   const instance = (change: object, metadata = {}, more = {}) => review('GatewayInstance', change, metadata, more);
 
-  test('with mistakes of its own is refused with those first', async () => {
+  test('with violations of its own is refused with those first', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'store');
     const models = [modelEntry('gpt-4o'), modelEntry('claude', { identifier: 'gpt-4o', requiresAuth: false })];
     const { refused } = await instance({ models });

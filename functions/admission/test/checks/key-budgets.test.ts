@@ -1,4 +1,4 @@
-// Which budgets of a key are warned about?
+// Warnings about budgets of a key.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type World } from '../../../../test/admission/fixtures.ts';
 import { createReviews } from '../../../../test/admission/reviews.ts';
@@ -12,7 +12,7 @@ const { review } = createReviews(() => world);
 describe('a key', () => {
   const key = (change: object, metadata = {}, more = {}) => review('VirtualKey', change, metadata, more);
 
-  test('with a budget of zero for a model is warned about', async () => {
+  test('with a budget of 0 for a model gets a warning', async () => {
     const modelMaxBudget = {
       'gpt-4o': { maxBudget: '0.0', budgetDuration: '1d' },
       claude: { maxBudget: '1', budgetDuration: '1d' },
@@ -23,7 +23,7 @@ describe('a key', () => {
     });
   });
 
-  test('with a budget for a model that the instance does not serve is warned about', async () => {
+  test('with a budget for a model that the instance does not serve gets a warning', async () => {
     const modelMaxBudget = { 'gpt-4': { maxBudget: '1', budgetDuration: '1d' } };
     expect(await key({ models: [], modelMaxBudget })).toEqual({
       refused: [],
@@ -33,20 +33,20 @@ describe('a key', () => {
     });
   });
 
-  test('with a time zone that is not known is refused', async () => {
+  test('with an unknown time zone is refused', async () => {
     expect((await key({ budgetTimeZone: 'Europe/Belrin' })).refused).toEqual([
       'spec.budgetTimeZone: Not found: "Europe/Belrin": must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"',
     ]);
     expect((await key({ budgetTimeZone: 'Europe/Berlin' })).refused).toEqual([]);
   });
 
-  test('with a further window of nothing is warned about', async () => {
+  test('with a further budget of 0 gets a warning', async () => {
     expect((await key({ budgets: [{ maxBudget: '0', budgetDuration: '1h' }] })).warnings).toEqual([
       expect.stringContaining('spec.budgets[0].maxBudget: "0": a budget of zero is spent'),
     ]);
   });
 
-  test('with windows that are equally long, or a shorter one with more money, is warned about', async () => {
+  test('with windows of the same length, or a shorter window with a larger budget, gets a warning', async () => {
     const budgets = [
       { maxBudget: '5', budgetDuration: '60m' },
       { maxBudget: '4', budgetDuration: '1h' },
@@ -65,7 +65,7 @@ describe('a key', () => {
     });
   });
 
-  test('with a time zone for Rolling windows is warned about', async () => {
+  test('with a time zone for Rolling windows gets a warning', async () => {
     const warnings = async (change: object) => (await key({ budgetTimeZone: 'Europe/Berlin', ...change })).warnings;
     expect(await warnings({})).toEqual([
       'spec.budgetTimeZone: "Europe/Berlin": has no effect on Rolling windows; set budgetWindow: Calendar, or remove it',
@@ -73,7 +73,7 @@ describe('a key', () => {
     expect(await warnings({ budgetWindow: 'Calendar' })).toEqual([]);
   });
 
-  test('with a budget of zero is warned about', async () => {
+  test('with a budget of 0 gets a warning', async () => {
     expect((await key({ maxBudget: '0.00' })).warnings).toEqual([
       'spec.maxBudget: "0.00": a budget of zero is spent from the start, so every request that is charged to it is refused, even one for a free model; raise it',
     ]);

@@ -1,4 +1,4 @@
-// Is what a key refers to there, of the same instance, and for its namespace?
+// Objects that a key refers to: they exist, belong to the same instance, and admit its namespace.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, kinds, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createWorld, GOOD, objectOf, type World } from '../../../../test/admission/fixtures.ts';
@@ -42,7 +42,7 @@ describe('a key', () => {
     expect(admitted.allowed).toBe(true);
   });
 
-  test('of an instance that does not admit it is not told whether its alias is taken, nor a user whether an address is', async () => {
+  test('of an instance that does not admit it gets no finding about its alias, nor does a user about its address', async () => {
     const spec = { ...GOOD.GatewayInstance, allowedNamespaces: { from: 'Same' } };
     await world.put(gatewayInstances, objectOf('GatewayInstance', spec, { name: 'private' }));
     const there = elsewhere('private', 'platform');
@@ -79,11 +79,11 @@ describe('a key', () => {
     ]);
   });
 
-  test('with a misspelt instance is not told that its user and team belong to another one', async () => {
+  test('with a misspelt instance gets no finding that its user and team belong to another instance', async () => {
     expect((await key(elsewhere('mian', 'platform'))).refused).toHaveLength(1);
   });
 
-  test('with a model that the instance does not serve is refused, and told the nearest name, else what there is', async () => {
+  test('with a model that the instance does not serve is refused with the nearest name, or else with all names', async () => {
     expect((await key({ models: ['gpt-4O', 'gpt-4o', 'llama'] })).refused).toEqual([
       'VirtualKey "billing" is invalid:',
       '- spec.models[0]: Not found: "gpt-4O": must be exactly a modelName of instance "platform/main"; did you mean "gpt-4o"?',
@@ -91,7 +91,7 @@ describe('a key', () => {
     ]);
   });
 
-  test('that names all models as other gateways do is told how to', async () => {
+  test('that names all models in the way of other gateways gets the right way in the message', async () => {
     expect((await key({ models: ['*'] })).refused).toEqual([
       'spec.models[0]: Not found: "*": must be exactly a modelName of instance "platform/main"; remove it: an empty list means every model of the instance',
     ]);

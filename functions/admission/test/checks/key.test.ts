@@ -1,4 +1,4 @@
-// What else is said of a key: its alias, its Secret, what never changes?
+// Checks of a key: its alias, its Secret, and fields that never change.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
@@ -17,7 +17,7 @@ describe('the labels and annotations of its Secret', () => {
   const REFLECTED = 'reflector.example.com/reflects';
   const allowing = createReviews(() => world, { secretPrefixes: ['reflector.example.com'] });
 
-  test('of other domains are refused: software that acts on them would act for whoever creates keys', async () => {
+  test('of other domains are refused: software that acts on them would act for everyone who may create keys', async () => {
     const { refused } = await reviewed('VirtualKey', {
       secretTemplate: { labels: { [ARGO]: 'cluster' }, annotations: { 'kubernetes.io/service-account.name': 'a' } },
     });
@@ -60,7 +60,7 @@ describe('the labels and annotations of its Secret', () => {
 describe('a key', () => {
   const key = (change: object, metadata = {}, more = {}) => reviewed('VirtualKey', change, metadata, more);
 
-  test('whose alias another key of the instance has is refused; names of other namespaces stay untold', async () => {
+  test('whose alias another key of the instance has is refused; the message has no names of other namespaces', async () => {
     await world.put(virtualKeys, spare('first', {}));
     expect((await key({})).refused).toEqual([
       'spec.keyAlias: Duplicate value: "billing-service": is already used by VirtualKey "first" on instance "platform/main"; choose another, or delete the other one first',
@@ -72,7 +72,7 @@ describe('a key', () => {
     ]);
   });
 
-  test('may have an alias that stands on another instance, or on a key that is being deleted, or on itself', async () => {
+  test('may have an alias that a key of another instance, a key that is being deleted, or the key itself has', async () => {
     await world.put(
       virtualKeys,
       spare('there', { connectionRef: { instanceRef: { name: 'main', namespace: 'team-b' } } }),
@@ -83,7 +83,7 @@ describe('a key', () => {
     expect(await key({})).toEqual({ refused: [], warnings: [] });
   });
 
-  test('whose Secret would be somebody else’s is refused', async () => {
+  test('whose Secret would be one of others is refused', async () => {
     await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
     expect((await key({})).refused).toEqual([
       'metadata.name: Invalid value: "billing": Secret "billing-key" is there already and is not this key\'s; delete it, or name another in spec.secretTemplate.name',
@@ -105,7 +105,7 @@ describe('a key', () => {
     expect((await at('theirs')).refused).toHaveLength(1);
   });
 
-  test('says why its alias and its instance never change', async () => {
+  test('with a changed alias or instance is refused with the reason why they cannot change', async () => {
     const connectionRef = { instanceRef: { name: 'main', namespace: 'other' } };
     const { refused } = await key({ keyAlias: 'new', connectionRef }, {}, { oldObject: objectOf('VirtualKey') });
     expect(refused).toContainEqual(

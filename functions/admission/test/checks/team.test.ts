@@ -1,4 +1,4 @@
-// What is said of a team?
+// Checks of a team.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type World } from '../../../../test/admission/fixtures.ts';
 import { createReviews } from '../../../../test/admission/reviews.ts';

@@ -1,4 +1,4 @@
-// What is said of a user, and of the key that it would get?
+// Checks of a user, and of the key that autoCreateKey creates.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createWorld, GOOD, objectOf, type World } from '../../../../test/admission/fixtures.ts';
@@ -19,7 +19,7 @@ describe('a user', () => {
     ]);
   });
 
-  test('whose key alias a key that is not theirs has is refused; without autoCreateKey it does not matter', async () => {
+  test('whose keyAlias a key of others has is refused; without autoCreateKey the alias does not matter', async () => {
     await world.put(virtualKeys, spare('service', { keyAlias: 'alice' }));
     expect((await user({})).refused).toEqual([
       expect.stringContaining('spec.keyAlias: Duplicate value: "alice": is already used by VirtualKey "service"'),
@@ -35,7 +35,7 @@ describe('a user', () => {
     ]);
   });
 
-  test('in whose way a VirtualKey stands is warned about, and not about their own', async () => {
+  test('gets a warning if a VirtualKey of others has its name, and none about its own', async () => {
     const stored = await world.cluster.get(users, 'team-a', 'alice');
     const uid = stored?.metadata.uid ?? '';
     await world.put(virtualKeys, spare('alice', { keyAlias: 'alice' }));
@@ -52,7 +52,7 @@ describe('a user', () => {
     expect(await user({}, { uid })).toEqual({ refused: [], warnings: [] });
   });
 
-  test('whose edit replaces their key is warned about', async () => {
+  test('whose edit replaces its key gets a warning', async () => {
     const oldObject = objectOf('User');
     expect((await user({ keyAlias: 'new' }, {}, { oldObject })).warnings).toEqual([
       'spec.keyAlias: "new": the User\'s VirtualKey is replaced by a new one; give clients the new value from its Secret',

@@ -1,4 +1,4 @@
-// Has a budget windows of its own after each edit that counts it otherwise, and the same ones after all others?
+// A budget gets new windows after an edit that changes how it is counted, and keeps its windows after all other edits.
 import { expect, test } from 'vitest';
 import type { Budget } from '#core/ports/policy.ts';
 import { INHERITED_NAMES } from '../../../../test/support/inherited-names.ts';
