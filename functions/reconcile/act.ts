@@ -85,7 +85,6 @@ async function runBatch(
 const isTooLate = (batch: ReadonlyArray<Action>, { time }: ActContext): boolean =>
   time.isOver() || (time.isLate() && !batch.every((action) => isReport(action) || isForced(action)));
 
-/** The only catch of an action's error. */
 async function attempt(action: Action, context: ActContext): Promise<Outcome> {
   try {
     // The table has a handler for each name, which TypeScript cannot derive from the union.

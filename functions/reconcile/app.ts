@@ -47,7 +47,7 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
       const report = await answer(target.value);
       return report === 'full' ? context.json({ error: TOO_MANY }, 429) : context.json(report);
     }
-    const plan = await dryRun(deps, memory, target.value);
+    const plan = await dryRun({ deps, memory, target: target.value });
     if (req.header('accept')?.includes('text/plain') === true) return context.text(toText(plan));
     return context.json({ plan: plan.map(({ sign: _, ...row }) => row) });
   });

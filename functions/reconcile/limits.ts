@@ -7,7 +7,7 @@ export interface Limits {
   readonly parts: number;
   /** VirtualKeys that have changed. */
   readonly changedKeys: number;
-  /** Secrets of unchanged VirtualKeys. If there are no more VirtualKeys than this, a run reads all their Secrets. */
+  /** Secrets of unchanged VirtualKeys. If there are at most this many VirtualKeys, a run reads all their Secrets. */
   readonly secrets: number;
   /** Objects that only databases name and that are looked up in the cluster, for all instances together. */
   readonly lookUps: number;

@@ -113,11 +113,7 @@ function recordResult({ action, outcome }: Result, { world }: Observation): void
 }
 
 /** The rows of the next plan, with guarded actions and paused instances. Rejects as a run does. */
-export async function dryRun(
-  deps: ReconcileDeps,
-  memory: Memory,
-  target: RunTarget,
-): Promise<ReadonlyArray<PlannedRow>> {
+export async function dryRun({ deps, memory, target }: RunContext): Promise<ReadonlyArray<PlannedRow>> {
   const certificates = target.look === 'everywhere' ? deps.certificates : undefined;
   const first = certificates ? await planCertificate(deps, certificates) : [];
   const context = await createObserveContext(deps, memory, target, true);

@@ -275,7 +275,6 @@ export function membersOf(world: Pick<World, 'keys' | 'users' | 'teams'>): Reado
   return [...world.teams.values(), ...world.users.values(), ...keysIn(world)];
 }
 
-/** Hashes of all values of a claim. */
 export const hashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<string> => values.map(({ hash }) => hash);
 
 /**

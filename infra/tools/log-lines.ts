@@ -103,6 +103,8 @@ export const WHEN: Readonly<Record<string, string>> = {
   'cannot list instances of a database':
     'A resync looked in a database for instances that no longer exist in the cluster, and got an error',
   'cannot read an instance': 'Reading what an instance needs failed or took too long. Its objects stay as they are',
+  'cannot read the Secret of a VirtualKey':
+    'The API server refused or did not answer when a run read the Secret of a VirtualKey. Its value stays',
   'cannot read the identity of the cluster': 'The namespace `kube-system` could not be read. The next run tries again',
   'certificate of the admission webhook: …':
     'A resync has issued, trusted or written a certificate. The name of the step ends the line, and `why` is its reason',
@@ -112,8 +114,6 @@ export const WHEN: Readonly<Record<string, string>> = {
   reconciled: 'Each run that did or failed to do something, with its numbers. A run without changes writes nothing',
   'reconciler: cannot issue or renew the certificate of the admission webhook':
     'Each resync that fails to do so. The webhook keeps its certificate until that expires',
-  'the Secret of a VirtualKey could not be read':
-    'The API server refused or did not answer when a run read the Secret of a VirtualKey. Its value stays',
   'the ledger of an instance begins empty':
     'An instance was open before, and its database has nothing of it: the database is another one, or lost its data',
   "… … does not exist, so the API server does not call the admission webhook: install the operator's manifests again":

@@ -32,7 +32,6 @@ export const failedOutcome = (message: string, reason: Reason = 'ReconcileFailed
   problem: { reason, message },
 });
 
-/** The outcome of a write. */
 export function toOutcome(written: WriteResult<unknown>): Outcome {
   if (written.ok) return doneOutcome();
   const { refusal, message } = written;

@@ -85,7 +85,7 @@ export async function observeCertificate(cluster: Cluster, certificates: Certifi
  * Writes the path of the admission webhook, and the CAs if they are given. A merge patch replaces whole lists, so
  * entries of others are sent as they were read.
  */
-export function writeConfiguration(
+export function writeWebhooks(
   cluster: Cluster,
   certificates: CertificateDeps,
   { resource, object }: WebhookView,
@@ -163,10 +163,8 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Certif
   const [ca = ''] = issuer.split(text('ca.crt'));
   const pair = { ca, cert: text('tls.crt'), key: text('tls.key') };
   const signer = { cert: ca, key: text('ca.key') };
-  const [validity, signerValidity] = [
-    issuer.inspect(pair, dnsNamesOf(certificates)),
-    issuer.inspect({ ca, ...signer }, []),
-  ];
+  const validity = issuer.inspect(pair, dnsNamesOf(certificates));
+  const signerValidity = issuer.inspect({ ca, ...signer }, []);
   const other = hasAnnotation(secret, CERT_MANAGER) ? 'cert-manager' : 'somebody else';
   return {
     by: other === 'somebody else' && labels[OWNED_LABEL] === OWNED ? 'us' : other,

@@ -14,13 +14,12 @@ import {
   CONFIGURATION_NAME,
   dnsNamesOf,
   observeCertificate,
-  type SecretContents,
   WEBHOOK_CONFIGURATIONS,
-  writeConfiguration,
   writeSecret,
+  writeWebhooks,
 } from './objects.ts';
 
-type CertificateContext = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
+type RenewalContext = Pick<ReconcileDeps, 'cluster' | 'clock' | 'log' | 'metrics'>;
 
 export type CertificateAction = 'IssueCertificate' | 'TrustAuthorities' | 'RouteReviews' | 'WriteCertificate';
 
@@ -59,7 +58,7 @@ export function beginCertificateCounters(metrics: Pick<Metrics, 'add'>): void {
  * continues.
  */
 export async function keepCertificate(
-  context: CertificateContext,
+  context: RenewalContext,
   certificates: CertificateDeps,
 ): Promise<CertificateReport> {
   const { log, metrics } = context;
@@ -84,14 +83,14 @@ export async function keepCertificate(
  * exist.
  */
 async function renew(
-  context: CertificateContext,
+  context: RenewalContext,
   certificates: CertificateDeps,
   done: (action: CertificateAction, why: string) => void,
 ): Promise<ReadonlyArray<string>> {
   const { cluster, clock } = context;
   const view = await observeCertificate(cluster, certificates);
   const { secret, hooks } = view;
-  watchExpiry(context, view, certificates);
+  watchExpiry(context, view, certificates.service.namespace);
   const missing = warnOfMissing(context, view);
   const whyIssue = whyIssued(view, clock.now());
   const issued = whyIssue === undefined ? undefined : await issue(certificates, view, clock.now());
@@ -107,7 +106,7 @@ async function renew(
   for (const hook of hooks) {
     const isTrusting = hook.isInjected || hook.bundles.every(trusts);
     if (isTrusting && hook.isRouted) continue;
-    if (!isWritten(await writeConfiguration(cluster, certificates, hook, isTrusting ? undefined : authorities)))
+    if (!isWritten(await writeWebhooks(cluster, certificates, hook, isTrusting ? undefined : authorities)))
       return missing;
     if (isTrusting)
       done('RouteReviews', 'a webhook configuration calls another path than the admission webhook serves');
@@ -118,10 +117,9 @@ async function renew(
   return missing;
 }
 
-function warnOfMissing({ log }: CertificateContext, { hooks }: CertificateView): ReadonlyArray<string> {
-  const missing = WEBHOOK_CONFIGURATIONS.map(({ kind }) => kind).filter(
-    (kind) => !hooks.some(({ resource }) => resource.kind === kind),
-  );
+function warnOfMissing({ log }: RenewalContext, { hooks }: CertificateView): ReadonlyArray<string> {
+  const found = new Set(hooks.map(({ resource }) => resource.kind));
+  const missing = WEBHOOK_CONFIGURATIONS.map(({ kind }) => kind).filter((kind) => !found.has(kind));
   for (const kind of missing)
     log.warn(
       `${kind} ${CONFIGURATION_NAME} does not exist, so the API server does not call the admission webhook: install the operator's manifests again`,
@@ -131,20 +129,13 @@ function warnOfMissing({ log }: CertificateContext, { hooks }: CertificateView):
 
 /** Whether a resync would renew the certificate, and why: a row of a dry run. */
 export async function planCertificate(
-  { cluster, clock }: Pick<CertificateContext, 'cluster' | 'clock'>,
+  { cluster, clock }: Pick<RenewalContext, 'cluster' | 'clock'>,
   certificates: CertificateDeps,
 ) {
   const why = whyIssued(await observeCertificate(cluster, certificates), clock.now());
   if (why === undefined) return [];
-  return [
-    {
-      action: 'IssueCertificate',
-      kind: 'Secret',
-      namespace: certificates.service.namespace,
-      name: CERTIFICATE_SECRET,
-      why,
-    },
-  ] as const;
+  const { namespace } = certificates.service;
+  return [{ action: 'IssueCertificate', kind: 'Secret', namespace, name: CERTIFICATE_SECRET, why }] as const;
 }
 
 function whyIssued({ secret, hooks }: CertificateView, now: Millis): string | undefined {
@@ -161,11 +152,7 @@ function whyIssued({ secret, hooks }: CertificateView, now: Millis): string | un
 const isDue = ({ from, until }: Validity, now: Millis): boolean => now >= from + ((until - from) * 2) / 3;
 
 /** Signs with the current CA, and no previous CA stays trusted; or with a new CA, if the current one is due. */
-async function issue(
-  certificates: CertificateDeps,
-  { secret, hooks }: CertificateView,
-  now: Millis,
-): Promise<SecretContents> {
+async function issue(certificates: CertificateDeps, { secret, hooks }: CertificateView, now: Millis) {
   const { issuer, lifetimes } = certificates;
   const validity = (life: Millis) => ({ from: now - Math.min(HOUR, life * SKEW), until: now + life });
   const usable = secret?.authority !== undefined && !isDue(secret.authority, now) ? secret.authority : undefined;
@@ -192,11 +179,7 @@ function isWritten(written: WriteResult<KubeObject>): boolean {
  * Records when each certificate expires. Warns in the last tenth of a lifetime if the reconciler does not renew the
  * certificate.
  */
-function watchExpiry(
-  { clock, log, metrics }: CertificateContext,
-  { secret }: CertificateView,
-  { service }: CertificateDeps,
-): void {
+function watchExpiry({ clock, log, metrics }: RenewalContext, { secret }: CertificateView, namespace: string): void {
   if (secret?.serving === undefined) return;
   const { from, until } = secret.serving;
   metrics.set('gateway_operator_certificate_expiry_timestamp_seconds', until / 1000);
@@ -207,6 +190,6 @@ function watchExpiry(
     secret.by === 'cert-manager'
       ? 'cert-manager issues a new one if it still has a Certificate, else the reconciler does'
       : 'the reconciler issues a new one';
-  const what = `Secret ${service.namespace}/${CERTIFICATE_SECRET} lacks the operator's label, and its certificate expires soon`;
+  const what = `Secret ${namespace}/${CERTIFICATE_SECRET} lacks the operator's label, and its certificate expires soon`;
   log.warn(`${what}: delete the Secret; then ${issuer}`, { until: new Date(until).toISOString() });
 }

@@ -46,10 +46,8 @@ export interface SecretTarget {
 export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
   const { name, url } = target;
   const template = key.spec.secretTemplate;
-  const [labels, annotations] = [
-    allowedTexts('labels', template, target),
-    allowedTexts('annotations', template, target),
-  ];
+  const labels = allowedTexts('labels', template, target);
+  const annotations = allowedTexts('annotations', template, target);
   const data = Object.entries(template?.data ?? {}).filter(
     ([, text]) => url !== undefined || !text.includes(URL_PLACEHOLDER),
   );

@@ -39,7 +39,7 @@ export async function reachDatabase(
   const nothing = { time: now, hasClaims: false, claims: new Map(), sums: new Map() };
   const connection = connectionOf(context, metadata, connections.database);
   if ('reason' in connection) return { database: { ok: false, ...connection }, ...nothing };
-  const link = linkTo(context, metadata, connection);
+  const link = linkTo(context, metadata.uid, connection);
   const { uid, registry, where } = link;
   try {
     const { now: time, isOpen, predecessor, hasClaims } = await registry.instance(uid);
@@ -75,11 +75,7 @@ function connectionOf(
   return memory.instances.get(uid)?.database ?? connection;
 }
 
-function linkTo(
-  { deps }: ObserveContext,
-  { uid }: GatewayInstance['metadata'],
-  connection: DatabaseConnection,
-): DatabaseLink {
+function linkTo({ deps }: ObserveContext, uid: string, connection: DatabaseConnection): DatabaseLink {
   const { host, port, dbname } = connection;
   const where = `PostgreSQL at ${host.includes(':') ? `[${host}]` : host}:${port}, database "${dbname}"`;
   return { uid, registry: deps.backends.database(connection), where };

@@ -61,7 +61,7 @@ export async function observeInstance(
   const aliases = isComplete ? 'all' : members.map(aliasOf);
   const [{ link, ...ofDatabase }, health, snapshot, parts] = await Promise.all([
     reachDatabase(context, object, { connections, aliases }),
-    'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object, store),
+    'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
     observeSnapshot(context, object),
     observeParts(context, object),
   ]);
@@ -179,11 +179,7 @@ function connectionsOf(
   };
 }
 
-async function probeStore(
-  { deps }: ObserveContext,
-  object: GatewayInstance,
-  store: StoreConnection,
-): Promise<Reachability> {
+async function probeStore({ deps }: ObserveContext, uid: string, store: StoreConnection): Promise<Reachability> {
   const where =
     store.type === 'memory'
       ? 'memory of the gateway process'
@@ -191,7 +187,7 @@ async function probeStore(
         ? `Redis at ${store.host}:${store.port}`
         : store.url;
   try {
-    const health = await deps.backends.probeStore(store, object.metadata.uid);
+    const health = await deps.backends.probeStore(store, uid);
     return health.ok ? { ok: true, message: where } : health;
   } catch (error) {
     return { ok: false, reason: 'StoreUnreachable', message: `${where}: ${reasonOf(error)}` };

@@ -129,10 +129,7 @@ async function readKey(deps: ReconcileDeps, object: VirtualKey, reading: Promise
     const previous = await readSecret(deps, namespace, published);
     return { ...view, secret, previous: previous(object) };
   } catch (error) {
-    deps.log.warn('the Secret of a VirtualKey could not be read', {
-      key: pathOf(object.metadata),
-      why: reasonOf(error),
-    });
+    deps.log.warn('cannot read the Secret of a VirtualKey', { key: pathOf(object.metadata), why: reasonOf(error) });
     return view;
   }
 }

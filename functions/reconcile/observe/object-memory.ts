@@ -71,11 +71,8 @@ export function createObjectMemory<T extends SizedObject>(
       return;
     }
     group.isDeferred = true;
-    const { true: inDeletion = [], false: others = [] } = Object.groupBy(
-      group.kept,
-      ({ own }) => `${isInDeletion(own)}`,
-    );
-    group.kept = inDeletion;
+    const { true: deleted = [], false: others = [] } = Object.groupBy(group.kept, ({ own }) => `${isInDeletion(own)}`);
+    group.kept = deleted;
     for (const other of others) remove(group, other);
   };
   const groupOf = (namespace: string): Group<T> => {

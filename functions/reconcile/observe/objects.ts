@@ -69,10 +69,7 @@ export async function loadObjects(
     drop: (own) => {
       if (complete === 'all') return reject(found, own);
       removeObject(found, own);
-      found.unobserved.set(
-        pathOf(own.metadata),
-        'the instance does not fit in the memory of a trigger: the next resync looks at it',
-      );
+      found.unobserved.set(pathOf(own.metadata), 'the trigger has no memory for this instance: a resync looks at it');
     },
   });
   const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {

@@ -141,15 +141,8 @@ export async function findOrphanedInstances(
   try {
     const unlisted = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;
-    const { rows, recordTurns } = context.turns.take(
-      list,
-      unlisted,
-      lookUpsOf(context, view),
-      ({ namespace, uid: id }) => ({
-        namespace,
-        id,
-      }),
-    );
+    const toRow = ({ namespace, uid: id }: InstanceRow) => ({ namespace, id });
+    const { rows, recordTurns } = context.turns.take(list, unlisted, lookUpsOf(context, view), toRow);
     const orphans = await mapConcurrent(rows, async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];

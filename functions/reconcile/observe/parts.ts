@@ -23,7 +23,6 @@ export const QUICK_LIMIT: Millis = 1000;
 /** The time after which a run begins no more parts. The next run begins with those that are left. */
 const MAX_START: Millis = 40_000;
 
-/** A part that runs now. */
 export interface Part {
   /** The path of its instance, which may not exist. */
   readonly path: Path;

@@ -128,10 +128,8 @@ export function whyNotShared(
   };
   const why = storeType === 'memory' && type !== undefined ? several[type] : undefined;
   if (why === undefined) return undefined;
-  return {
-    reason: 'StoreNotShared',
-    message: `the counter store is "memory", which only one process can use, and ${why}`,
-  };
+  const message = `the counter store is "memory", which only one process can use, and ${why}`;
+  return { reason: 'StoreNotShared', message };
 }
 
 /**

@@ -109,20 +109,13 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const { time } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
   const one: ValueCase = { view, key, claim, live, ended: context.world.endedValues, time, shape, put };
-  const removals = retire(
-    key,
-    claim,
-    removableValues(claim, time),
-    'the overlap of a rotation is over, or too many overlap',
-  );
+  const whyRemoved = 'the overlap of a rotation is over, or too many overlap';
+  const removals = retire(key, claim, removableValues(claim, time), whyRemoved);
   const { steps, ...plan } = isNew ? planAbsentSecret(one) : planPresentSecret(one, presentSecret(secret));
   return { ...plan, steps: [...removals, ...steps] };
 }
 
-/**
- * The VirtualKey's Secret does not exist. If it was renamed, the value moves to the new Secret; if it was lost, clients
- * have lost the value too, and a new one is created.
- */
+/** After a rename, the value moves to the new Secret. A lost Secret means a lost value, so a new one is created. */
 function planAbsentSecret(one: ValueCase): SecretPlan {
   const { view, key, live, put } = one;
   const previous = presentSecret(view.previous);
@@ -185,9 +178,7 @@ function planWorkingValue({ key, view, claim, time, shape, put }: ValueCase, sec
   const left: Action[] = [
     ...retire(key, claim, others.replaced, whyReplaced, overlap),
     ...retire(key, claim, others.lost, 'it was never published'),
-    ...(replaced === undefined
-      ? []
-      : [deleteSecret(key, replaced, `Secret "${replaced.name}" is called "${name}" now`)]),
+    ...(replaced ? [deleteSecret(key, replaced, `Secret "${replaced.name}" is called "${name}" now`)] : []),
   ];
   const value = claim.values.find((one) => one.hash === hash);
   const due = value && whyRotate(key, value, claim, time);

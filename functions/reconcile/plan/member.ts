@@ -141,10 +141,9 @@ export function planOrphanedClaims(
     const message =
       `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this VirtualKey: ` +
       'value and spend begin anew. To keep both after the next restore, restore the Secret first';
+    const notRestored = { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` } as const;
     return [
-      ...(successor
-        ? [event(successor, { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` })]
-        : []),
+      ...(successor ? [event(successor, notRestored)] : []),
       { action: 'RetireScope', kind: KIND_OF[scope], namespace, name, why, instance: path, scope, alias, scopeId },
     ];
   });

@@ -36,20 +36,18 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
 
 /** Alias and connection of a VirtualKey are immutable, so an edit of either means a new VirtualKey. */
 function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
-  const changedField = (['keyAlias', 'connectionRef'] as const).find(
-    (field) => !sameJson(spec[field], key.spec[field]),
-  );
-  if (changedField !== undefined) {
+  const field = (['keyAlias', 'connectionRef'] as const).find((one) => !sameJson(spec[one], key.spec[one]));
+  if (field !== undefined) {
     const { name, uid } = key.metadata;
-    const message = `VirtualKey "${name}" is replaced because ${changedField} changed: clients need the new value`;
+    const message = `VirtualKey "${name}" is replaced because ${field} changed: clients need the new value`;
     const replaced = { reason: 'KeyReplaced', message, once: `KeyReplaced/${uid}` } as const;
     return [
       event(user, replaced),
-      deleteKey(user, key, `is deleted: its ${changedField} changed, and a new VirtualKey replaces it`),
+      deleteKey(user, key, `is deleted: its ${field} changed, and a new VirtualKey replaces it`),
     ];
   }
   const differing = Object.entries(spec).filter(
-    ([field, value]) => !sameJson(value, key.spec[field as keyof typeof key.spec]),
+    ([name, value]) => !sameJson(value, key.spec[name as keyof typeof key.spec]),
   );
   if (differing.length === 0) return [];
   // Fields that the User does not set must be absent from the VirtualKey.
