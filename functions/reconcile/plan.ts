@@ -87,7 +87,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
     ...[...keys.values()].flatMap((view) => (isPostponed(view.object) ? [] : planKey(view, context))),
     ...[...malformed.values()]
       .filter((object) => isDeleted(object) && hasFinalizer(object))
-      .map((object) => removeFinalizer(object, 'it is deleted', 'what it claimed is found by a resync')),
+      .map((object) => removeFinalizer(object, 'it is deleted', 'a resync finds its claim')),
   ];
 }
 

@@ -119,7 +119,7 @@ function isUnderWay(object: OwnObject | MalformedObject): boolean {
   return workload?.status === 'False' && workload.reason === 'WorkloadNotReady';
 }
 
-/** When the object stopped being ready, was deleted, or was created. Undefined: it is as its spec asks. */
+/** When the object stopped being ready, was deleted, or was created. Undefined: it is as its spec requires. */
 function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): string | undefined {
   if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
@@ -191,7 +191,7 @@ function recordTeam(metrics: ReconcileDeps['metrics'], team: Team): void {
 /** A row of a dry run. */
 export interface PlannedRow {
   /**
-   * `Guarded`: not done, because it would remove too much. `Paused`: not done, because the instance's spec asks for it.
+   * `Guarded`: not done, because it would remove too much. `Paused`: not done, because `spec.paused` is true.
    */
   readonly action: ActionName | CertificateAction | 'Guarded' | 'Paused';
   readonly kind: string;

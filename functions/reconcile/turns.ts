@@ -117,7 +117,7 @@ export function countByNamespace(objects: Iterable<Pick<OwnObject, 'metadata'>>)
   return counts;
 }
 
-/** Shares of a limit by owner: none has more than it wants, and what some do not use is divided among the others. */
+/** Shares of a limit by owner: none gets more than it wants, and the rest is divided among the others. */
 export function shareOut(limit: number, wanted: ReadonlyMap<string, number>): ReadonlyMap<string, number> {
   let left = limit;
   const fewestFirst = [...wanted].sort(([, one], [, other]) => one - other);

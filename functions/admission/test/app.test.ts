@@ -81,7 +81,7 @@ describe('a request that is not validated', () => {
       'an object that is being deleted',
       { object: objectOf('VirtualKey', {}, { deletionTimestamp: '2026-11-21T12:00:00Z' }), oldObject: bad },
     ],
-    ['our own reconcile identity', { userInfo: { username: 'system:serviceaccount:gateway-operator:reconcile' } }],
+    ['a write of the reconciler', { userInfo: { username: 'system:serviceaccount:gateway-operator:reconcile' } }],
     ['a kind that is not ours', { kind: { group: '', version: 'v1', kind: 'Pod' }, object: { kind: 'Pod' } }],
     ['a version that is not ours', { kind: { group: 'auth.gateway-operator.dev', version: 'v9', kind: 'VirtualKey' } }],
   ];

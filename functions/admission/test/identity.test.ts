@@ -35,7 +35,7 @@ test.each([
   ['another place', at('spec.models[0].a'), at('spec.models[0].a')],
   ['another value', at('spec.x', 1), at('spec.x', 2)],
   ['another rule', at('spec.x', 1, 'A'), at('spec.x', 1, 'B')],
-  ['a value that came', at('spec.x', undefined), at('spec.x', 'y')],
+  ['an added value', at('spec.x', undefined), at('spec.x', 'y')],
 ])('%s is another finding', (_, left, right) => {
   expect(identityOf(left, one)).not.toBe(identityOf(right, other));
 });

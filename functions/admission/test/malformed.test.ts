@@ -33,7 +33,7 @@ describe('an object of the wrong shape is refused with a message', () => {
     ['annotations that are a list', { ...good, metadata: { name: 'a', annotations: [] } }, /^metadata\.annotations: /],
     ['an empty spec', { ...good, spec: {} }, /^VirtualKey "billing" is invalid:\n- spec\./],
     [
-      'nesting without end',
+      'very deep nesting',
       { ...good, spec: { metadata: nested(500) } },
       /^spec\.metadata\.value\S+: Too many: may not be nested deeper than 32 levels/,
     ],

@@ -22,7 +22,7 @@ const instance = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models }
 type WaitingCase = readonly [what: string, reviews: number, times: number, object: KubeObject, more: object];
 
 test.each<WaitingCase>([
-  ['objects with thousands of annotations, and not those annotations', 16, 5, annotated, {}],
+  ['objects with thousands of annotations, which are not kept', 16, 5, annotated, {}],
   ['instances of many small values', 4, 6, instance, { operation: 'UPDATE', oldObject: instance }],
 ])('reviews that wait keep a small multiple of their bytes: %s', async (_, reviews, times, object, more) => {
   const bodyOf = (namespace: string) => {

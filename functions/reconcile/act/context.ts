@@ -48,7 +48,7 @@ export const toRemoved = (written: WriteResult<unknown>): Outcome =>
 /** The database of the action's instance. */
 export function linkOf(action: Action, { links }: ActContext): DatabaseLink {
   const link = links.get('instance' in action ? action.instance : pathOf(action));
-  if (link === undefined) throw new DatabaseUnreachable('its database cannot be reached');
+  if (link === undefined) throw new DatabaseUnreachable('the database of the instance cannot be reached');
   return link;
 }
 

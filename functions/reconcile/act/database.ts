@@ -90,8 +90,7 @@ export const databaseHandlers = {
     const planned = presentSecret(context.world.keys.get(pathOf(action))?.secret);
     // The Secret was observed with a value that ends now: this run has just published another value in its place.
     const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
-    // A slow run must not end the value that a faster run has published, in favour of a value that no Secret holds any
-    // more.
+    // A slow run must not end the value that a faster run has published: no Secret has the slow run's value any more.
     if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflictOutcome;
     await registry.retireValues(scopeId, hashes, overlap);
     return doneOutcome();

@@ -98,7 +98,7 @@ export const objectHandlers = {
       immutable: true,
       data: { 'snapshot.json': view.snapshot.text },
     });
-    // In the first attempt, another run may just have published it: that is observed again.
+    // In the first attempt, another run may just have published the snapshot: it is observed again.
     const isFirst = !world.attempts.has(identify(action));
     if (written.ok || written.refusal !== 'exists' || isFirst) return toOutcome(written);
     const selection = {

@@ -1,4 +1,4 @@
-// The memory that the objects of a run take. Their authors decide how large objects are, and a run holds all of them.
+// The memory that the objects of a run take. Their authors decide how large they are, and a run keeps all of them.
 import { hasFinalizer, isDeleted, type MalformedObject } from '../world.ts';
 
 const MIB = 1024 * 1024;

@@ -117,13 +117,13 @@ export function whyNotShared(
   type: WorkloadType | undefined,
   manyProcesses: boolean,
 ): Problem | undefined {
-  const share = 'name a Redis or Upstash in the Secret';
+  const share = 'write the address of Redis or Upstash into the Secret';
   const { max } = scaleOf(object);
   const several: Readonly<Record<WorkloadType, string | undefined>> = {
     Knative: `Knative starts and stops processes as it needs them: ${share}, or set spec.workload.type to Deployment`,
     Deployment:
       max === 1 ? undefined : `spec.workload.scale lets ${max} processes serve the instance: ${share}, or scale to 1`,
-    External: manyProcesses ? `here several processes may serve the instance: ${share}` : undefined,
+    External: manyProcesses ? `on this platform several processes may serve the instance: ${share}` : undefined,
     Local: undefined,
   };
   const why = storeType === 'memory' && type !== undefined ? several[type] : undefined;

@@ -42,7 +42,7 @@ function planOpening(view: InstanceView): Action[] {
   if (!database.ok || isOpen(view)) return [];
   const ledger = requestedLedger(object);
   const adopts = `, and it continues with the VirtualKeys and the spend of instance ${ledger?.uid} if that is closed`;
-  const why = `${database.message} does not have it yet${ledger === undefined ? '' : adopts}`;
+  const why = `${database.message} does not have this instance yet${ledger === undefined ? '' : adopts}`;
   return [{ action: 'OpenInstance', ...about(object, why), ledger }];
 }
 

@@ -173,7 +173,7 @@ function planWorkingValue({ key, view, claim, time, shape, put }: ValueCase, sec
   const { hash = '', name } = secret;
   const others = unpublishedValues(claim, hash, key.status?.keyID, time);
   const overlap = overlapOf(key.spec.rotation);
-  const whyReplaced = `a new value has replaced it: the previous value works for another ${overlap / 1000} seconds`;
+  const whyReplaced = `a new value has replaced the previous one, which works for another ${overlap / 1000} seconds`;
   const replaced = replacedSecretOf(view, secret);
   const left: Action[] = [
     ...retire(key, claim, others.replaced, whyReplaced, overlap),

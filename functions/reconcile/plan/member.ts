@@ -140,7 +140,7 @@ export function planOrphanedClaims(
     const successor = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
     const message =
       `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this VirtualKey: ` +
-      'value and spend begin anew. To keep both after the next restore, restore the Secret first';
+      'this VirtualKey has a new value and no spend. To keep both at the next restore, restore the Secret first';
     const notRestored = { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` } as const;
     return [
       ...(successor ? [event(successor, notRestored)] : []),

@@ -9,13 +9,13 @@ const scenarios: ReadonlyArray<readonly [string, (harness: Harness) => Promise<v
   ['nothing happened', async () => undefined],
   ['renewal is due', async (harness) => harness.clock.pass(245 * DAY)],
   ['renewal of the CA is due', async (harness) => harness.clock.pass(7 * 365 * DAY)],
-  ['it expired, because nobody swept', async (harness) => harness.clock.pass(400 * DAY)],
+  ['it expired, because no resync ran', async (harness) => harness.clock.pass(400 * DAY)],
   ['the CA expired too', async (harness) => harness.clock.pass(11 * 365 * DAY)],
   ['its Secret was deleted', async (harness) => harness.removeSecret()],
   ['its key was emptied', async (harness) => harness.editSecret({ data: { 'tls.key': null } })],
   ['its certificate was overwritten', async (harness) => harness.editSecret({ data: { 'tls.crt': btoa('oh') } })],
   [
-    'its data is no base64',
+    'its data is not base64',
     async (harness) => harness.editSecret({ data: { 'tls.crt': '%', 'previous-ca.crt': '%' } }),
   ],
   ['its CA was overwritten', async (harness) => harness.editSecret({ data: { 'ca.crt': btoa('oh') } })],
@@ -48,7 +48,7 @@ test.each(scenarios)('when %s, the next resyncs repair it', async (_, happens) =
 const deaths = ['the write fails', 'its answer is lost', 'it is refused'] as const;
 
 test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, death, happens] as const)))(
-  'when %s and %s, wherever that is, the resyncs after it make it good',
+  'when %s and %s, at any write, the next resyncs repair it',
   async (_, death, happens) => {
     // The longest scenario has this many writes.
     for (let at = 1; at <= 8; at += 1) {
@@ -69,7 +69,7 @@ test.each(scenarios.flatMap(([name, happens]) => deaths.map((death) => [name, de
 );
 
 test.each(scenarios)(
-  'when %s, runs at the same time, step by step in any order, are as good as one',
+  'when %s, concurrent runs, in any order of their steps, have the result of one run',
   async (_, happens) => {
     for (let seed = 1; seed <= 3; seed += 1) {
       const harness = await started();

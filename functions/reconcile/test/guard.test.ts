@@ -199,7 +199,7 @@ describe('on an instance that tenants share', () => {
       160,
     ],
   ] as const)(
-    'the share that is advised for what is too many %s is what it takes',
+    'the share that the message advises for removals that are too many %s is sufficient',
     async (...[, tenants, share, count, of]) => {
       const few = Array.from({ length: 8 }, (_, index) => [`n${index}`, 5, 5] as const);
       await harness.apply(...[...few, ...tenants].flatMap(([name, all]) => namespaced(name, all)));

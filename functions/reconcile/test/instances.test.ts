@@ -55,19 +55,26 @@ describe('an instance', () => {
   });
 
   test.each([
-    ['a database Secret that is not there', 'db', undefined, 'DatabaseReady', 'SecretNotFound', '"db"'],
+    ['a missing database Secret', 'db', undefined, 'DatabaseReady', 'SecretNotFound', '"db"'],
     [
-      'a database entry that is missing',
+      'a missing key of the database Secret',
       'db',
       { host: 'db', username: 'u', password: '' },
       'DatabaseReady',
       'SecretKeyMissing',
       '"dbname"',
     ],
-    ['a store Secret that is not there', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
-    ['a store entry that is missing', 'store', { port: '1', password: '' }, 'StoreReady', 'SecretKeyMissing', '"host"'],
+    ['a missing store Secret', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
     [
-      'a port that is none',
+      'a missing key of the store Secret',
+      'store',
+      { port: '1', password: '' },
+      'StoreReady',
+      'SecretKeyMissing',
+      '"host"',
+    ],
+    [
+      'an invalid port',
       'store',
       { host: 'redis', port: 'x', password: '' },
       'StoreReady',

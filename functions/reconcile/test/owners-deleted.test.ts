@@ -90,10 +90,10 @@ test('a deleted team that only a user names stops the keys of that user without 
 
 test.each([
   [
-    'somebody else keeps by a finalizer',
+    'is kept by a finalizer of another program',
     async () => harness.edit(users, 'alice', { metadata: { finalizers: ['a/b'] } }),
   ],
-  ['waits for a database that is away', async () => harness.refuse(true)],
+  ['waits for a database that cannot be reached', async () => harness.refuse(true)],
 ])('a user who is deleted and %s does not keep other statuses from being written', async (_, prepare) => {
   await harness.apply(makeKey({ userRef: { name: 'alice' } }), makeTeam({ teamAlias: 'Other' }, 'other'));
   await harness.resync();

@@ -202,7 +202,7 @@ test.each([
   ['User', users, 'alice'],
   ['Team', teams, 'research'],
 ] as const)(
-  'a %s whose spec becomes unreadable while a run is at work is not planned for by the spec it had',
+  'a %s whose spec becomes invalid during a run is not planned by its previous spec',
   async (_, kind, name) => {
     harness = createHarness();
     await harness.apply(...makeSecrets(), makeInstance(), makeKey(), makeUser(), makeTeam());

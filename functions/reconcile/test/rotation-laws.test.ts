@@ -30,7 +30,7 @@ test.each([
   ['in time', HOUR, async (): Promise<unknown> => undefined],
   ['by annotation', MINUTE, (): Promise<unknown> => ask('now')],
 ] as const)(
-  'a run that rotates %s dies at any of its writes: what is published works at every moment, and so does what was',
+  'if a run that rotates %s dies at any of its writes, the published value and the previous one work at every moment',
   async (_, wait, prepare) => {
     for (const when of ['before', 'after'] as const) {
       for (let step = 1; ; step += 1) {

@@ -19,8 +19,8 @@ const everywhere = { ok: true, value: { look: 'everywhere' } };
 describe('a resync is requested by', () => {
   test.each([
     ['an empty body', {}],
-    ['an empty body that calls itself JSON', { 'content-type': 'application/json' }],
-    ['an empty body that calls itself a CloudEvent', { 'content-type': 'application/cloudevents+json' }],
+    ['an empty body with the content type of JSON', { 'content-type': 'application/json' }],
+    ['an empty body with the content type of a CloudEvent', { 'content-type': 'application/cloudevents+json' }],
     ['an empty body of any other type', { 'content-type': 'application/x-www-form-urlencoded' }],
   ])('%s', (_, headers) => {
     expect(toRunTarget(posted(headers))).toEqual(everywhere);
@@ -94,7 +94,7 @@ describe('a request that is no event is refused with its problem', () => {
     ],
     ['data without a name', binary('dev.gateway-operator.trigger', { kind: 'User' }), /name/],
     [
-      'a name that is none',
+      'an invalid name',
       binary('dev.gateway-operator.trigger', { kind: 'User', namespace: 'a', name: 'x'.repeat(254) }),
       /name/,
     ],

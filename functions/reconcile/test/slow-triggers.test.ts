@@ -50,7 +50,7 @@ test.each([
   ['new', false],
   ['quick before', true],
 ])(
-  'a trigger of a quick instance waits no 2 s while 40 slow instances of 5 namespaces, which were %s, have triggers without pause',
+  'a trigger of a quick instance waits less than 2 s while 40 slow instances of 5 namespaces, which were %s, have constant triggers',
   async (_, wereQuick) => {
     const { harness, pass, end, answered } = await startScenario(wereQuick);
     const waits: number[] = [];

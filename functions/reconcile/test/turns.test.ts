@@ -98,7 +98,7 @@ describe('a list that is longer than a run may take', () => {
 });
 
 test.each([1, 2, 3, 5])(
-  'with a resync every %i minutes each deleted Secret is back within 60 resyncs',
+  'with a resync every %i minutes each deleted Secret is restored within 60 resyncs',
   async (period) => {
     const harness = createHarness({ limits: { ...PROCESS_LIMITS, secrets: 20 } });
     const names = count(60).map((index) => `k${index}`);
@@ -152,7 +152,7 @@ test.each([
   [2, 1],
   [5, 0],
 ])(
-  'a retained key whose Secret is deleted ends, however many instances and orphaned claims another tenant has (resync every %i minutes, %i later)',
+  'a retained key whose Secret is deleted stops working, however many instances and orphaned claims another tenant has (resync every %i minutes, %i later)',
   async (period, phase) => {
     const harness = createHarness({ limits: { ...PROCESS_LIMITS, lookUps: 100 } });
     await harness.apply(...makeSecrets(), makeInstance());

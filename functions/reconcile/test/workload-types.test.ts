@@ -165,7 +165,7 @@ describe('another type', () => {
 /** Prepares a change of the workload. The next run dies, or overlaps with another run. */
 const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Promise<void>]> = [
   [
-    'a Deployment is to be made',
+    'a Deployment is to be created',
     async () => harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey()),
     async () => {
       expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler']);
@@ -189,7 +189,7 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
     },
   ],
   [
-    'a Deployment gives way to a Knative Service that serves',
+    'a Knative Service that serves replaces a Deployment',
     async () => {
       await harness.apply(makeInstance({ workload: { type: 'Deployment', scale: { min: 1, max: 3 } } }), makeKey());
       await harness.resync();

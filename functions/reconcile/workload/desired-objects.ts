@@ -120,7 +120,7 @@ function deploymentSpec(input: PodInput, replicas: number): object {
 
 /**
  * Knative has no grace period, no hook before a stop and no security context for a Pod. A disruption budget would delay
- * the draining of nodes for Pods that come and go.
+ * the draining of nodes for short-lived Pods.
  */
 function knativeSpec(input: PodInput): object {
   const { instance } = input;

@@ -76,7 +76,7 @@ describe('an instance', () => {
   });
 
   test.each(INHERITED_NAMES)(
-    'that maps an entry called %s, which no Secret has, is refused by its name',
+    'that maps a key %s, which no Secret has, is refused, and the message names the key',
     async (name) => {
       const { databaseSecretRef, redisSecretRef } = GOOD.GatewayInstance;
       const { refused } = await instance({

@@ -10,17 +10,17 @@ const edit = (generation: number) => ({ isNew: false, generation });
 test.each([
   ['a new scope', month, undefined, { isNew: true, generation: 7 }, undefined],
   ['another limit', { ...month, limit: '6' }, { ...month, since: 3 }, edit(9), 3],
-  ['never counted otherwise', month, month, edit(9), undefined],
+  ['never counted in other windows', month, month, edit(9), undefined],
   ['another duration', month, { ...month, duration: '31d' }, edit(3), 3],
   ['another alignment', month, { ...month, alignment: 'Calendar', since: 3 } as const, edit(5), 5],
   ['put back', month, undefined, edit(4), 4],
-  ['another duration by an object that was made again', month, { ...month, duration: '31d', since: 3 }, edit(1), 4],
+  ['another duration in an object that was created again', month, { ...month, duration: '31d', since: 3 }, edit(1), 4],
 ])('%s', (_, budget, before, how, since) => {
   expect(renewedBudget(budget, before, how)).toEqual(since === undefined ? budget : { ...budget, since });
 });
 
 test.each(INHERITED_NAMES)(
-  'a budget of a model called %s that the spec does not have any more is not spent',
+  'a budget of the model %s that is no longer in the spec is not reported as spent',
   (name) => {
     const further = { scopeId: 'model', model: name, limit: '5', duration: '30d' };
     const policy = { budget: month, furtherBudgets: [further] };
