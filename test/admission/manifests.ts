@@ -247,7 +247,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
         modelEntry('b', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
       ),
     ),
-    'spec.models[1].modelCredentials.nameRef: Duplicate value: "creds-gpt-4o": entry "gpt-4o" has this Secret already',
+    'spec.models[1].modelCredentials.nameRef: Duplicate value: "creds-gpt-4o": model entry "gpt-4o" already uses this Secret',
   ],
   [
     of(

@@ -148,6 +148,6 @@ test('a full entry is skipped for another of its name; when all are full, the cl
   await patchEntries([1, 2], { model: 'openai/sample-small', rpm: 1 });
   const refused = await until(({ status }) => status === 429, 'sample-failover');
   expect(refused.code).toBe('rate_limit_exceeded');
-  expect(refused.message).toContain('Nothing that serves the model "sample-failover" takes more now');
+  expect(refused.message).toContain('The rate limits of all providers of the model "sample-failover" are reached');
   expect((await ask()).status).toBe(200);
 });

@@ -1,5 +1,5 @@
 // What is an upstream in a test? A script of replies, and the texts that providers send.
-import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/upstream.ts';
 import { joinBody } from '../../infra/adapters/upstream/body.ts';
 
 export interface WireReply {

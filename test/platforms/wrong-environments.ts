@@ -45,7 +45,7 @@ export const WRONG_ENVIRONMENTS: ReadonlyArray<[string, Environment, ReadonlyArr
       ...['PORT="-1": is not a port', 'LOG_LEVEL="x"'],
       'SNAPSHOT_FILE="/nowhere/snapshot.json"',
       'DATABASE_DIR="/nowhere/db"',
-      'STORE_DIR="/nowhere/store": host is not there',
+      'STORE_DIR="/nowhere/store": host is missing',
       'JOURNAL_DIR="/nowhere/journal"',
     ],
   ],

@@ -67,7 +67,7 @@ describe('an answer', () => {
       expect(warning).not.toMatch(/[\r\n]/);
     }
     expect(warnings.join(' ')).toMatch(
-      /^spec\.connectionRef\.instanceRef: Not found: "platform\/x+…": no GatewayInstance .* admit this namespace$/,
+      /^spec\.connectionRef\.instanceRef: Not found: "platform\/x+…": no GatewayInstance .* allow this namespace$/,
     );
   });
 });

@@ -1,6 +1,6 @@
-// A value that is made when it is first needed.
+// A value that is loaded at its first use.
 
-/** The answer of `load`, made once. A load that fails is not remembered: the next call tries again. */
+/** Returns the value of `load`, which is called once. After a failure, the next call tries again. */
 export function createLazy<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined;
   return () => {

@@ -1,4 +1,4 @@
-// Maps of bounded size: what was used longest ago goes first.
+// Maps of bounded size: the value that was used longest ago is dropped first.
 import { LRUCache } from 'lru-cache';
 
 export interface Lru<V extends {}> {
@@ -10,7 +10,7 @@ export interface Lru<V extends {}> {
   values(): Iterable<V>;
 }
 
-/** Sizes: of a value, a whole number from 1, and of all that are kept. A larger value is not kept. */
+/** The size of a value, from 1, and the maximum of all values together. A value above it is not kept. */
 interface Sizes<V> {
   readonly maxSize: number;
   readonly sizeCalculation: (value: V) => number;
@@ -18,11 +18,11 @@ interface Sizes<V> {
 
 interface Options<V> {
   readonly sizes?: Sizes<V>;
-  /** Receives a value that is dropped because of others. */
+  /** Receives each value that is dropped to make room. */
   readonly onEvict?: (value: V) => void;
 }
 
-/** `max`: how many values are kept. */
+/** `max`: the maximum number of values. */
 export function createLru<V extends {}>(max: number, { sizes, onEvict }: Options<V> = {}): Lru<V> {
   const dispose = onEvict && ((value: V, _: string, reason: string) => reason === 'evict' && onEvict(value));
   const cache = new LRUCache<string, V>({ max, ...sizes, ...(dispose && { dispose }) });

@@ -1,23 +1,23 @@
-// A limiter by count whose owners get fair shares. `p-limit` has one queue, in which an owner with many works would
-// keep the others waiting.
+// A limiter of concurrent tasks in which each owner gets a fair share. `p-limit` has one queue, in which an owner with
+// many tasks would delay the others.
 
-/** The part of the places, and of the waiting works, that one owner may have. */
+/** The maximum share of the places, and of the waiting tasks, for one owner. */
 const SHARE = 1 / 4;
 
 /**
- * Does works for their owners, with at most `places` under way. A free place goes to the owner with the fewest, and by
- * turns. `isFull`: `maxWaiting` works wait, or a share of them for this owner.
+ * Runs tasks of owners, at most `places` concurrently. A free place goes to the owner with the fewest running tasks;
+ * equal owners take turns. `isFull`: `maxWaiting` tasks wait, or this owner has its share of them.
  */
 export function createFairLimiter(places: number, maxWaiting = Number.POSITIVE_INFINITY) {
-  const underWay = new Map<string, number>();
+  const running = new Map<string, number>();
   const waiting = new Map<string, Array<() => void>>();
-  let [free, waits] = [places, 0];
-  const placesOf = (owner: string): number => underWay.get(owner) ?? 0;
+  let [free, waitingCount] = [places, 0];
+  const placesOf = (owner: string): number => running.get(owner) ?? 0;
   const change = (owner: string, by: 1 | -1): void => {
     free -= by;
     const count = placesOf(owner) + by;
-    if (count === 0) underWay.delete(owner);
-    else underWay.set(owner, count);
+    if (count === 0) running.delete(owner);
+    else running.set(owner, count);
   };
   const startNext = (): void => {
     if (free === 0) return;
@@ -28,26 +28,26 @@ export function createFairLimiter(places: number, maxWaiting = Number.POSITIVE_I
       if (count === 0) break;
     }
     if (next === undefined) return;
-    const own = waiting.get(next) ?? [];
-    const start = own.shift();
+    const queue = waiting.get(next) ?? [];
+    const start = queue.shift();
     waiting.delete(next);
-    if (own.length > 0) waiting.set(next, own);
-    waits -= 1;
+    if (queue.length > 0) waiting.set(next, queue);
+    waitingCount -= 1;
     change(next, 1);
     start?.();
   };
   const isFull = (owner: string): boolean =>
-    waits >= maxWaiting || (waiting.get(owner)?.length ?? 0) >= maxWaiting * SHARE;
-  const run = async <T>(owner: string, work: () => Promise<T>): Promise<T> => {
+    waitingCount >= maxWaiting || (waiting.get(owner)?.length ?? 0) >= maxWaiting * SHARE;
+  const run = async <T>(owner: string, task: () => Promise<T>): Promise<T> => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const own = waiting.get(owner) ?? [];
-    own.push(resolve);
-    waiting.set(owner, own);
-    waits += 1;
+    const queue = waiting.get(owner) ?? [];
+    queue.push(resolve);
+    waiting.set(owner, queue);
+    waitingCount += 1;
     startNext();
     await promise;
     try {
-      return await work();
+      return await task();
     } finally {
       change(owner, -1);
       startNext();

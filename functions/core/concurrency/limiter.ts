@@ -1,12 +1,12 @@
-// A limiter by count: a bounded number of works run at the same time.
+// Limiters of concurrent tasks, by count.
 import pLimit from 'p-limit';
 
-/** Runs a work as soon as fewer than the maximum are running; works begin in the order in which they came. */
-export type Limiter = <T>(work: () => Promise<T>) => Promise<T>;
+/** Runs a task as soon as fewer than the maximum run. Tasks begin in the order of the calls. */
+export type Limiter = <T>(task: () => Promise<T>) => Promise<T>;
 
 export const createLimiter = (max: number): Limiter => pLimit(max);
 
-/** Maps in order with at most `width` calls running. Rejects with the first rejection; the other calls continue. */
+/** Maps in order, with at most `width` concurrent calls. Rejects with the first rejection; the other calls continue. */
 export const mapConcurrent = <T, R>(
   items: Iterable<T>,
   call: (item: T) => Promise<R>,

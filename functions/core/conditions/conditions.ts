@@ -1,4 +1,4 @@
-// Conditions of an object, evaluated anew: times move only when a status does.
+// Conditions of an object. The time of a condition changes only with its status.
 import type { Condition } from '#crds/kinds/shared-fields.ts';
 import { cutText } from '../json/text.ts';
 import type { Millis } from '../ports/money.ts';
@@ -11,14 +11,14 @@ export interface ConditionState extends Readonly<Pick<Condition, 'status' | 'mes
 }
 
 /**
- * The maximum number of characters of a message. CRDs take 32,768, but tenants choose the names in it, and each status is
- * in etcd and in the reconciler's memory.
+ * The maximum number of characters of a message. CRDs allow 32,768, but tenants choose names in messages, and each
+ * status takes memory in etcd and in the reconciler.
  */
 export const MAX_MESSAGE = 2048;
 
 /**
  * These states as conditions, in their order, followed by conditions of other types, which belong to other controllers.
- * `lastTransitionTime` moves only when `status` does, so a second evaluation changes nothing.
+ * `lastTransitionTime` changes only with `status`, so a second evaluation changes nothing.
  */
 export function toConditions(
   evaluated: ReadonlyArray<ConditionState>,

@@ -1,10 +1,11 @@
-// The share of an instance that a run may remove by itself, and how it is written.
+// The share of an instance's objects that one run may remove without permission (the deletion guard).
 
-/** A quarter. */
+/** Per cent. */
 export const DEFAULT_SHARE = 25;
 
 /**
- * Whole per cent from 0 (nothing but the ten that are never too many) to 100 (everything); undefined for anything else.
+ * The per cent of a text such as `25%`: from 0 (only ten objects, which are always allowed) to 100 (all objects).
+ * Undefined: the text is no such share.
  */
 export function parseShare(text: string): number | undefined {
   const [, digits] = /^([0-9]{1,3})%$/.exec(text) ?? [];

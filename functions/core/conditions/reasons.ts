@@ -28,9 +28,9 @@ interface ReasonRow {
   /** The object is not ready, and the reconciler has nothing left to do for it. */
   readonly isFinal?: true;
   /**
-   * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the key
-   * (`blockersOf` in functions/reconcile/plan/member.ts). False: the key works, or something else refuses it: its
-   * expiry, a budget, the scope of its User or Team, or the lack of a policy.
+   * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the
+   * key (`blockersOf` in functions/reconcile/plan/member.ts). False: the key works, or is refused for another reason:
+   * its expiry, a budget, the scope of its User or Team, or the lack of a policy.
    */
   readonly isBlocking?: boolean;
   /**
@@ -40,8 +40,8 @@ interface ReasonRow {
    */
   readonly needsNoSecretRead?: true;
   /**
-   * The text for clients whose VirtualKey is blocked because the User or a Team that it names cannot be charged. Absent:
-   * they get the text of an error code (docs/use/errors.md).
+   * The text for clients whose VirtualKey is blocked because the User or a Team that it names cannot be charged.
+   * Absent: they get the text of an error code (docs/use/errors.md).
    */
   readonly missingOwnerText?: string;
   /** The page that explains the reason, below docs/. */
@@ -55,13 +55,13 @@ type BlockingDecision =
 
 const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
 const NO_SECRET_READ = { ...CAUSE, needsNoSecretRead: true } as const;
-/** Causes without which nothing is known of the models of a VirtualKey, User or Team. */
+/** Causes for which the models of a VirtualKey, User or Team are unknown. */
 const ACCESS = {
   ...NO_SECRET_READ,
   conditions: { Ready: 'False', ModelsReady: 'Unknown' },
   isBlocking: false,
 } as const;
-/** Causes in the database or the counter store. No workload is made while one is there. */
+/** Causes in the database or the counter store. No workload is created while there is one. */
 const DATABASE = {
   ...CAUSE,
   isBlocking: false,
@@ -119,12 +119,12 @@ const TABLE = {
   },
   InstanceNotFound: {
     ...ACCESS,
-    text: 'No GatewayInstance of this name admits the namespace. Create it, correct the reference, or ask its owner.',
+    text: 'No GatewayInstance of this name allows the namespace. Create it, correct the reference, or ask its owner.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   NamespaceNotAllowed: {
     ...ACCESS,
-    text: 'The GatewayInstance no longer admits the namespace. Ask its owner to change `spec.allowedNamespaces`.',
+    text: 'The GatewayInstance no longer allows the namespace. Ask its owner to change `spec.allowedNamespaces`.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   InstanceNotReady: {
@@ -148,7 +148,7 @@ const TABLE = {
     ...DATABASE,
     conditions: { ...DATABASE.conditions, ModelsReady: 'Unknown' },
     needsNoSecretRead: true,
-    text: 'PostgreSQL refused or did not answer. The message says what to check.',
+    text: 'PostgreSQL refused or did not answer. The message shows what to check.',
     page: 'operate/database.md',
   },
   DatabaseNotMigrated: {
@@ -177,7 +177,7 @@ const TABLE = {
   },
   SecretNotFound: {
     ...SECRETS,
-    text: 'A Secret that the instance names does not exist, or the Secret of a VirtualKey could not be made.',
+    text: 'A Secret that the instance names does not exist, or the Secret of a VirtualKey could not be created.',
     page: 'reference/providers.md#addresses-and-credentials',
   },
   SecretKeyMissing: {
@@ -187,7 +187,7 @@ const TABLE = {
   },
   SecretKeyInvalid: {
     ...SECRETS,
-    text: 'A value in a Secret of the instance cannot be used. The message says what to write.',
+    text: 'A value in a Secret of the instance cannot be used. The message shows what to write.',
     page: 'reference/fields.md#gatewayinstance',
   },
   SecretConflict: {
@@ -198,7 +198,7 @@ const TABLE = {
   },
   StoreUnreachable: {
     ...STORE,
-    text: 'Redis refused or did not answer. The message says what to check.',
+    text: 'Redis refused or did not answer. The message shows what to check.',
     page: 'operate/redis.md',
   },
   StoreEvicts: {
@@ -227,7 +227,7 @@ const TABLE = {
   UserOfOtherInstance: {
     ...NO_SECRET_READ,
     isBlocking: true,
-    text: 'The User that the VirtualKey names is of another instance. Choose one of the same instance.',
+    text: 'The User that the VirtualKey names belongs to another instance. Choose a User of the same instance.',
     missingOwnerText: 'The user that this API key names is not of this gateway',
     page: 'operate/admission.md#while-the-function-is-down',
   },
@@ -241,7 +241,7 @@ const TABLE = {
   TeamOfOtherInstance: {
     ...NO_SECRET_READ,
     isBlocking: true,
-    text: 'A Team that the VirtualKey or its User names is of another instance. Choose one of the same instance.',
+    text: 'A Team that the VirtualKey or its User names belongs to another instance. Choose a Team of the same instance.',
     missingOwnerText: 'A team that this API key or its user names is not of this gateway',
     page: 'operate/admission.md#while-the-function-is-down',
   },
@@ -311,23 +311,23 @@ const TABLE = {
   },
   SharedCredentials: {
     conditions: { ModelsReady: 'False' },
-    text: 'Two model entries use one Secret; both work. Give each its own, or allow sharing with the annotation.',
+    text: 'Two model entries use one Secret; both work. Give each its own Secret, or set the annotation `shared-credentials`.',
     page: 'reference/providers.md#addresses-and-credentials',
   },
   SnapshotTooLarge: {
     ...MODELS,
-    text: 'The compiled models do not fit a ConfigMap, so the previous ones stay in use. Shorten the list of models.',
+    text: 'The compiled models do not fit into a ConfigMap, so the previous ones stay in use. Shorten the list of models.',
     page: 'operate/gateways.md',
   },
   SnapshotNotPublished: {
     ...CAUSE,
     isBlocking: false,
-    text: 'The compiled models are not where the gateway reads them yet.',
+    text: 'The compiled models have not been published to the gateway yet.',
     page: 'operate/gateways.md',
   },
   DiscoveryFailed: {
     ...WORKLOAD,
-    text: 'The API server did not say whether Knative is installed. The next resync asks again, or set `spec.workload.type`.',
+    text: 'The API server did not answer whether Knative is installed. The next resync asks again, or set `spec.workload.type`.',
     page: 'install/knative.md',
   },
   KnativeNotInstalled: {
@@ -383,7 +383,7 @@ const TABLE = {
   },
   LedgerEmpty: {
     event: 'Warning',
-    text: 'The database has nothing of an instance that was open in it, so every budget is whole. Restore a backup if data was lost.',
+    text: 'The database has lost the rows of the instance, so every budget is full again. Restore a backup if there is one.',
     page: 'operate/database.md',
   },
   TooManyDeletions: {
@@ -399,17 +399,17 @@ const TABLE = {
   },
   SecretMetadataNotAllowed: {
     conditions: { SpecValid: 'False' },
-    text: 'The operator does not allow the prefix of a label or annotation for the Secret.',
+    text: 'The operator does not allow the prefix of a label or annotation of the Secret. Remove it, or have the prefix allowed.',
     page: 'operate/admission.md#while-the-function-is-down',
   },
   Scheduled: {
     conditions: { Rotation: 'True' },
-    text: 'One value of the VirtualKey works; the message has the time of the next.',
+    text: 'One key value of the VirtualKey works; the message has the time of the next rotation.',
     page: 'guides/rotate-keys-on-a-schedule.md',
   },
   Overlap: {
     conditions: { Rotation: 'True' },
-    text: 'The previous value of the VirtualKey still works, until the time in the message.',
+    text: 'The previous key value of the VirtualKey still works, until the time in the message.',
     page: 'guides/rotate-keys-on-a-schedule.md',
   },
   BelowSoftBudget: {
@@ -425,7 +425,7 @@ const TABLE = {
   },
   BudgetUsed: {
     event: 'Warning',
-    text: 'The spend has passed 50 (severity Normal), 80 or 95 per cent of a budget.',
+    text: 'The spend has reached 50 (severity Normal), 80 or 95 per cent of a budget.',
     page: 'guides/set-budgets.md#warnings-before-the-end',
   },
   KeyCreated: {
@@ -435,7 +435,7 @@ const TABLE = {
   },
   KeyNotRestored: {
     event: 'Warning',
-    text: 'The VirtualKey has the alias of one that is gone, but not its Secret. It has a new key value, and its spend begins at zero.',
+    text: 'The VirtualKey has the alias of a deleted one, but not its Secret. So it got a new key value, and its spend begins at zero.',
     page: 'guides/back-up-and-restore.md',
   },
   KeyRotated: {
@@ -465,8 +465,8 @@ export type BlockingReason = {
 }[Reason];
 
 /**
- * A reason without a row: the name of a rule about a spec, the word of the controller of a workload, or a reason read
- * from a status.
+ * A reason without a row: the name of a rule about a spec, a reason of the workload's controller, or a reason that was
+ * read from a status.
  */
 export type OtherReason = string & { readonly [OTHER]: true };
 declare const OTHER: unique symbol;

@@ -1,4 +1,4 @@
-// Failures that a client can see: one union, one exhaustive table of what each answers (DESIGN 7).
+// Failures that a client can see: one union, and one exhaustive table of their replies (DESIGN 7).
 import { rowOf } from '../conditions/reasons.ts';
 import { formatMoney } from '../money/money.ts';
 import type { Millis, Nano } from '../ports/money.ts';
@@ -9,7 +9,7 @@ import { pageUrl } from './documentation.ts';
 export type Failure =
   | { readonly code: 'invalid_api_key' }
   | { readonly code: 'expired_api_key'; readonly at: Millis }
-  /** `missingOwnerReason`: why the User or Team that the VirtualKey names cannot be charged; absent: an administrator blocked it. */
+  /** `missingOwnerReason`: why a User or Team of the key cannot be charged; absent: an administrator blocked it. */
   | { readonly code: 'key_blocked'; readonly kind: ScopeKind; readonly missingOwnerReason?: string }
   | { readonly code: 'model_access_denied'; readonly model: string; readonly kind: ScopeKind }
   | { readonly code: 'model_not_found'; readonly model: string }
@@ -37,7 +37,7 @@ export type Failure =
       readonly rate: RateKind;
       readonly limit: number;
       readonly retryIn: Millis;
-      /** About how many tokens this request uses, where that is more than the limit. */
+      /** The approximate tokens of this request, if they are more than the limit. */
       readonly needs?: number | undefined;
     }
   | { readonly code: 'invalid_request'; readonly message: string; readonly param?: string }
@@ -47,21 +47,21 @@ export type Failure =
       readonly code: 'upstream_refused';
       readonly status: 400 | 413 | 422;
       readonly message: string;
-      /** The provider's whole refusal, where its API is that of the client. */
+      /** The provider's whole refusal, if its API is that of the client. */
       readonly body?: string | undefined;
       readonly param?: string | undefined;
     }
   | { readonly code: 'upstream_rate_limited'; readonly retryAfter: number }
   /**
-   * `refusesCredentials`: the provider does not accept the credentials of the model entry, so that another attempt is
-   * useless.
+   * `refusesCredentials`: the provider does not accept the credentials of the model entry. Another attempt does not
+   * help.
    */
   | { readonly code: 'upstream_error'; readonly refusesCredentials?: boolean }
   | { readonly code: 'upstream_timeout' }
   | { readonly code: 'no_healthy_target'; readonly model: string }
   | { readonly code: 'ledger_unavailable'; readonly why: string }
   | { readonly code: 'client_left' }
-  /** `base`: under which instances have their gateways, where several share a server. */
+  /** `base`: the pattern of the gateways' addresses, if several gateways share a server. */
   | { readonly code: 'not_found'; readonly path: string; readonly base?: string }
   | { readonly code: 'method_not_allowed'; readonly allow: string }
   | { readonly code: 'upgrade_not_supported' }
@@ -172,23 +172,23 @@ const MESSAGES: { readonly [Code in FailureCode]: (failure: FailureOf<Code>) => 
   route_not_served: ({ model, path }) =>
     `The model ${quote(model)} is not served at POST ${path}: none of its providers has that route. Use another route, or another model.`,
   model_not_priced: ({ model }) =>
-    `The model ${quote(model)} has no price, so no key can use it. Ask the operator of the gateway to set its prices.`,
+    `The model ${quote(model)} has no price, so no key can use it. Ask the platform team to set its prices.`,
   budget_exceeded: budgetExceeded,
   budget_held: ({ scope }) =>
-    `The budget of ${whose(scope)} is held by requests in flight. Try again when they have ended.`,
+    `The rest of the budget of ${whose(scope)} is reserved by requests in flight. Try again when they have ended.`,
   rate_limit_exceeded: rateLimitExceeded,
   invalid_request: ({ message }) => message,
   request_too_large: ({ limit }) => `The request body is larger than ${limit} bytes. Send less.`,
   overloaded: () => 'The gateway handles as many requests as its memory allows. Try again in 1 s.',
   upstream_refused: ({ message }) => message,
-  upstream_rate_limited: ({ retryAfter }) => `The provider is over its rate limit. Try again in ${retryAfter} s.`,
+  upstream_rate_limited: ({ retryAfter }) => `The provider's rate limit is reached. Try again in ${retryAfter} s.`,
   upstream_error: ({ refusesCredentials }) =>
     refusesCredentials
-      ? 'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.'
+      ? 'The provider refuses the credentials that this gateway has for the model. Ask the platform team to correct them.'
       : 'The provider failed to answer. Try again.',
   upstream_timeout: () => 'The provider did not answer in time. Try again.',
   no_healthy_target: ({ model }) =>
-    `No provider of the model ${quote(model)} can be called: credentials or an address are missing. Ask the owner of the gateway.`,
+    `No provider of the model ${quote(model)} can be called: credentials or an address are missing. Ask the platform team to add them.`,
   ledger_unavailable: () => 'Keys and budgets cannot be checked now. Try again.',
   client_left: () => 'The client left before there was an answer.',
   not_found: notFound,
@@ -208,7 +208,7 @@ const OWNER: Readonly<Record<ScopeKind, string>> = {
   model: "API key's model",
 };
 
-/** Seconds for which a client may be told to wait for a budget. */
+/** The maximum seconds of `retry-after` for a budget. */
 const MAX_WAIT = 60;
 
 /** OpenAI's error types, by status: its clients and their users already know them. */
@@ -234,21 +234,21 @@ function budgetExceeded(failure: FailureOf<'budget_exceeded'>): string {
   const limit = `${formatMoney(failure.limit)} dollars per ${failure.duration}`;
   const reset = `It resets at ${date(failure.resetAt)}`;
   const amount = `at least ${formatMoney(failure.needs)} dollars`;
-  const needs = `this request${statusText(`, for which ${amount} must be reserved`)}`;
+  const needs = `this request${unlessRetried(`, for which ${amount} must be reserved`)}`;
   // A request can cost more than a budget that is hardly used: waiting does not help.
   if (failure.limit === 0n) return `${budget} is zero: nothing may be spent. Ask for a larger ${field}.`;
-  if (isHopeless(failure))
-    return `${budget} is too small for ${needs}${statusText(`: it is ${limit}`)}. Waiting does not help: send less, or ask for a larger ${field}.`;
+  if (exceedsWindow(failure))
+    return `${budget} is too small for ${needs}${unlessRetried(`: it is ${limit}`)}. Waiting does not help: send less, or ask for a larger ${field}.`;
   return failure.spent < failure.limit
-    ? `${budget} leaves too little for ${needs}${statusText(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or ask for a larger ${field}.`
-    : `${budget} is exceeded${statusText(`: ${limit}`)}. ${reset}; ask for a larger ${field} to continue before that.`;
+    ? `${budget} leaves too little for ${needs}${unlessRetried(`: ${formatMoney(failure.spent)} of ${limit} are spent`)}. ${reset}; send less, or ask for a larger ${field}.`
+    : `${budget} is exceeded${unlessRetried(`: ${limit}`)}. ${reset}; ask for a larger ${field} to continue before that.`;
 }
 
 /**
- * The part of a sentence; left out where agents would read a passing failure from it, and ask again: opencode looks for
- * these digits in every message, in sums too ("$500").
+ * The part of a sentence; empty if agents would take it for a temporary failure and repeat the request: opencode
+ * searches every message for these words and numbers, which amounts may contain too ("$500").
  */
-function statusText(part: string): string {
+function unlessRetried(part: string): string {
   return RETRIED.test(part) ? '' : part;
 }
 
@@ -256,35 +256,35 @@ const RETRIED =
   /429|50[0234]|524|rate[ _-]limit|too many requests|try again|overloaded|unavailable|terminated|timeout|(?:server|internal|network|connection)[ _-]error/i;
 
 /**
- * The reset of the budget; none where no window is large enough. Agents wait for days if `retry-after` says so: a far
- * reset is not in it.
+ * The reset of the budget; none if even a whole window is too small. A reset that is far away is not in `retry-after`,
+ * because agents wait as long as it requires, even for days.
  */
 function resetOf(failure: FailureOf<'budget_exceeded'>): Partial<Row> {
-  if (isHopeless(failure)) return {};
+  if (exceedsWindow(failure)) return {};
   const wait = seconds(failure.resetAt - failure.now);
   const resetsAt = Math.ceil(failure.resetAt / 1000);
   return wait > MAX_WAIT ? { resetsAt } : { resetsAt, retryAfter: wait };
 }
 
-/** Whether not even a whole window pays for the request. */
-function isHopeless({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
+/** Whether not even the budget of a whole window covers the request. */
+function exceedsWindow({ needs, limit }: FailureOf<'budget_exceeded'>): boolean {
   return needs > limit || limit === 0n;
 }
 
 /** `key "billing"`, `model "gpt" of key "billing"`. */
 function whose({ kind, name, of }: ScopeName): string {
   const named = `${kind} ${quote(name)}${of === undefined ? '' : ` of key ${quote(of)}`}`;
-  return statusText(named) === '' ? `this ${kind}` : named;
+  return unlessRetried(named) === '' ? `this ${kind}` : named;
 }
 
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const { scope, model, rate, limit, retryIn, needs } = failure;
   const again = `Try again in ${seconds(retryIn)} s.`;
-  // The rate of an entry is between the gateway and its provider.
-  if (scope === undefined) return `Nothing that serves the model ${quote(model)} takes more now. ${again}`;
+  // Clients do not see the rate of an entry: it is between the gateway and its provider.
+  if (scope === undefined) return `The rate limits of all providers of the model ${quote(model)} are reached. ${again}`;
   const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${RATE_KINDS[rate].units[limit === 1 ? 0 : 1]}.`;
   if (needs === undefined) return `${reached} ${again}`;
-  return `${reached} This request uses about ${needs}, so it waits until a whole minute is free. ${again} Or send less, or set a smaller max_completion_tokens.`;
+  return `${reached} This request uses about ${needs}, so it needs a whole minute without other requests. ${again} Or send less, or set a smaller max_completion_tokens.`;
 }
 
 function keyBlocked({ kind, missingOwnerReason }: FailureOf<'key_blocked'>): string {

@@ -1,4 +1,4 @@
-// Results: a value, or the expected failure that a step met instead.
+// Results: the value of a step, or its expected failure.
 
 export type Result<T, F> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly failure: F };
 

@@ -1,4 +1,4 @@
-// Base64 of UTF-8 text, as the data of Secrets has it.
+// Base64 of UTF-8 text, the form of values in Secrets.
 import { fromUtf8, toUtf8 } from './bytes.ts';
 
 export const decode = (base64: string): string => fromUtf8(bytesOf(base64));
@@ -14,7 +14,7 @@ export function bytesOf(base64: string): Uint8Array {
 export function encode(text: string): string {
   const bytes = toUtf8(text);
   let characters = '';
-  // In pieces: a function takes so many arguments, and no more than some 100,000.
+  // In pieces: a function takes at most some 100,000 arguments.
   for (let at = 0; at < bytes.length; at += PIECE) characters += String.fromCharCode(...bytes.subarray(at, at + PIECE));
   return btoa(characters);
 }

@@ -1,11 +1,11 @@
-// Bytes: texts in UTF-8, and pieces joined, by what every platform has.
+// Bytes: texts in UTF-8, and joined pieces. Only functions that every platform has are used.
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export const toUtf8 = (text: string): Uint8Array<ArrayBuffer> => encoder.encode(text);
 
-/** Without a byte order mark at its beginning, and with U+FFFD in place of bytes that are no UTF-8. */
+/** The text, without a byte order mark at its beginning. Bytes that are no UTF-8 become U+FFFD. */
 export const fromUtf8 = (bytes: Uint8Array): string => decoder.decode(bytes);
 
 /** The pieces joined; a single one is not copied. */
@@ -21,20 +21,20 @@ export function concat(pieces: ReadonlyArray<Uint8Array>): Uint8Array {
   return whole;
 }
 
-/** Bytes from which on a piece is kept as it came. */
+/** The minimum bytes of a piece that is kept without a copy. */
 export const LARGE_PIECE = 4 * 1024;
-/** The largest array that small pieces are copied into. */
+/** The maximum bytes of an array that small pieces are copied into. */
 const MAX_BLOCK = 16 * 1024;
 const NOTHING = new Uint8Array(0);
 
 /**
- * Bytes that arrive in pieces and are kept until all are there. Small pieces are copied together: each array takes some
- * 250 bytes beside its content, and a sender may send each byte alone. A class, because one is made for each body.
+ * Bytes that arrive in pieces and are kept until all have arrived. Small pieces are copied together: each array takes
+ * some 250 bytes beside its content, and a sender may send each byte alone. A class, because each body has one.
  */
 export class Pieces {
   length = 0;
   #kept: Uint8Array[] = [];
-  /** The array that small pieces are copied into, which has so many bytes of them. */
+  /** The array that small pieces are copied into, and the number of its bytes that are in use. */
   #block = NOTHING;
   #filled = 0;
 
@@ -55,7 +55,7 @@ export class Pieces {
     this.#filled += piece.length;
   }
 
-  /** All of them joined; none are left. A single one is not copied. */
+  /** Returns all pieces joined, and keeps none. A single piece is not copied. */
   take(): Uint8Array {
     this.#endBlock();
     const whole = concat(this.#kept);
@@ -65,7 +65,7 @@ export class Pieces {
     return whole;
   }
 
-  /** Keeps what is in the block; the rest of the block takes what follows. */
+  /** Keeps the used part of the block. The rest of the block takes later pieces. */
   #endBlock(): void {
     if (this.#filled === 0) return;
     this.#kept.push(this.#block.subarray(0, this.#filled));
@@ -74,7 +74,7 @@ export class Pieces {
   }
 }
 
-/** The whole of a body. Undefined: it has more bytes than that, and the rest is not received. */
+/** Reads a whole body. Undefined: it has more than `max` bytes, and the rest is not received. */
 export async function readBytes(body: ReadableStream<Uint8Array> | null, max: number): Promise<Uint8Array | undefined> {
   const reader = body?.getReader();
   const pieces = new Pieces();

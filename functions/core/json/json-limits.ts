@@ -1,14 +1,14 @@
-// Limits of a JSON body, checked before it is parsed: a small text may hold values for gigabytes.
+// Limits of a JSON body, checked before it is parsed: the values of a short text may take gigabytes of memory.
 
 /**
- * The maximum number of values: parsing them takes a tenth of a second; ten times as many take seconds and gigabytes,
- * in any body.
+ * The maximum number of values in a body. Parsing them takes a tenth of a second; ten times as many take seconds and
+ * gigabytes.
  */
 export const MAX_VALUES = 500_000;
 
 /**
- * Bytes from which on a text is long: it is kept in the engine's own memory, where it takes as much room again or more,
- * only while it is read.
+ * The maximum bytes of a short text. A long text takes as much memory again, or more, in the engine's own memory. So
+ * only its bytes are kept, and the text exists only while it is read.
  */
 export const LONG_TEXT = 64 * 1024;
 
@@ -21,14 +21,14 @@ const CLOSE_BRACKET = 0x5d;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 
-/** Counts what begins a value, outside of texts: a brace, a bracket, a comma. The bytes need not be JSON. */
+/** Whether there are more than `MAX_VALUES` values: braces, brackets and commas outside of texts. Any bytes will do. */
 export function hasTooManyValues(bytes: Uint8Array): boolean {
   return exceeds(bytes, ONE_PER_VALUE, MAX_VALUES);
 }
 
 /**
- * Like `hasTooManyValues`, for what a provider sends: lists of numbers are cheap to parse, and a reply of embeddings has
- * millions of them. Objects, lists and members count in full, elements a tenth.
+ * Like `hasTooManyValues`, for replies of providers. Objects, lists and members count in full, elements a tenth: lists
+ * of numbers are cheap to parse, and a reply with embeddings has millions of numbers.
  */
 export function isTooCostly(bytes: Uint8Array): boolean {
   return exceeds(bytes, TEN_PER_MEMBER, 10 * MAX_VALUES);
@@ -63,13 +63,13 @@ function exceeds(bytes: Uint8Array, weights: Weights, max: number): boolean {
 
 /** Counts of a JSON text's values. */
 export interface JsonSize {
-  /** The begin of a value: a brace, a bracket, a comma. */
+  /** Braces, brackets and commas: each begins a value. */
   readonly values: number;
   /** Objects, lists and members of objects: each takes the time of many letters, numbers or short texts. */
   readonly parts: number;
-  /** Members of the whole, repeated ones too. */
+  /** Members of the outermost object, repeated ones included. */
   readonly members: number;
-  /** Between elements, or members. */
+  /** Commas between elements or members. */
   readonly commas: number;
 }
 

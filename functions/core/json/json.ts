@@ -8,7 +8,7 @@ export function parseJson(json: string): unknown {
   }
 }
 
-/** The value as JSON; undefined where it has none, or is nested more deeply than the stack reaches: texts may be. */
+/** The value as JSON; undefined if it has none, or if it is nested too deeply for the stack. */
 export function toJson(value: unknown): string | undefined {
   try {
     return JSON.stringify(value);
@@ -21,12 +21,12 @@ export function member(of: unknown, name: string): unknown {
   return isObject(of) ? of[name] : undefined;
 }
 
-/** A list, too. */
+/** Whether the value is an object or a list. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null;
 }
 
-/** The member of a record by a name that others choose: what all objects inherit (`constructor`) is no member. */
+/** The member of a record by a name from a user: members that all objects inherit (`constructor`) do not count. */
 export function ownMember<T>(of: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(of, name) ? of[name] : undefined;
 }
@@ -39,7 +39,7 @@ export function listOf(value: unknown): ReadonlyArray<unknown> {
   return Array.isArray(value) ? value : [];
 }
 
-/** A whole number from 0. */
+/** The member, if it is a whole number from 0. */
 export function countIn(of: unknown, name: string): number | undefined {
   const value = member(of, name);
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;

@@ -1,14 +1,14 @@
-// The scopes of a key's further budgets: derived from the key's own, so that no claim is needed (decision 0014).
+// The scopes of a key's further budgets. Their ids are derived from the key's scope id, so they need no claim (decision
+// 0014).
 import type { Hash } from '../ports/platform.ts';
 import type { FurtherBudget, KeyPolicy, ScopeId, ScopePolicy } from '../ports/policy.ts';
 
 /**
- * The scope id is always the same for the same key and model, or the same key and length of window: a UUID of version 8
- * (RFC 9562) from a hash.
- * The scope lives as long as the key's claim: rotation, adoption, and a budget that is removed from the spec and put
- * back, all keep the spend.
+ * The id of the scope: a UUID of version 8 (RFC 9562) from a hash of key and model, or of key and length of window. So
+ * the scope keeps its spend as long as the key's claim exists: through rotation and adoption, and if the budget is
+ * removed from the spec and added again.
  */
-export function ownScopeId(
+export function furtherScopeId(
   hash: Hash,
   key: ScopeId,
   { model, duration }: Pick<FurtherBudget, 'model' | 'duration'>,

@@ -6,9 +6,9 @@ const BODY_LENGTH = 43;
 const CHECK_LENGTH = 6;
 const FORM = /^sk-[0-9A-Za-z]{49}$/;
 
-/** A new key value from 32 random bytes. Never logged, never stored but in the key's own Secret. */
+/** A new key value from 32 random bytes. It is never logged, and stored only in the key's own Secret. */
 export function toKeyValue(random: Uint8Array): string {
-  if (random.length !== 32) throw new Error(`a key takes 32 random bytes, got ${random.length}`);
+  if (random.length !== 32) throw new Error(`a key value needs 32 random bytes, not ${random.length}`);
   let left = random.reduce((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
   let digits = '';
   for (; left > 0n; left /= 62n) digits = ALPHABET.charAt(Number(left % 62n)) + digits;
@@ -17,14 +17,14 @@ export function toKeyValue(random: Uint8Array): string {
 }
 
 /**
- * Whether the text has the form of a key value, with the right checksum. Any other text is nobody's key: nothing has to
- * be asked.
+ * Whether the text has the form of a key value, with the right checksum. Any other text is no key value, and needs no
+ * look-up.
  */
 export function isKeyValue(text: string): boolean {
   return FORM.test(text) && text.endsWith(checksum(text.slice(PREFIX.length, -CHECK_LENGTH)));
 }
 
-/** CRC-32 (ISO 3309) in base62: detects typing errors and finds keys in texts, proves nothing. */
+/** CRC-32 (ISO 3309) in base62. It detects typing errors, and helps to find key values in texts; it proves nothing. */
 export function checksum(body: string): string {
   let crc = 0xffffffff;
   for (let index = 0; index < body.length; index += 1) {
@@ -37,7 +37,7 @@ export function checksum(body: string): string {
   return digits;
 }
 
-/** The remainders of all bytes: every request is checked. */
+/** The remainder of each byte. A table, because every request is checked. */
 const CRC_TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   let crc = byte;
   for (let bit = 0; bit < 8; bit += 1) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;

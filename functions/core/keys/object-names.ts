@@ -1,10 +1,10 @@
-// Names of the objects that reconcile makes: Secrets, snapshots, owned keys, events; and how a name that is too long is
+// Names of the objects that the reconciler creates: Secrets, snapshots, owned keys, events. A name that is too long is
 // cut.
 import type { Hash } from '../ports/platform.ts';
 
-/** The longest name that Kubernetes takes for these objects. */
+/** The maximum length that Kubernetes accepts for these names. */
 export const MAX_NAME = 253;
-/** Enough of a SHA-256 that two names cut alike stay apart. */
+/** Hex digits of a SHA-256 that distinguish two long names with the same beginning. */
 const TAIL = 10;
 
 /** `<name>-key` unless the template names the Secret (DESIGN 10, Names). */
@@ -23,14 +23,14 @@ export function gatewayName(instance: string): string {
 }
 
 /**
- * The Knative Service of a gateway. Knative makes a plain Service of the same name, which must differ from the one of
- * the Deployment.
+ * The Knative Service of a gateway. Knative creates a plain Service of the same name, so the name must differ from that
+ * of the Deployment's Service.
  */
 export function knativeServiceName(instance: string): string {
   return `${instance}${SERVING}`;
 }
 
-/** The instance that an object of this kind and name would run a gateway for; undefined: none. */
+/** The instance whose gateway an object of this kind and name would run; undefined: none. */
 export function instanceOfWorkload(kind: string, name: string): string | undefined {
   const suffix = kind === 'Deployment' ? GATEWAY : kind === 'Service' ? SERVING : undefined;
   return suffix !== undefined && name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
@@ -44,7 +44,7 @@ export function eventName(object: string, uid: string, what: string, hash: Hash)
   return shorten(object, `.${hash(`${uid}/${what}`).slice(0, 16)}`, hash);
 }
 
-/** `name` + `suffix` in at most 253 characters: a longer name is cut and gets a hash of all of it. */
+/** `name` + `suffix` in at most 253 characters: a longer name is cut and gets a hash of the whole name. */
 function shorten(name: string, suffix: string, hash: Hash): string {
   if (name.length + suffix.length <= MAX_NAME) return name + suffix;
   const cut = name.slice(0, MAX_NAME - suffix.length - TAIL - 1).replace(/(?<![^a-z0-9])[^a-z0-9]+$/, '');

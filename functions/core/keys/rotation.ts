@@ -1,11 +1,11 @@
-// Rotation of a key's value: when it is replaced, and for how long the value before it works on.
+// Rotation of a key value: when it is replaced, and for how long the previous value still works.
 import { ROTATE_ANNOTATION } from '#crds/names/group.ts';
 import type { ObjectMeta } from '#crds/names/object-meta.ts';
 import { isFreeText } from '#crds/validation/units.ts';
 import { parseDuration } from '../money/duration.ts';
 import type { Millis } from '../ports/money.ts';
 
-/** The overlap of a rotation that an annotation asks for where the spec has none: an hour. */
+/** The overlap of a rotation by annotation, if the spec has no rotation: an hour. */
 const OVERLAP_ONCE: Millis = 3_600_000;
 
 /**
@@ -17,7 +17,7 @@ export function requestedRotation(annotations: ObjectMeta['annotations']): strin
   return asked !== undefined && isFreeText(asked) ? asked : undefined;
 }
 
-/** The time for which a value works beside the one that replaces it. */
+/** The time for which a replaced value still works. */
 export function overlapOf(
   rotation: { readonly every: string; readonly overlap?: string | undefined } | undefined,
 ): Millis {
@@ -34,8 +34,8 @@ const UNITS = [
 ] as const;
 
 /**
- * The default overlap: a tenth of the period, at most a day. Undefined where the period is no duration, or less than
- * two seconds.
+ * The default overlap: a tenth of the period, at most a day. Undefined: the period is no duration, or less than two
+ * seconds.
  */
 export function defaultOverlap(every: unknown): string | undefined {
   const period = typeof every === 'string' ? parseDuration(every) : undefined;

@@ -6,15 +6,15 @@ import { entryPrice } from '../money/price-list.ts';
 import { modelOf } from './entry-model.ts';
 import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 
-/** A snapshot above this many bytes is not published: a ConfigMap holds 1 MiB. */
+/** The maximum bytes of a snapshot that is published: a ConfigMap has at most 1 MiB. */
 export const MAX_SNAPSHOT = 900 * 1024;
 
 /**
- * Pure: the same spec gives the same snapshot, member by member in the same order (without undefined ones), whatever
- * its Secrets hold. So a lost Secret never rewrites a configuration that works; the gateway passes over entries without
+ * Pure: the same spec gives the same snapshot, with its members in the same order (without undefined ones), whatever
+ * its Secrets contain. So a lost Secret never changes a configuration that works; the gateway skips entries without
  * credentials.
  */
-export function compile(
+export function compileSnapshot(
   instance: { readonly uid: string; readonly namespace: string; readonly name: string },
   spec: GatewayInstanceSpec,
 ): Snapshot {
@@ -23,7 +23,7 @@ export function compile(
     version: 1,
     instance: { uid: instance.uid, namespace: instance.namespace, name: instance.name },
     blockedMessage: spec.blockedMessage,
-    // Absent where it is false: snapshots of before stay the same.
+    // Absent if false, so that earlier snapshots stay the same.
     storeResponses: spec.storeResponses || undefined,
     routing: {
       strategy,

@@ -1,5 +1,5 @@
-// Providers: the address of each, how it authenticates callers, and credentials by name. One row each; a dialect of its
-// own is code.
+// Providers, one row each: the address, the authentication, and the differences from others. A further dialect is code,
+// not a row.
 
 export type DialectName = 'openai' | 'anthropic';
 
@@ -20,23 +20,23 @@ export interface Provider {
   /** The signature that takes the place of an absent `apiKey`: of AWS for one of its services, or a token of Google. */
   readonly signing?: 'bedrock' | 'bedrock-mantle' | 'google';
   /**
-   * The cloud whose way of Messages it is: the model is part of the address, and versions of the body. Absent:
-   * Anthropic's own API.
+   * The cloud that serves Messages in its own form: the model is part of the address, the version part of the body.
+   * Absent: Anthropic's own API.
    */
   readonly cloud?: 'bedrock' | 'vertex';
   /**
-   * The name of the limit of an answer: `max_tokens` where the provider refuses the newer name, or ignores it silently.
+   * The name of the limit of an answer: `max_tokens` if the provider refuses the newer name, or ignores it silently.
    */
   readonly outputLimit: 'max_completion_tokens' | 'max_tokens';
   /** The provider's list in the price table; absent: there is none. */
   readonly prices?: string;
-  /** The provider may store chat completions, unless a request says `store: false`. Others may refuse that member. */
+  /** The provider may store chat completions, unless a request has `store: false`. Others may refuse that member. */
   readonly storesChats?: true;
   /** False: the provider refuses `stream_options`, and reports usage in streams without it. */
   readonly streamOptions: boolean;
-  /** Usage has the cost in dollars, which is charged where it is more than ours. */
+  /** Usage has the cost in dollars, which is charged if it is more than the cost by our prices. */
   readonly reportsCost?: true;
-  /** A count in the middle of a stream is of all `n` answers. Other servers may count the answer that the event continues. */
+  /** A count in the middle of a stream is of all `n` answers. Other servers may count only the answer of that event. */
   readonly countsAllAnswers?: true;
   /**
    * `external_web_access: false` of a tool `web_search` keeps its searches from the network, or the server bills no
@@ -56,7 +56,7 @@ const OPENAI: Provider = {
 };
 
 const at = (base: string, differences: Partial<Provider> = {}): Provider => ({ ...OPENAI, base, ...differences });
-/** Providers without embeddings in this dialect. */
+/** APIs of providers without embeddings in this dialect. */
 const CHAT_ONLY: Pick<Provider, 'apis'> = { apis: ['chat', 'messages'] };
 const WITH_RESPONSES: Pick<Provider, 'apis'> = { apis: ['chat', 'messages', 'responses', 'embeddings'] };
 /** OpenAI's own servers. */
@@ -134,7 +134,7 @@ export const PRICE_LISTS: ReadonlyArray<string> = [
 ];
 
 /**
- * An unknown provider: servers that adopted the dialect before its limit had another name ignore the new one silently.
+ * An unknown provider. Many servers of this dialect know only the older name of the limit, and ignore the newer one.
  */
 const UNKNOWN: Provider = { ...OPENAI, ...WITH_RESPONSES, ...MAX_TOKENS };
 
@@ -142,15 +142,15 @@ const UNKNOWN: Provider = { ...OPENAI, ...WITH_RESPONSES, ...MAX_TOKENS };
 const CLAUDE = /claude/i;
 
 /**
- * The row of a provider; clouds have another one for Claude. One that we do not know speaks the OpenAI dialect at the
- * entry's own `apiBase`, or nowhere.
+ * The row of a provider; clouds have another row for Claude. An unknown provider has the OpenAI dialect, and needs an
+ * `apiBase` of the entry.
  */
 export function providerOf(name: string, model = ''): Provider {
   const row = name.toLowerCase();
   return (CLAUDE.test(model) ? PROVIDERS.get(`${row}_anthropic`) : undefined) ?? PROVIDERS.get(row) ?? UNKNOWN;
 }
 
-/** All names that are known (DESIGN 7). */
+/** The names of all credentials (DESIGN 7). */
 export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
   'apiKey',
   'apiBase',
@@ -166,8 +166,8 @@ export const CREDENTIAL_NAMES: ReadonlyArray<string> = [
 ];
 
 /**
- * Credentials that are part of an address (of a model, or of the tokens of a Pod's role), and how they look: none leads
- * to another host.
+ * Credentials that are part of an address (of a model, or of the token service of a Pod's role), and their form: no
+ * value of this form can lead to another host.
  */
 const ADDRESS_PARTS: ReadonlyMap<string, RegExp> = new Map([
   ['awsRegion', /^[A-Za-z0-9][-A-Za-z0-9]*$/],
@@ -176,7 +176,7 @@ const ADDRESS_PARTS: ReadonlyMap<string, RegExp> = new Map([
   ['vertexProject', /^[A-Za-z0-9][-A-Za-z0-9.:]*$/],
 ]);
 
-/** The first credential that would be part of an address and does not look so. */
+/** The first credential that would be part of an address and has another form. */
 export function malformedPart(credentials: Readonly<Record<string, string>>): string | undefined {
   const parts = [...ADDRESS_PARTS].filter(([name]) => credentials[name] !== undefined);
   return parts.find(([name, form]) => !form.test(credentials[name] ?? ''))?.[0];
@@ -187,7 +187,7 @@ export function partsOf({ base = '' }: Provider): ReadonlyArray<string> {
   return [...new Set([...base.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))];
 }
 
-/** The provider's own address; undefined where it has none, or one of its credentials is absent. */
+/** The provider's own address; undefined: it has none, or one of its credentials is absent. */
 export function ownAddress(provider: Provider, credentials: Readonly<Record<string, string>>): string | undefined {
   const { base } = provider;
   if (base === undefined || !base.includes('{')) return base;

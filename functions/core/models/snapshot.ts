@@ -6,15 +6,15 @@ import { err, ok, type Result } from '../failure/result.ts';
 const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
 
 /**
- * Decimal dollars per million tokens. An absent rate is that of its general kind: cached input, audio and pictures as
- * input, reasoning as output.
+ * Decimal dollars per million tokens. An absent rate is that of the general kind: the rate of input for cached input,
+ * audio and pictures in the prompt; the rate of output for reasoning, audio and pictures in the answer.
  */
 export const WrittenRates = z.object({
   input: Price,
-  /** Absent: the price is one of embeddings, which have no output. */
+  /** Absent: the price is for embeddings, which have no output. */
   output: Price.optional(),
   cachedInput: Price.optional(),
-  /** Written to the provider's cache for minutes, and for an hour. */
+  /** Tokens written to the provider's cache, for minutes and for an hour. */
   cacheWrite: Price.optional(),
   cacheWriteLong: Price.optional(),
   reasoning: Price.optional(),
@@ -24,14 +24,14 @@ export const WrittenRates = z.object({
   inputImage: Price.optional(),
   cachedImage: Price.optional(),
   outputImage: Price.optional(),
-  /** Dollars per million requests, on top. */
+  /** Dollars per million requests, in addition. */
   request: Price.optional(),
 });
 
-/** Rates for prompts of more than `above` tokens, which hold for the whole request then. */
+/** Rates of requests with prompts of more than `above` tokens, for all their tokens. */
 export const WrittenTier = WrittenRates.extend({ above: z.number().int() });
 
-/** Where a credential value lives: an entry of a Secret, mounted by the platform. */
+/** The place of a credential: a Secret, mounted by the platform, and its key. */
 const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
 
 export const SnapshotEntry = z.object({
@@ -45,7 +45,7 @@ export const SnapshotEntry = z.object({
   model: z.string(),
   /** `gatewayParams.apiBase` of an entry without credentials. */
   apiBase: z.string().optional(),
-  /** Credential name (`apiKey`, `apiBase`, …) → where its value lives. */
+  /** Places by the name of the credential (`apiKey`, `apiBase`, …). */
   credentials: z.record(z.string(), CredentialRef),
   requiresAuth: z.boolean(),
   /** Without an input price the entry has no price. */
@@ -62,11 +62,11 @@ export const SnapshotEntry = z.object({
   maxOutputTokens: z.number().int().optional(),
 });
 
-/** One more for each change that a gateway of the version before would misread. */
+/** Grows by one with each change that a gateway of the previous version would misread. */
 const SNAPSHOT_VERSION = 1;
 
 export const Snapshot = z.object({
-  /** A gateway keeps its last good snapshot when it meets a version it does not know. */
+  /** A gateway that does not know this version keeps its previous snapshot. */
   version: z.literal(SNAPSHOT_VERSION),
   instance: z.object({ uid: z.string(), namespace: z.string(), name: z.string() }),
   /** The line for people whose key or budget is refused. */
@@ -90,7 +90,7 @@ export type Snapshot = z.infer<typeof Snapshot>;
 
 const Versioned = z.object({ version: z.number() });
 
-/** The snapshot, or one sentence on why it is none for this version. */
+/** The snapshot, or the reason why this version cannot read it. */
 export function readSnapshot(text: string): Result<Snapshot, string> {
   let json: unknown;
   try {
@@ -104,7 +104,7 @@ export function readSnapshot(text: string): Result<Snapshot, string> {
   if (version !== undefined && version !== SNAPSHOT_VERSION) {
     const made = version > SNAPSHOT_VERSION ? 'a later' : 'an earlier';
     return err(
-      `is a snapshot of version ${version}, this gateway reads ${SNAPSHOT_VERSION}: ${made} version of the operator made it; run the gateway of that version`,
+      `is a snapshot of version ${version}, but this gateway reads ${SNAPSHOT_VERSION}: ${made} version of the operator wrote it; run the gateway of that version`,
     );
   }
   const [issue] = read.error.issues;

@@ -8,8 +8,8 @@ export const DURATION_PATTERN = /^([1-9][0-9]*)(s|m|h|d|w|mo)$/;
 export const MAX_DURATION: Millis = MAX_SECONDS * 1000;
 
 /**
- * Milliseconds of a duration string (`mo` is 30 days: a window is counted in hours from its anchor, never in calendar
- * months), or undefined when it is malformed or longer than MAX_DURATION.
+ * Milliseconds of a duration; undefined if it is malformed or longer than `MAX_DURATION`. `mo` is 30 days; Calendar
+ * windows, which have calendar months, are in window.ts.
  */
 export function parseDuration(text: string): Millis | undefined {
   const [, count, unit] = DURATION_PATTERN.exec(text) ?? [];

@@ -8,12 +8,12 @@ import type { Nano } from '../ports/money.ts';
  */
 const MONEY_PATTERN = /^(0|[1-9][0-9]*)(\.[0-9]{1,9})?$/;
 
-/** Exact nano-dollars of a decimal dollar string, or undefined when it is not one. */
+/** Exact nano-dollars of a decimal string of dollars; undefined if the text is none. */
 export function parseMoney(text: string): Nano | undefined {
   return MONEY_PATTERN.test(text) ? nanoOf(text) : undefined;
 }
 
-/** Shortest exact decimal dollar string: `0`, `0.5`, `12.000000001`; negative amounts (corrections) carry a sign. */
+/** The shortest exact decimal string of dollars: `0`, `0.5`, `12.000000001`; `-0.5` of a correction. */
 export function formatMoney(amount: Nano): string {
   const sign = amount < 0n ? '-' : '';
   const digits = (amount < 0n ? -amount : amount).toString().padStart(10, '0');
@@ -22,7 +22,7 @@ export function formatMoney(amount: Nano): string {
   return `${sign}${digits.slice(0, -9)}${fraction === '' ? '' : `.${fraction}`}`;
 }
 
-/** Nano-dollars of a JSON number of dollars, rounded up from its shortest decimal; undefined where it is no amount. */
+/** Nano-dollars of a JSON number of dollars, rounded up from its shortest decimal; undefined if it is no amount. */
 export function nanoOfNumber(dollars: unknown): Nano | undefined {
   if (typeof dollars !== 'number' || !Number.isFinite(dollars) || dollars < 0) return undefined;
   const [digits = '', exponent = '0'] = String(dollars).split('e');

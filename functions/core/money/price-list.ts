@@ -1,26 +1,26 @@
-// The price of a model entry: its manifest's, or without one the provider's listed price.
+// The price of a model entry: from its manifest, else from the price list of its provider.
 import { modelOf, namesPrice, type PricedParams } from '../models/entry-model.ts';
 import { providerOf } from '../models/providers.ts';
 import type { SnapshotEntry } from '../models/snapshot.ts';
 import table from './price-table.json' with { type: 'json' };
 
 export interface PriceRow {
-  /** The pattern of model names; see `toMatcher`. */
+  /** The pattern of model names; see `toTest`. */
   readonly match: string;
   /** Tokens of prompt and answer together; absent: unknown. */
   readonly window?: number;
-  /** Absent where the model cannot be metered. */
+  /** Absent: the model cannot be metered. */
   readonly price?: SnapshotEntry['price'];
 }
 
-/** By provider; `also`: where else a model may be found. */
+/** Price lists by name. `also`: other lists that may have the model. */
 type Lists = Readonly<Record<string, { readonly also: ReadonlyArray<string>; readonly rows: ReadonlyArray<PriceRow> }>>;
 
 const LISTS: Lists = table.lists;
 
 /**
- * The price of an entry. A manifest that names any price is used alone, without the listed price. Without an output
- * price it is one of embeddings.
+ * The price and the context window of a model entry. If its manifest names any price, the listed price is not used. A
+ * price without an output price is for embeddings only.
  */
 export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
   const isNamed = namesPrice(params);
@@ -41,7 +41,7 @@ function manifestPrice(params: PricedParams): SnapshotEntry['price'] {
   return input === undefined ? undefined : { input, output, cachedInput, cacheWrite, cacheWriteLong };
 }
 
-/** The row of a model in a provider's list; undefined without a row, or where the model cannot be metered. */
+/** The row of a model in a provider's list; undefined: there is none, or the model cannot be metered. */
 export function listingOf(list: string, model: string): PriceRow | undefined {
   const row = rowOf(list, model);
   return row?.price === undefined ? undefined : row;
@@ -50,36 +50,36 @@ export function listingOf(list: string, model: string): PriceRow | undefined {
 function rowOf(list: string, model: string): PriceRow | undefined {
   const name = model.trim().toLowerCase();
   const lists = [list, ...(LISTS[list]?.also ?? [])].values();
-  return lists.map((id) => rowsOf(id).find(({ means }) => means(name))?.row).find((found) => found !== undefined);
+  return lists.map((id) => matchersIn(id).find(({ matches }) => matches(name))?.row).find((row) => row !== undefined);
 }
 
 interface Matcher {
   readonly row: PriceRow;
-  means(name: string): boolean;
+  matches(name: string): boolean;
 }
 
 /** Matchers by list. The table is a constant, so each list is compiled once. */
 const matchers = new Map<string, ReadonlyArray<Matcher>>();
 
-function rowsOf(list: string): ReadonlyArray<Matcher> {
-  const rows = matchers.get(list) ?? (LISTS[list]?.rows ?? []).map((row) => ({ row, means: toMatcher(row.match) }));
-  matchers.set(list, rows);
-  return rows;
+function matchersIn(list: string): ReadonlyArray<Matcher> {
+  const known = matchers.get(list) ?? (LISTS[list]?.rows ?? []).map((row) => ({ row, matches: toTest(row.match) }));
+  matchers.set(list, known);
+  return known;
 }
 
 /** `=gpt-4o ^gpt-4o-2024&*mini`: alternatives, each of parts that must all match. */
-function toMatcher(match: string): Matcher['means'] {
+function toTest(match: string): Matcher['matches'] {
   const alternatives = match.split(' ').map((alternative) => alternative.split('&').map(toPart));
   return (name) => alternatives.some((parts) => parts.every((matches) => matches(name)));
 }
 
-function toPart(part: string): Matcher['means'] {
+function toPart(part: string): Matcher['matches'] {
   const toMatch = PARTS.get(part.charAt(0));
   return toMatch === undefined ? () => false : toMatch(part.slice(1));
 }
 
 /** Tests of a part's text, by the part's first letter. */
-const PARTS = new Map<string, (text: string) => Matcher['means']>([
+const PARTS = new Map<string, (text: string) => Matcher['matches']>([
   ['=', (text) => (name) => name === text],
   ['^', (text) => (name) => name.startsWith(text)],
   ['$', (text) => (name) => name.endsWith(text)],

@@ -1,5 +1,5 @@
-// Prices, and what a usage costs by them, exactly: for reservations and bills alike, in nano-dollars, rounded up once (DESIGN
-// 10, Money).
+// Prices, and the exact cost of a usage, for reservations and charges: in nano-dollars, rounded up once (DESIGN 10,
+// Money).
 
 import type { SnapshotEntry, WrittenRates, WrittenTier } from '../models/snapshot.ts';
 import type { Nano } from '../ports/money.ts';
@@ -9,20 +9,20 @@ import type { Usage } from './usage.ts';
 /** Dollars per million tokens (`request`: per million requests), each as an integer of 10^-18 dollars. */
 export type Rates = Readonly<Record<keyof WrittenRates, bigint>>;
 
-/** The rates of a prompt above a number of tokens, which hold for all of its tokens, and for the answer. */
+/** The rates of prompts with more than `above` tokens, for all tokens of the prompt and of the answer. */
 interface Tier {
   readonly above: bigint;
   /** The beginning of the next tier; absent: there is none. */
   readonly end?: bigint | undefined;
   readonly rates: Rates;
-  /** Of a token of text in the prompt, of any token in the prompt, of any in the answer. */
+  /** The highest rates: of a token of text in the prompt, of any token in the prompt, of any token in the answer. */
   readonly highest: { readonly text: bigint; readonly input: bigint; readonly output: bigint };
 }
 
-/** From the shortest prompts to the longest; the first tier is above nothing. */
+/** Tiers from the shortest prompts to the longest; `above` of the first tier is 0. */
 export interface Price {
   readonly tiers: readonly [Tier, ...Tier[]];
-  /** For each web search, in the same unit for a million of them; absent: the entry names none. */
+  /** The price of a million web searches, in the unit of `Rates`; absent: the entry names none. */
   readonly webSearch?: bigint | undefined;
 }
 
@@ -30,15 +30,15 @@ export interface Price {
 export interface PromptBound {
   /** The prompt has no more tokens than this. */
   readonly maxTokens: bigint;
-  /** No picture, sound or file is in it. */
+  /** The prompt has no picture, sound or file. */
   readonly textOnly: boolean;
-  /** Web searches that the provider makes for it at most. */
+  /** The maximum number of web searches that the provider makes for the prompt. */
   readonly maxWebSearches?: number;
 }
 
 /**
- * The maximum that one request may reserve or be charged: a million dollars. Absurd prices and counts end here, so that
- * counter store and tables can add them up: nine thousand of them in one ledger row, a billion in one counter.
+ * The maximum reservation and the maximum charge of one request: a million dollars. It limits absurd prices and counts,
+ * so that sums fit: nine thousand such charges into one ledger row, a billion into one counter.
  */
 export const MAX_COST: Nano = 10n ** 15n;
 
@@ -68,7 +68,7 @@ export function maxCostOf(prompt: PromptBound, output: bigint, price: Price): Na
   return roundUp(max);
 }
 
-/** How many output tokens `amount` pays for after the prompt at its maximum cost; undefined when output is free. */
+/** The output tokens that `amount` covers beside the prompt at its maximum cost; undefined: output is free. */
 export function maxOutputFor(amount: Nano, prompt: PromptBound, price: Price): bigint | undefined {
   let min: bigint | undefined;
   for (const tier of reachable(prompt, price)) {
@@ -89,7 +89,7 @@ const DECIMALS = 18;
 const PER_NANO = 10n ** BigInt(DECIMALS - 9 + 6);
 const MILLION = 1_000_000n;
 
-/** The price of an entry; undefined when it has none. `"0"` is a price. */
+/** The price of an entry; undefined if it has none. `"0"` is a price. */
 export function toPrice(written: SnapshotEntry['price'], toolCosts?: SnapshotEntry['toolCosts']): Price | undefined {
   if (written === undefined) return undefined;
   const tiers = (written.tiers ?? []).toSorted((a, b) => a.above - b.above);
@@ -175,7 +175,7 @@ function times(count: number, rate: bigint): bigint {
   return count === 0 ? 0n : BigInt(count) * rate;
 }
 
-/** A part is never more than the whole and never less than nothing, whatever the provider reports. */
+/** The part, limited to the range from zero to the whole: a provider may report anything. */
 function part(count: number | undefined, whole: number): number {
   return Math.max(0, Math.min(count ?? 0, whole));
 }

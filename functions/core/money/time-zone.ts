@@ -6,8 +6,8 @@ const MINUTE = 60_000;
 const DAY = 86_400_000;
 
 /**
- * What the platform knows, correct when empty. A formatter takes 50 µs to make and 25 KB outside of the heap, which are
- * free again only after a turn of the event loop; there are some 600 names.
+ * A cache of formatters. To create one takes 50 µs, and 25 KB outside of the heap, which are free again only after a
+ * turn of the event loop. There are some 600 names.
  */
 const formatters = createLru<Intl.DateTimeFormat>(1024);
 
@@ -17,7 +17,7 @@ export const isTimeZone = (name: string): boolean => formatterOf(name) !== undef
 /** How far clocks of a zone are ahead of UTC at an instant. */
 export type OffsetAt = (at: Millis) => Millis;
 
-/** The offsets of a zone. An unknown zone is UTC: admission refuses it, and a budget must have windows. */
+/** The offsets of a zone. An unknown zone, which the admission webhook refuses, counts as UTC: budgets need windows. */
 export function offsetsOf(zone: string): OffsetAt {
   const formatter = formatterOf(zone);
   return (at) => {
@@ -27,11 +27,11 @@ export function offsetsOf(zone: string): OffsetAt {
   };
 }
 
-/** One formatter per zone, in whatever case its name is: a hostile database may tell a name for each of its rows. */
+/** One formatter for each zone, whatever the case of its name: a hostile database may have many spellings of a name. */
 function formatterOf(zone: string): Intl.DateTimeFormat | undefined {
   const timeZone = zone.toLowerCase();
   const kept = formatters.get(timeZone);
-  // The platform takes `+01:23` as well, which is no name.
+  // The platform also accepts `+01:23`, which is no name.
   if (kept !== undefined || !/^[a-z]/.test(timeZone)) return kept;
   try {
     const formatter = new Intl.DateTimeFormat('en-US', { timeZone, timeZoneName: 'longOffset' });
@@ -43,8 +43,8 @@ function formatterOf(zone: string): Intl.DateTimeFormat | undefined {
 }
 
 /**
- * The first instant at which clocks of the zone show this time or, where they skip it, a later one. `local`: as if it
- * were UTC.
+ * The first instant at which clocks of the zone show this local time or, if they skip it, a later time. `local`: the
+ * time as if it were UTC.
  */
 export function instantOf(offsetAt: OffsetAt, local: Millis): Millis {
   const [early = local, late = local] = [offsetAt(local - DAY), offsetAt(local + DAY)]

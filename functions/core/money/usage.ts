@@ -10,36 +10,36 @@ import { larger, nanoOfNumber } from './money.ts';
 export interface Usage extends Tokens {
   /** The part of `cacheWrite` that is kept for an hour, not for minutes. */
   readonly cacheWriteLong?: number | undefined;
-  /** The part of the input, tokens from the cache included. */
+  /** Parts of the input, tokens from the cache included. */
   readonly inputAudio?: number | undefined;
   readonly inputImage?: number | undefined;
-  /** The part of the input that is media and that nobody has counted: its kind is not known. */
+  /** The part of the input that is media of an unknown kind, which the provider did not count. */
   readonly inputMedia?: number | undefined;
-  /** The part of `cachedInput`. */
+  /** Parts of `cachedInput`. */
   readonly cachedAudio?: number | undefined;
   readonly cachedImage?: number | undefined;
-  /** The cost of all as the provider reports it. */
+  /** The cost of the whole reply, as the provider reports it. */
   readonly cost?: Nano | undefined;
   /** Web searches that the provider made and bills beside the tokens. */
   readonly webSearches?: number | undefined;
-  /** The part of the output. */
+  /** Parts of the output. */
   readonly reasoning?: number | undefined;
   readonly outputAudio?: number | undefined;
   readonly outputImage?: number | undefined;
-  /** The part of the output that may be media, and whose kind nobody has counted. */
+  /** The part of the output that may be media, of an unknown kind. */
   readonly outputMedia?: number | undefined;
 }
 
-/** A larger number of tokens, or of searches, is no count: no request comes near it. */
+/** The maximum of a plausible count: no request has nearly as many tokens or searches. */
 const MAX_COUNT = 1_000_000_000;
 
-/** A provider's count, where it may be true. */
-export function count(of: unknown, name: string): number | undefined {
+/** A provider's count; undefined: it is absent or not plausible. */
+export function readCount(of: unknown, name: string): number | undefined {
   const counted = countIn(of, name);
   return counted === undefined || counted > MAX_COUNT ? undefined : counted;
 }
 
-/** The sum of counts that may each be true. */
+/** The sum of plausible counts, at most `MAX_COUNT`. */
 export function sumOf(counts: ReadonlyArray<number>): number {
   return Math.min(
     counts.reduce((sum, counted) => sum + counted, 0),
@@ -52,7 +52,7 @@ export function toTokens({ input, output, cachedInput, cacheWrite }: Usage): Tok
   return { input, output, cachedInput, cacheWrite };
 }
 
-/** A later count of the same reply. Counts are cumulative, so neither side of it is less than it was. */
+/** The usage after a later count of the same reply. Counts are cumulative, so input and output never become less. */
 export function laterUsage(known: Usage | undefined, later: Usage): Usage {
   if (known === undefined) return later;
   const cost = laterCost(known.cost, later.cost);
@@ -84,24 +84,27 @@ function laterCost(known: Nano | undefined, later: Nano | undefined): Nano | und
 }
 
 /**
- * A `usage` object, or undefined where it is absent or does not count both sides: zero is a count, absent is
- * not. `prompt_tokens` includes tokens from the cache, `completion_tokens` includes reasoning; providers that count
- * one of them beside that (their total gives it away) are corrected.
+ * Reads a `usage` object; undefined if it does not count both input and output (zero is a count). `prompt_tokens`
+ * includes tokens from the cache, `completion_tokens` includes reasoning. Some providers count one of them in addition,
+ * which their total shows; their counts are corrected.
  */
 export function toUsage(usage: unknown): Usage | undefined {
-  const total = count(usage, 'total_tokens') ?? 0;
-  const prompted = count(usage, 'prompt_tokens') ?? remainder(total, count(usage, 'completion_tokens'));
-  const completed = count(usage, 'completion_tokens') ?? remainder(total, prompted);
+  const total = readCount(usage, 'total_tokens') ?? 0;
+  const prompted = readCount(usage, 'prompt_tokens') ?? remainder(total, readCount(usage, 'completion_tokens'));
+  const completed = readCount(usage, 'completion_tokens') ?? remainder(total, prompted);
   if (prompted === undefined || completed === undefined) return undefined;
   const prompt = member(usage, 'prompt_tokens_details');
   const answer = member(usage, 'completion_tokens_details');
   const cachedInput =
-    count(prompt, 'cached_tokens') ?? count(usage, 'prompt_cache_hit_tokens') ?? count(usage, 'cached_tokens') ?? 0;
-  const cacheWrite = count(prompt, 'cache_write_tokens') ?? 0;
+    readCount(prompt, 'cached_tokens') ??
+    readCount(usage, 'prompt_cache_hit_tokens') ??
+    readCount(usage, 'cached_tokens') ??
+    0;
+  const cacheWrite = readCount(prompt, 'cache_write_tokens') ?? 0;
   const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
-  const reported = count(answer, 'reasoning_tokens') ?? 0;
-  // Tokens of the total beyond prompt and answer were reasoning, also where the provider does not say so (Gemini, in
+  const reported = readCount(answer, 'reasoning_tokens') ?? 0;
+  // Tokens of the total beyond prompt and answer are reasoning, also if the provider does not report it (Gemini, in
   // OpenAI's dialect).
   const reasoning = Math.max(input > prompted ? 0 : onTop, reported > completed ? reported : 0);
   const cached = Math.min(cachedInput, input);
@@ -111,13 +114,13 @@ export function toUsage(usage: unknown): Usage | undefined {
     output: completed + reasoning,
     cachedInput: cached,
     cacheWrite: Math.min(cacheWrite, input - cached),
-    inputAudio: count(prompt, 'audio_tokens'),
-    inputImage: count(prompt, 'image_tokens') || undefined,
-    cachedAudio: count(cachedDetails, 'audio_tokens') || undefined,
-    cachedImage: count(cachedDetails, 'image_tokens') || undefined,
+    inputAudio: readCount(prompt, 'audio_tokens'),
+    inputImage: readCount(prompt, 'image_tokens') || undefined,
+    cachedAudio: readCount(cachedDetails, 'audio_tokens') || undefined,
+    cachedImage: readCount(cachedDetails, 'image_tokens') || undefined,
     reasoning: Math.max(reported, reasoning) || undefined,
-    outputAudio: count(answer, 'audio_tokens') || undefined,
-    outputImage: count(answer, 'image_tokens') || undefined,
+    outputAudio: readCount(answer, 'audio_tokens') || undefined,
+    outputImage: readCount(answer, 'image_tokens') || undefined,
     webSearches: webSearchesIn(usage),
     cost: costIn(usage),
   };
@@ -134,15 +137,15 @@ export function costIn(usage: unknown): Nano | undefined {
 /** Web searches as OpenRouter, Perplexity and xAI count them (xAI by the sources that it bills). */
 function webSearchesIn(usage: unknown): number | undefined {
   return (
-    count(member(usage, 'server_tool_use'), 'web_search_requests') ??
-    count(usage, 'num_search_queries') ??
-    count(usage, 'num_sources_used')
+    readCount(member(usage, 'server_tool_use'), 'web_search_requests') ??
+    readCount(usage, 'num_search_queries') ??
+    readCount(usage, 'num_sources_used')
   );
 }
 
 export const NO_TOKENS: Tokens = { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 };
 
-/** The count of an absent side (some providers omit a zero): the total without the other side. */
+/** The count that is absent (some providers omit a zero): the total without the other count. */
 function remainder(total: number, other: number | undefined): number | undefined {
   return other === undefined || other > total ? undefined : total - other;
 }

@@ -5,21 +5,20 @@ import type { Budget, ScopePolicy } from '../ports/policy.ts';
 import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
 import { instantOf, offsetsOf } from './time-zone.ts';
 
-/** `anchor`: the creation of the scope's claim, where Rolling windows are counted from. */
+/** `anchor`: the creation of the scope's claim, from which Rolling windows are counted. */
 export type WindowSpec = Pick<Budget, 'duration' | 'alignment' | 'since'> & Pick<ScopePolicy, 'anchor'>;
 
 const DAY = 86_400_000;
 /** 1970-01-05 was a Monday. */
 const FIRST_MONDAY = 4 * DAY;
-/** Windows begin on whole seconds: the milliseconds before tell those of one `since` from those of another. */
+/** Windows begin on whole seconds. The milliseconds before that distinguish windows with different `since`. */
 const MAX_TAG = 999;
 
 /**
- * The window [start, end) that contains `now`. An instant on an edge belongs to the window that begins there. An instant
- * before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a window.
- * With `since` it begins less than a second earlier, so that an edit and its undoing do not lead back to the same
- * counter (LEDGER 5).
- * Throws on a malformed duration: specs are validated before they come here.
+ * The window [start, end) that contains `now`. An instant on an edge belongs to the window that begins there. An
+ * instant before the anchor (a clock that was set back) belongs to the window before it, so budgets never lose a
+ * window. With `since` it begins less than a second earlier, so that an edit and its undoing do not lead back to the
+ * same counter (LEDGER 5). Throws on a malformed duration: specs are validated before they come here.
  */
 export function windowAt(spec: WindowSpec, now: Millis): Window {
   const { start, end } = datesAt(spec, now);
@@ -43,9 +42,7 @@ function datesAt(spec: WindowSpec, now: Millis): Window {
 
 const ZONED = 'Calendar ';
 
-/**
- * The window a scope's spend is counted in: its budget's, or its whole life (a hundred years) where it has no budget.
- */
+/** The window in which a scope's spend is counted: that of its budget, or a hundred years if it has no budget. */
 export function spendWindow(scope: Pick<ScopePolicy, 'budget' | 'anchor'>, now: Millis): Window {
   const { budget, anchor } = scope;
   if (budget === undefined) return { start: anchor, end: anchor + MAX_DURATION };

@@ -1,4 +1,4 @@
-// Admission of a namespace to an instance: its `allowedNamespaces`, read as Kubernetes reads selectors.
+// Namespaces that an instance allows: its `allowedNamespaces`, read as Kubernetes reads selectors.
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { ownMember } from '../json/json.ts';
 
@@ -10,7 +10,7 @@ export interface NamespaceLabels {
 type AllowedNamespaces = GatewayInstanceSpec['allowedNamespaces'];
 type Requirement = NonNullable<NonNullable<AllowedNamespaces['selector']>['matchExpressions']>[number];
 
-/** `All` by default; `Selector` without a selector admits no namespace. */
+/** Whether the namespace is allowed. `All` by default; `Selector` without a selector allows none. */
 export function admitsNamespace(
   allowed: AllowedNamespaces | undefined,
   instanceNamespace: string,

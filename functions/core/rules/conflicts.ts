@@ -11,7 +11,7 @@ export interface TakenAlias {
   /** The namespace of the object that wants it. */
   readonly from: string;
   readonly holder: { readonly kind: string; readonly namespace: string | undefined; readonly name: string };
-  /** The key of a VirtualKey that was deleted with `deletionPolicy: Retain`: this Secret holds it, and the alias. */
+  /** The Secret of a VirtualKey that was deleted with `deletionPolicy: Retain`: while it exists, the alias is taken. */
   readonly retained?: string | undefined;
 }
 
@@ -33,8 +33,8 @@ export function aliasTaken({ path, alias, instance, from, holder, retained }: Ta
 export function secretConflict(key: string, template: string | undefined, wanted: string): Finding<'SecretConflict'> {
   const message =
     template === undefined
-      ? `Secret ${JSON.stringify(wanted)} is there already and is not this key's; delete it, or name another in spec.secretTemplate.name`
-      : "a Secret of this name is there already and is not this key's; choose another name, or delete that Secret";
+      ? `Secret ${JSON.stringify(wanted)} already exists and is not this key's; delete it, or name another in spec.secretTemplate.name`
+      : "a Secret of this name already exists and is not this key's; choose another name, or delete that Secret";
   const path = template === undefined ? 'metadata.name' : 'spec.secretTemplate.name';
   return { rule: 'SecretConflict', type: 'Invalid value', path, value: template ?? key, message, effect: 'refuse' };
 }
@@ -46,6 +46,6 @@ export const keyConflict = (key: string): Finding<'KeyConflict'> => ({
   rule: 'KeyConflict',
   path: 'spec.autoCreateKey',
   value: undefined,
-  message: `VirtualKey ${JSON.stringify(key)} is there already and is not this User's, so the User gets no key; delete that VirtualKey, or set autoCreateKey to false`,
+  message: `VirtualKey ${JSON.stringify(key)} already exists and is not this User's, so the User gets no key; delete that VirtualKey, or set autoCreateKey to false`,
   effect: 'warn',
 });

@@ -7,8 +7,7 @@ import { ownMember } from '../json/json.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
 
 /**
- * The reason why a Secret's data is not a connection: `key` names the Secret key, `problem` says what is wrong and what
- * to do.
+ * The reason why the data of a Secret is no connection: the Secret key, and the problem with its value and what to do.
  */
 export interface ConnectionProblem {
   readonly reason: 'SecretKeyMissing' | 'SecretKeyInvalid';
@@ -36,7 +35,8 @@ export function toDatabaseConnection(
   }
   const portText = portSecret === undefined ? (host[2] ?? '5432') : read(data, portSecret);
   const port = toPort(portText);
-  if (port === undefined) return err(invalid(portSecret ?? hostSecret, 'has no port; write a number from 1 to 65535'));
+  if (port === undefined)
+    return err(invalid(portSecret ?? hostSecret, 'has no valid port; write a number from 1 to 65535'));
   const empty = [usernameSecret, dbnameSecret].find((name) => read(data, name) === '');
   if (empty !== undefined) return err(invalid(empty, 'is empty; write the name there'));
   const tls = toTls(data);
@@ -65,7 +65,7 @@ function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
   const sslmode = SSL_MODES.find((mode) => mode === text) ?? (isSystem && text === '' ? 'verify-full' : undefined);
   if (sslmode === undefined && text !== '') return err(invalid('sslmode', `must be one of ${SSL_MODES.join(', ')}`));
   if (isSystem && sslmode !== 'verify-full')
-    return err(invalid('sslmode', 'must be verify-full where sslrootcert is `system`'));
+    return err(invalid('sslmode', 'must be verify-full if sslrootcert is `system`'));
   if (sslrootcert === '') {
     if (sslmode === 'verify-ca' || sslmode === 'verify-full') return err(invalid('sslrootcert', NO_AUTHORITIES));
     return ok(sslmode === undefined ? {} : { sslmode });
@@ -73,11 +73,11 @@ function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
   if (!isSystem && !sslrootcert.includes('-----BEGIN CERTIFICATE-----'))
     return err(invalid('sslrootcert', 'must be certificates (PEM) or `system`'));
   if (sslmode === undefined || sslmode === 'prefer')
-    return err(invalid('sslmode', 'must be require, verify-ca or verify-full where sslrootcert is there'));
+    return err(invalid('sslmode', 'must be require, verify-ca or verify-full if sslrootcert is set'));
   return ok({ sslmode, sslrootcert });
 }
 
-/** Characters of base64: 64 KiB. Reading certificates takes time and memory that all instances share. */
+/** 64 KiB, in characters of base64. To read certificates takes time and memory that all instances share. */
 const MAX_AUTHORITIES = 4 * Math.ceil(65_536 / 3);
 
 const NO_AUTHORITIES =
@@ -107,7 +107,7 @@ export function toStoreConnection(
     return err(invalid(hostSecret, 'is not a host; write a name, `rediss://name`, `https://…` or `memory`'));
   }
   const port = toPort(read(data, portSecret));
-  if (port === undefined) return err(invalid(portSecret, 'has no port; write a number from 1 to 65535'));
+  if (port === undefined) return err(invalid(portSecret, 'is not a port; write a number from 1 to 65535'));
   const bare = name.replace(/^\[(.*)\]$/, '$1');
   return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
 }
@@ -126,7 +126,7 @@ function toUpstash(key: string, text: string, token: string): Result<StoreConnec
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const loopback = url !== undefined && /^(localhost|127\.[0-9.]+|\[::1\])$/.test(url.hostname);
   if (url === undefined || (url.protocol === 'http:' && !loopback)) {
-    return err(invalid(key, 'is not an address that is safe; write `https://…` (`http://` on loopback only)'));
+    return err(invalid(key, 'is not a safe address; write `https://…` (`http://` on loopback only)'));
   }
   return ok({ type: 'upstash', url: text, token });
 }
@@ -134,13 +134,13 @@ function toUpstash(key: string, text: string, token: string): Result<StoreConnec
 /** UTF-8 text of a base64 value. A trailing newline, which `echo` leaves, is not part of it. */
 const read = (data: SecretData, key: string): string => decode(ownMember(data, key) ?? '').replace(/\r?\n$/, '');
 
-/** Characters of base64: 8 KiB. Tokens that are passwords have up to 4 KiB. */
+/** 8 KiB, in characters of base64. Tokens that are passwords have up to 4 KiB. */
 const MAX_TEXT = 4 * Math.ceil(8192 / 3);
 
 /** The first key whose value is longer than any name or password, before anything else is done with it. */
 function findLong(data: SecretData, keys: ReadonlyArray<string>): ConnectionProblem | undefined {
   const long = keys.find((key) => (ownMember(data, key) ?? '').length > MAX_TEXT);
-  return long === undefined ? undefined : invalid(long, 'must be at most 8 KiB; write the name or the password alone');
+  return long === undefined ? undefined : invalid(long, 'must be at most 8 KiB; write only the name or the password');
 }
 
 function toPort(text: string): number | undefined {
@@ -151,7 +151,7 @@ function toPort(text: string): number | undefined {
 const missing = (key: string): ConnectionProblem => ({
   reason: 'SecretKeyMissing',
   key,
-  problem: 'is not there; add it to the data of the Secret',
+  problem: 'is missing; add it to the data of the Secret',
 });
 
 const invalid = (key: string, problem: string): ConnectionProblem => ({

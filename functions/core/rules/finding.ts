@@ -1,4 +1,4 @@
-// Findings about an object, and their text: the same in an answer of admission and in a condition.
+// Findings about an object, and their text: the same in an answer of the admission webhook and in a condition.
 import type { Violation } from '#crds/validation/violation.ts';
 import type { OtherReason } from '../conditions/reasons.ts';
 
@@ -43,7 +43,7 @@ export function toText(findings: ReadonlyArray<Violation>): string {
   return sentences.map((sentence) => `- ${sentence}`).join('\n');
 }
 
-/** A rule whose name is none of our reasons, such as one about a spec. */
+/** The reason for a rule: its name, which may not be one of our reasons, such as that of a rule about a spec. */
 type ReasonOf<Rule extends string> = string extends Rule ? OtherReason : Rule;
 
 /** The reason and message of a condition: the first rule, and all sentences. Undefined: no findings. */

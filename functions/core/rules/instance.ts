@@ -1,5 +1,5 @@
-// Rules about instances: the instance that an object names exists and admits it; an instance has entries, each with a
-// Secret of its own.
+// Rules about instances: the instance that an object names exists and allows its namespace; an instance has model
+// entries, each with its own Secret.
 import { SHARED_CREDENTIALS_ALLOWED, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
 import { modelOf, namesPrice, type PricedParams } from '../models/entry-model.ts';
 import { isKnownProvider, PROVIDER_NAMES, partsOf, providerOf } from '../models/providers.ts';
@@ -20,26 +20,26 @@ export const isSameInstance = (one: InstanceName, other: InstanceName): boolean 
 const reference = (instance: InstanceName) =>
   ({ rule: 'InstanceNotFound', path: 'spec.connectionRef.instanceRef', value: toPath(instance) }) as const;
 
-/** The instance does not exist, or does not admit the namespace: the finding does not tell which. */
+/** The instance does not exist, or does not allow the namespace: the finding does not show which. */
 export const instanceNotFound = (instance: InstanceName, from: string): Finding<'InstanceNotFound'> => ({
   ...reference(instance),
   type: 'Not found',
   message:
-    `no GatewayInstance of this name admits namespace ${JSON.stringify(from)}; ` +
-    'check name and namespace, create it first (earlier in the same file), or ask its owner to admit this namespace',
+    `no GatewayInstance of this name allows namespace ${JSON.stringify(from)}; ` +
+    'check name and namespace, create it first (earlier in the same file), or ask its owner to allow this namespace',
   effect: 'refuse-unless-dry-run',
 });
 
-/** The instance no longer admits a namespace that was admitted before, and so may know of it. */
+/** The instance no longer allows a namespace. The namespace was allowed before, so it may know of the instance. */
 export const namespaceNotAllowed = (instance: InstanceName, from: string): Finding<'NamespaceNotAllowed'> => ({
   ...reference(instance),
   type: 'Invalid value',
   rule: 'NamespaceNotAllowed',
-  message: `no longer admits namespace ${JSON.stringify(from)}; ask its owner to add it to spec.allowedNamespaces`,
+  message: `no longer allows namespace ${JSON.stringify(from)}; ask its owner to add it to spec.allowedNamespaces`,
   effect: 'refuse',
 });
 
-/** The instance is being deleted. The namespace is admitted, and so may know of it. */
+/** The instance is being deleted. The namespace is allowed, so it may know of the instance. */
 export const instanceIsDeleted = (instance: InstanceName): Finding<'InstanceNotFound'> => ({
   ...reference(instance),
   type: 'Invalid value',
@@ -47,19 +47,19 @@ export const instanceIsDeleted = (instance: InstanceName): Finding<'InstanceNotF
   effect: 'refuse',
 });
 
-/** An instance without entries is legal: keys may be made before there are models. */
+/** An instance without model entries is legal: keys may be created before there are models. */
 export function noModels(models: ReadonlyArray<unknown>): Finding<'NoModels'>[] {
   if (models.length > 0) return [];
-  const message = 'the instance has no entries and serves no model; add an entry for each model';
+  const message = 'the instance has no model entries, so it serves no model; add a model entry for each model';
   return [{ rule: 'NoModels', path: 'spec.models', value: undefined, message, effect: 'warn' }];
 }
 
-interface EntryAddress {
+interface AddressParams {
   readonly modelCredentials?: { readonly keys: Readonly<Record<string, string>> } | undefined;
   readonly gatewayParams: PricedParams & { readonly apiBase?: string | undefined };
 }
 
-/** Every key has a budget, and a model without a price is closed to it. An input price alone is one of embeddings. */
+/** Every key has a budget, so no key can use a model without a price. An input price alone is for embeddings. */
 export function notPriced(
   { modelName, gatewayParams: params }: PricedEntry,
   index: number,
@@ -80,16 +80,16 @@ function priceAdvice(modelName: string, params: PricedParams): string {
   const named = JSON.stringify(modelName);
   if (params.inputCostPerMillionTokens !== undefined)
     return `without outputCostPerMillionTokens, keys can use ${named} for embeddings only; set it for anything else ("0" is free)`;
-  const why = namesPrice(params) ? 'half a price is none' : `no price is listed for ${JSON.stringify(params.model)}`;
+  const why = namesPrice(params) ? 'its input has none' : `no price is listed for ${JSON.stringify(params.model)}`;
   return `no key can use ${named} without a price, and ${why}; set ${absent.join(' and ')} ("0" is free)`;
 }
 
 /**
- * An entry without an `apiBase` whose provider has no address of its own cannot be called: most often the provider is
+ * An entry without an `apiBase` cannot be called if its provider has no address of its own. Usually the provider is
  * misspelt.
  */
 export function noAddress(
-  { modelCredentials, gatewayParams }: EntryAddress,
+  { modelCredentials, gatewayParams }: AddressParams,
   index: number,
   didYouMean: DidYouMean,
 ): Finding<'ProviderUnknown' | 'AddressMissing'>[] {
@@ -138,7 +138,7 @@ export function sharedCredentials(
     const owner = owners.get(secret);
     if (owner === identifier) return [];
     const message =
-      `entry ${JSON.stringify(owner)} has this Secret already; give each entry a Secret of its own, or allow sharing ` +
+      `model entry ${JSON.stringify(owner)} already uses this Secret; give each its own Secret, or allow sharing ` +
       `with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "${SHARED_CREDENTIALS_ALLOWED}"`;
     const path = `spec.models[${index}].modelCredentials.nameRef`;
     return [{ rule: 'SharedCredentials', type: 'Duplicate value', path, value: secret, message, effect: 'refuse' }];

@@ -53,12 +53,12 @@ const ALL: ReadonlySet<string> = new Set(['*', 'all', 'any', 'all-models', 'all-
 
 /** The advice. A message shows few of the findings, so only the first get more than a sentence. */
 function remedy(model: string, index: number, { names, didYouMean }: ServedModels): string {
-  if (index >= MAX_ADVISED) return '; correct the name, or add an entry to the instance';
+  if (index >= MAX_ADVISED) return '; correct the name, or add a model entry to the instance';
   if (ALL.has(model)) return '; remove it: an empty list means every model of the instance';
   const meant = didYouMean(model, names);
   if (meant !== '') return meant;
-  if (names.length === 0) return '; add an entry to the instance, which has none yet';
+  if (names.length === 0) return '; add a model entry to the instance, which has none yet';
   const first = names.slice(0, MAX_NAMED).map((name) => JSON.stringify(cutText(name, MAX_NAME)));
   const more = names.length > MAX_NAMED ? `, and ${names.length - MAX_NAMED} more` : '';
-  return `; add an entry to the instance, or choose among its own: ${first.join(', ')}${more}`;
+  return `; add a model entry to the instance, or choose one of its models: ${first.join(', ')}${more}`;
 }

@@ -1,9 +1,9 @@
-// The name that was probably meant, found with limited work: both the name and the choices are somebody's own.
+// The name that was probably meant. The search is limited, because users choose both the name and the choices.
 
-/** `; did you mean "gpt-4o"?`, or nothing where no choice is near enough to be more than a guess. */
+/** `; did you mean "gpt-4o"?`; empty if no choice is near enough. */
 export type DidYouMean = (name: string, choices: ReadonlyArray<string>) => string;
 
-/** A longer name is not compared: a person finds its mistake no faster by seeing another one. */
+/** The maximum length of a compared name: a suggestion does not help to find the mistake in a longer one. */
 const MAX_LENGTH = 64;
 /** Cells of comparison tables for all suggestions of one review or plan: about 5 ms. */
 const MAX_STEPS = 1_000_000;
@@ -53,8 +53,8 @@ function nearest(name: string, choices: ReadonlyArray<string>, work: Work): stri
 }
 
 /**
- * Levenshtein distance within a band about the diagonal, row by row; anything above `maxEdits` is as far as anything
- * else.
+ * The Levenshtein distance, computed row by row in a band around the diagonal. All distances above `maxEdits` are
+ * equal.
  */
 function editsBetween(left: string, right: string, maxEdits: number, work: Work): number {
   const far = maxEdits + 1;

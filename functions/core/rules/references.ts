@@ -1,4 +1,4 @@
-// The rule about Users and Teams that an object refers to: each exists, and is of the same instance.
+// The rule about Users and Teams that an object refers to: each exists, and belongs to the same instance.
 import type { Finding } from './finding.ts';
 import { type InstanceName, isSameInstance, toPath } from './instance.ts';
 
@@ -11,15 +11,15 @@ export interface Reference {
   readonly namespace: string;
 }
 
-/** The facts about the User or Team; `instance` is undefined where its own reference is malformed. */
+/** The facts about the User or Team. `instance`: undefined if its own reference is malformed. */
 export interface ReferenceFacts {
   readonly instance: InstanceName | undefined;
   readonly isDeleted: boolean;
 }
 
 /**
- * `instance` is that of the referring object; undefined where it is not found (a finding of its own), so that it cannot
- * be compared.
+ * `instance`: that of the referring object; undefined if it was not found (a finding of its own) and cannot be
+ * compared.
  */
 export function referenceFound(
   { kind, path, name, namespace }: Reference,
@@ -39,6 +39,6 @@ export function referenceFound(
   const other = found.instance;
   if (instance === undefined || (other !== undefined && isSameInstance(other, instance))) return undefined;
   const where = other === undefined ? '' : ` (${toPath(other)})`;
-  const message = `must be a ${kind} of the same instance, and is of another one${where}; choose one of the same`;
+  const message = `must be a ${kind} of the same instance, but is of another one${where}; choose one of the same`;
   return { rule: `${kind}OfOtherInstance`, type: 'Invalid value', ...at, message, effect: 'refuse' };
 }

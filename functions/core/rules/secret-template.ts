@@ -1,4 +1,4 @@
-// A rule about the labels and annotations of a key's Secret: whoever may create keys must not configure other software
+// The rule about labels and annotations of a key's Secret: people who may create keys must not configure other software
 // with them.
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { Finding } from './finding.ts';
@@ -16,8 +16,8 @@ export function isHarmless(name: string, prefixes: ReadonlyArray<string>): boole
 }
 
 /**
- * Operators and controllers act on labels and annotations of their own domains: such a Secret may give them clusters,
- * repositories or copies.
+ * Other operators and controllers act on labels and annotations of their own domains: they would take such a Secret for
+ * a cluster or a repository, or copy it.
  */
 export function templateHarmless(template: Template, prefixes: ReadonlyArray<string>): ReadonlyArray<Finding> {
   return (['labels', 'annotations'] as const).flatMap((part) =>

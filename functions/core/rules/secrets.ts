@@ -1,4 +1,4 @@
-// Rules about the Secrets of an instance: each exists, with every key that the instance maps, and their values form an
+// Rules about the Secrets of an instance: each exists and has every key that the instance maps, and the values give an
 // address.
 import type { GatewayInstanceSpec as Spec } from '#crds/kinds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/kinds/model-entry.ts';
@@ -8,15 +8,15 @@ import { ownMember } from '../json/json.ts';
 import { cutText } from '../json/text.ts';
 import { modelOf } from '../models/entry-model.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
-import { type CredentialProblem, toAccess } from './credentials.ts';
+import { type CredentialProblem, toEntryAddress } from './credentials.ts';
 import type { Finding } from './finding.ts';
 
 /** Base64, as stored. */
 export type SecretData = Readonly<Record<string, string>>;
 
 /**
- * A Secret as far as the reader of a finding may know it: undefined where it is missing, or the reader may not read it.
- * `names`: some of its keys, where the reader may see those. Readers of a condition may not.
+ * A Secret, as far as the reader of a finding may know it. Undefined: it is missing, or the reader may not read it.
+ * `names`: some of its keys, if the reader may see those. Readers of a condition may not.
  */
 export type ReadSecret =
   | {
@@ -28,12 +28,12 @@ export type ReadSecret =
   | undefined;
 
 const MAX_NAMES = 10;
-/** Characters of a name that is one of several in a message. */
+/** The maximum characters of a name in a list of names. */
 const MAX_NAME = 64;
 
 /**
- * A Secret for the rules. What takes time is done once per Secret: it may have 100,000 keys or a value of 1 MB, and
- * 512 model entries may name it. `isListed`: the reader may see the names of its keys.
+ * A Secret for the rules. Slow work is done once for each Secret: it may have 100,000 keys or a value of 1 MB, and 512
+ * model entries may name it. `isListed`: the reader may see the names of its keys.
  */
 export function toReadSecret(data: SecretData, isListed: boolean): NonNullable<ReadSecret> {
   const texts = new Map<string, string>();
@@ -52,7 +52,7 @@ const namesOf = (data: SecretData): ReadonlyArray<string> =>
 
 export type SecretFinding = Finding<'SecretNotFound' | ConnectionProblem['reason']>;
 
-/** Findings in one Secret of an instance, by what names it. Its values, up to a megabyte, are needed no longer. */
+/** Findings about one Secret, by the field that names it. They do not keep its values, which may have a megabyte. */
 export interface SecretFindings {
   readonly database: ReadonlyArray<SecretFinding>;
   readonly store: ReadonlyArray<SecretFinding>;
@@ -60,7 +60,7 @@ export interface SecretFindings {
   readonly entries: ReadonlyMap<number, ReadonlyArray<SecretFinding>>;
 }
 
-/** Checks the Secrets of an instance by name, each in the time of what names it. */
+/** Checks the Secrets of an instance by name. The time of a check depends only on the fields that name its Secret. */
 export function createSecretCheck(
   { databaseSecretRef: database, redisSecretRef: store, models }: Spec,
   namespace: string,
@@ -81,12 +81,13 @@ export function createSecretCheck(
   });
 }
 
-/** The Secret exists, with every key that the instance maps, and their values form an address. */
+/** The Secret exists and has every key that the instance maps, and the values give an address. */
 const checkDatabaseSecret = (ref: Spec['databaseSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.databaseSecretRef'), secret, (data) => toDatabaseConnection(ref, data));
 
 /**
- * The same. A store in memory has no port and no password, one at a URL no port: only keys that it needs are required.
+ * The same for the counter store. Only the keys that it needs are required: a store in memory has no port and no
+ * password, one at a URL has no port.
  */
 const checkStoreSecret = (ref: Spec['redisSecretRef'], namespace: string, secret: ReadSecret): SecretFinding[] =>
   checkAddress(toUse(ref, namespace, 'spec.redisSecretRef'), secret, (data) => toStoreConnection(ref, data));
@@ -104,8 +105,8 @@ function checkAddress(
 }
 
 /**
- * The Secret of one model entry exists, with every key that the model entry maps, and the gateway can call the provider
- * with their values.
+ * The Secret of one model entry exists and has every key that the model entry maps, and the gateway can call the
+ * provider with the values.
  */
 export function checkCredentials(
   ref: SecretRef,
@@ -121,7 +122,7 @@ export function checkCredentials(
     const text = secret.text(key);
     return text === undefined ? [] : [[name, text] as const];
   });
-  const access = toAccess({ ...modelOf(gatewayParams), apiBase: gatewayParams.apiBase }, values);
+  const access = toEntryAddress({ ...modelOf(gatewayParams), apiBase: gatewayParams.apiBase }, values);
   return access.ok ? [] : invalidCredential(use, access.failure);
 }
 
@@ -160,7 +161,7 @@ interface Use extends SecretRef {
 
 const toUse = ({ nameRef, keys }: SecretRef, namespace: string, at: string): Use => ({ nameRef, keys, namespace, at });
 
-/** The Secret is missing, or the reader may not read it: the message does not tell which. */
+/** The Secret is missing, or the reader may not read it: the message does not show which. */
 const secretNotFound = ({ namespace, nameRef, at, entry }: Use): SecretFinding => ({
   rule: 'SecretNotFound',
   type: 'Not found',
@@ -183,7 +184,7 @@ function missingKeys({ nameRef, keys, at, entry }: Use, { data, names }: NonNull
   });
 }
 
-/** Only a warning: a Secret may be corrected at any time, without the instance being applied again. */
+/** Only a warning: people can correct a Secret at any time, without applying the instance again. */
 function invalidValue({ nameRef, keys, at }: Use, { reason, key, problem }: ConnectionProblem): SecretFinding {
   const [member] = Object.entries(keys).find(([, mapped]) => mapped === key) ?? [''];
   const path = `${at}.keys${toMember(member)}`;
@@ -192,7 +193,7 @@ function invalidValue({ nameRef, keys, at }: Use, { reason, key, problem }: Conn
 }
 
 const forEntry = (entry: string | undefined): string =>
-  entry === undefined ? '' : `, for model ${JSON.stringify(entry)}`;
+  entry === undefined ? '' : `, for model entry ${JSON.stringify(entry)}`;
 
 export const toMember = (name: string): string =>
   /^[A-Za-z][A-Za-z0-9]*$/.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`;

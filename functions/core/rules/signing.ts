@@ -1,10 +1,10 @@
-// The signing of an entry's requests, where there is no `apiKey`: keys of AWS, a service account of Google, or the role
-// of the Pod.
+// The signing of a model entry's requests, if it has no `apiKey`: by keys of AWS, a service account of Google, or the
+// role of the Pod.
 
 import { err, ok, type Result } from '../failure/result.ts';
 import { member, parseJson, textOf } from '../json/json.ts';
 import type { Provider } from '../models/providers.ts';
-import type { Signing } from '../ports/serving.ts';
+import type { Signing } from '../ports/upstream.ts';
 
 /** The credential that is missing or wrong, and what it must be. */
 interface SigningProblem {
@@ -29,11 +29,11 @@ export function signingOf(
   const { vertexCredentials, vertexProject } = credentials;
   if (vertexCredentials !== undefined) return signingOfGoogle(vertexCredentials);
   if (vertexProject === undefined) return ok(undefined);
-  // The token is that of the Pod, or of its node: whoever gets it may do what they may.
+  // The token is that of the Pod, or of its node: a receiver could use their rights.
   if (!GOOGLE.test(base))
     return err({
       credential: 'vertexCredentials',
-      problem: 'is missing, as is apiKey: the role of the Pod is for https addresses of googleapis.com only',
+      problem: 'is missing, like apiKey: the role of the Pod is used only for https addresses of googleapis.com',
     });
   return ok({ signer: 'pod-role', issuer: 'google' });
 }
@@ -44,9 +44,9 @@ function signingOfAws(credentials: Credentials, service: string): Result<Signing
     return ok(region === undefined ? undefined : { signer: 'pod-role', issuer: 'aws', service, region });
   }
   if (accessKeyId === undefined)
-    return err({ credential: 'awsAccessKeyId', problem: 'is missing beside awsSecretAccessKey' });
+    return err({ credential: 'awsAccessKeyId', problem: 'is missing: awsSecretAccessKey needs it' });
   if (secretAccessKey === undefined)
-    return err({ credential: 'awsSecretAccessKey', problem: 'is missing beside awsAccessKeyId' });
+    return err({ credential: 'awsSecretAccessKey', problem: 'is missing: awsAccessKeyId needs it' });
   if (region === undefined)
     return err({ credential: 'awsRegion', problem: 'is missing: requests are signed for a region' });
   const { awsSessionToken: sessionToken } = credentials;
@@ -57,8 +57,8 @@ function signingOfAws(credentials: Credentials, service: string): Result<Signing
 const GOOGLE = /^https:\/\/([a-z0-9-]+\.)*googleapis\.com(:443)?(\/|$)/i;
 
 /**
- * Google's own address, or one of this machine, as tests and proxies have: the key file decides who sees a signed
- * assertion.
+ * Google's own address, or one of this machine, for tests and proxies. The address gets a signed assertion, and the
+ * author of the key file chooses it.
  */
 const TOKEN_URI = /^(https:\/\/([a-z0-9-]+\.)*googleapis\.com|http:\/\/127\.0\.0\.1:\d+)\//;
 

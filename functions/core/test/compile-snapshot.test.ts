@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
-import { compile } from '../models/compile-snapshot.ts';
+import { compileSnapshot } from '../models/compile-snapshot.ts';
 import { Snapshot } from '../models/snapshot.ts';
 
 const ref = {
@@ -9,7 +9,7 @@ const ref = {
 };
 const instance = { uid: 'u-1', namespace: 'default', name: 'main' };
 const compiled = (...models: ReadonlyArray<object>) =>
-  compile(instance, GatewayInstanceSpec.parse({ databaseSecretRef: ref, redisSecretRef: ref, models }));
+  compileSnapshot(instance, GatewayInstanceSpec.parse({ databaseSecretRef: ref, redisSecretRef: ref, models }));
 const entry = (params: object, more: object = {}) => ({
   modelName: 'm',
   identifier: 'i',
@@ -45,7 +45,7 @@ test('the provider ends at the first slash, the rest may hold more; customLLMPro
   });
 });
 
-test('credentials are named, never held; without requiresAuth there are none', () => {
+test('credentials are named, never contained; without requiresAuth there are none', () => {
   const modelCredentials = { nameRef: 'openai', keys: { apiKey: 'key', apiBase: 'base' } };
   expect(first(entry({}, { requiresAuth: true, modelCredentials }))?.credentials).toEqual({
     apiKey: { secret: 'openai', entry: 'key' },

@@ -75,7 +75,7 @@ test.each([
   [{ sslmode: 'require', sslrootcert: 'system' }, 'sslmode'],
   [{ sslmode: 'prefer', sslrootcert: PEM }, 'sslmode'],
   [{ sslrootcert: PEM }, 'sslmode'],
-])('TLS entries %j of a database secret, which would verify less than they say, are refused at %s', (data, key) => {
+])('TLS keys %j of a database Secret, which would verify less than people expect, are refused at %s', (data, key) => {
   const read = toDatabaseConnection(database, encode({ ...good, ...data }));
   expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyInvalid', key });
 });

@@ -36,7 +36,7 @@ test.each([
     alone: 'fetch failed',
     whole: `fetch failed: ${refused.message}`,
   },
-])('the reason of $of is said in words, with its causes where they are asked for', ({ thrown, alone, whole }) => {
+])('the text of $of has its message, and its causes if they are requested', ({ thrown, alone, whole }) => {
   expect(reasonOf(thrown)).toBe(alone);
   expect(reasonAndCausesOf(thrown)).toBe(whole);
 });

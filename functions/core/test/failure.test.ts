@@ -5,7 +5,7 @@ import { runs } from '../../../test/support/runs.ts';
 import { toReply } from '../failure/failure.ts';
 import { EXAMPLES, NOW } from './failure.fixture.ts';
 
-test('what a client is told of each failure', async () => {
+test('the reply to each failure', async () => {
   const replies = Object.values(EXAMPLES).map((failure) => {
     const { status, headers, level, error } = toReply(failure);
     const extra = Object.entries(headers).map(([name, value]) => `${name}: ${value}\n`);
@@ -14,7 +14,7 @@ test('what a client is told of each failure', async () => {
   await expect(replies.join('\n')).toMatchFileSnapshot(join(import.meta.dirname, 'failure.golden.txt'));
 });
 
-test('a request that is too dear for what is left is not told that the budget is spent', () => {
+test('a request that costs more than what is left does not get the message that the budget is spent', () => {
   const { status, error } = toReply({ ...EXAMPLES.budget_exceeded, spent: 400_000_000n });
   expect({ status, code: error.code }).toEqual({ status: 429, code: 'budget_exceeded' });
   expect(error.message).toBe(
@@ -22,7 +22,7 @@ test('a request that is too dear for what is left is not told that the budget is
   );
 });
 
-test('a request that is dearer than the whole budget is told so, with what it needs, and of nothing to wait for', () => {
+test('the message for a request that costs more than the whole budget has the amount that it needs, and no time to wait', () => {
   const { status, error, headers } = toReply({ ...EXAMPLES.budget_exceeded, spent: 0n, needs: 20_000_000_000n });
   expect(status).toBe(429);
   expect(error).not.toHaveProperty('resets_at');
@@ -32,15 +32,15 @@ test('a request that is dearer than the whole budget is told so, with what it ne
   expect(headers).toEqual({ 'x-should-retry': 'false' });
 });
 
-test('a provider that refuses our credentials is told as that: only the owner of the gateway can help', () => {
+test('the message for a provider that refuses our credentials names who can help: the platform team', () => {
   const { status, error } = toReply({ code: 'upstream_error', refusesCredentials: true });
   expect([status, error.message]).toEqual([
     502,
-    'The provider refuses the credentials that this gateway has for the model. Ask the owner of the gateway to correct them.',
+    'The provider refuses the credentials that this gateway has for the model. Ask the platform team to correct them.',
   ]);
 });
 
-test('a budget of nothing is told as that: there is nothing to wait for', () => {
+test('the message for a budget of zero has no time to wait', () => {
   const { error, headers } = toReply({ ...EXAMPLES.budget_exceeded, limit: 0n, spent: 0n, needs: 0n });
   expect(error.message).toBe(
     'The budget of user "alice@example.com" is zero: nothing may be spent. Ask for a larger maxBudget.',
@@ -51,20 +51,17 @@ test('a budget of nothing is told as that: there is nothing to wait for', () => 
 test.each([
   [60_000, '60'],
   [60_001, undefined],
-])(
-  'a reset %d ms away is told in seconds to wait (%s) only where agents should wait: some wait for days',
-  (millis, header) => {
-    const resetAt = NOW + millis;
-    const { headers, error } = toReply({ ...EXAMPLES.budget_exceeded, resetAt });
-    expect([headers['retry-after'], headers['x-should-retry']]).toEqual([header, 'false']);
-    expect(error.resets_at).toBe(Math.ceil(resetAt / 1000));
-  },
-);
+])('a reset in %d ms has a retry-after (%s) only if agents should wait: some wait for days', (millis, header) => {
+  const resetAt = NOW + millis;
+  const { headers, error } = toReply({ ...EXAMPLES.budget_exceeded, resetAt });
+  expect([headers['retry-after'], headers['x-should-retry']]).toEqual([header, 'false']);
+  expect(error.resets_at).toBe(Math.ceil(resetAt / 1000));
+});
 
-test('a request of more tokens than the limit of a minute is told how many, and when a whole minute is free', () => {
+test('the message for a request of more tokens than the limit has their number, and the time of a minute without requests', () => {
   const { error, headers } = toReply({ ...EXAMPLES.rate_limit_exceeded, rate: 'tokens', limit: 100, needs: 4321 });
   expect(error.message).toBe(
-    'The rate limit of key "billing" is reached: 100 tokens per minute. This request uses about 4321, so it waits until a whole minute is free. Try again in 12 s. Or send less, or set a smaller max_completion_tokens.',
+    'The rate limit of key "billing" is reached: 100 tokens per minute. This request uses about 4321, so it needs a whole minute without other requests. Try again in 12 s. Or send less, or set a smaller max_completion_tokens.',
   );
   expect(headers).toEqual({ 'retry-after': '12' });
 });
@@ -81,7 +78,7 @@ test.each([
   expect(toReply({ code: 'key_blocked', kind: 'key', missingOwnerReason }).error.message).toContain(message);
 });
 
-test('nobody is told why the ledger is away', () => {
+test('no client sees why the ledger is away', () => {
   expect(JSON.stringify(toReply(EXAMPLES.ledger_unavailable))).not.toContain('db.internal');
 });
 
@@ -100,7 +97,7 @@ test.each([
   expect(headers['retry-after']).toBe(header);
 });
 
-/** The patterns by which opencode 1.18 takes a refusal for a passing failure, in its message and in its body. */
+/** The patterns by which opencode 1.18 takes a refusal for a temporary failure, in its message and in its body. */
 const OF_OPENCODE = [
   /429|500|502|503|504|524/i,
   /rate increased too quickly|rate limit|rate-limit|rate_limit|too many requests/i,

@@ -1,4 +1,4 @@
-// Are findings shown as the reader can use them, however many there are?
+// Texts of findings: useful for their reader, however many there are.
 import { expect, test } from 'vitest';
 import { toSentences, toText } from '../rules/finding.ts';
 

@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { ownScopeId } from '../keys/further-budgets.ts';
+import { furtherScopeId } from '../keys/further-budgets.ts';
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 const modelScopeId = (of: typeof hash, key: string, name: string) =>
-  ownScopeId(of, key, { model: name, duration: '1d' });
+  furtherScopeId(of, key, { model: name, duration: '1d' });
 const KEY = '0190a0b0-0000-7000-8000-000000000001';
 
-test('a model of a key is a scope of its own: a UUID that is the same whoever asks', () => {
+test('a model of a key is a scope of its own, whose id is always the same UUID', () => {
   expect(modelScopeId(hash, KEY, 'gpt')).toBe(modelScopeId(hash, KEY, 'gpt'));
   expect(modelScopeId(hash, KEY, 'gpt')).toMatchInlineSnapshot(`"0fbb13b5-4221-8524-816e-e14e24f048fd"`);
   const property = fc.property(fc.uuid(), fc.string(), (key, model) => {
@@ -26,7 +26,7 @@ test('no two models share a scope, nor do two keys', () => {
 });
 
 test('a further window of a key is a scope of its own, by its length', () => {
-  const ofWindow = (duration: string) => ownScopeId(hash, KEY, { duration });
+  const ofWindow = (duration: string) => furtherScopeId(hash, KEY, { duration });
   expect(ofWindow('1h')).toBe(ofWindow('1h'));
   expect(new Set([ofWindow('1h'), ofWindow('2h'), modelScopeId(hash, KEY, '1h')]).size).toBe(3);
 });

@@ -30,7 +30,7 @@ test('all 256 bits are in the key: other bytes, another key', () => {
   );
 });
 
-test('a mistyped letter and two letters swapped are always told', () => {
+test('a mistyped letter, or two swapped letters, are always detected', () => {
   const letters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
   fc.assert(
     fc.property(random, fc.nat(48), fc.nat(61), (bytes, position, letter) => {

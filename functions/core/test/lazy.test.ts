@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLazy } from '../caches/lazy.ts';
 
-test('what is loaded is loaded once, by calls at the same time too', async () => {
+test('a value is loaded once, also by concurrent calls', async () => {
   let loads = 0;
   const value = createLazy(async () => {
     loads += 1;
@@ -11,7 +11,7 @@ test('what is loaded is loaded once, by calls at the same time too', async () =>
   expect(await value()).toBe(1);
 });
 
-test('a load that fails is told to all who wait for it, and is not remembered', async () => {
+test('a load that fails rejects for all who wait for it, and is not remembered', async () => {
   let loads = 0;
   const value = createLazy(async () => {
     loads += 1;

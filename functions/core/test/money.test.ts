@@ -12,7 +12,7 @@ test.each([
   ['0.000000001', 1n],
   ['1.000000000', NANO_PER_DOLLAR],
   ['1000000000', 10n ** 18n],
-  // Beyond what a double can tell apart.
+  // Amounts that doubles cannot distinguish.
   ['9007199.254740993', 2n ** 53n + 1n],
   ['100000.000000001', 10n ** 14n + 1n],
   ['123456789012345678901234567890.123456789', 123456789012345678901234567890123456789n],
@@ -62,7 +62,7 @@ test.each([
   expect(nanoOfNumber(dollars)).toBe(nano);
 });
 
-test('a number of dollars that has a written form is what that says', () => {
+test('a number of dollars with a decimal form has exactly that amount', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 10 ** 15 }), (nano) => {
       const text = formatMoney(BigInt(nano));

@@ -11,7 +11,7 @@ test("a key's Secret is named after it, unless the template names it", () => {
   expect(snapshotName('main', 'abc')).toBe('main-abc');
 });
 
-test('a name that would get too long is cut, stays valid, and stays apart from its neighbours', () => {
+test('a name that would get too long is cut, stays valid, and differs from similar names', () => {
   for (const length of [248, 249, 250, 251, 252, 253]) {
     for (const letter of ['k', '1']) {
       const names = ['x', 'y', '0'].map((end) => keySecretName(letter.repeat(length - 1) + end, undefined, hash));

@@ -34,7 +34,7 @@ describe('a model entry', () => {
     { cachedInputCostPerMillionTokens: '9' },
     { cacheWriteCostPerMillionTokens: '9' },
     { cacheWriteLongCostPerMillionTokens: '9' },
-  ])('without an input price (%j) has none, also where one is listed', (half) => {
+  ])('without an input price (%j) has none, even if one is listed', (half) => {
     expect(entryPrice({ model: 'openai/gpt-4o-mini', ...half }).price).toBeUndefined();
   });
 

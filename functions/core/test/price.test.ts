@@ -126,7 +126,7 @@ test('a prompt of text alone is bounded without the prices of sounds and picture
   );
 });
 
-test('what an amount pays for never costs more than the amount, and one token more would', () => {
+test('the output that an amount covers never costs more than the amount, and one more token would', () => {
   fc.assert(
     fc.property(anyWritten, count, fc.bigInt({ min: 0n, max: 10n ** 15n }), (written, input, amount) => {
       const price = read(written);
@@ -179,7 +179,7 @@ test.each([
     7_500n + 8_000n,
   ],
   [
-    'where an hour has no price, it costs what minutes cost',
+    'without a price for an hour, it costs the same as minutes',
     { cacheWrite: '1.25' },
     { cacheWrite: 10, cacheWriteLong: 4 },
     12_500n,

@@ -11,7 +11,7 @@ export interface RandomRequest {
   readonly naive: bigint;
 }
 
-/** Where sums of doubles, of Lua numbers and of scripts' arguments break (LEDGER 4). */
+/** Amounts at which sums of doubles, of Lua numbers and of scripts' arguments break (LEDGER 4). */
 export const MAGNITUDES: ReadonlyArray<bigint> = [
   0n,
   2n ** 53n - 1n,

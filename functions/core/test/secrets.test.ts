@@ -1,4 +1,4 @@
-// Are the Secrets of an instance checked in little time, whatever a tenant writes into one that hundreds of entries name?
+// Checks of Secrets take little time, whatever a tenant writes into a Secret that hundreds of entries name.
 import { expect, test } from 'vitest';
 import { decode, encode } from '../json/base64.ts';
 import { toDatabaseConnection, toStoreConnection } from '../rules/connections.ts';
@@ -6,7 +6,7 @@ import { checkCredentials, toReadSecret } from '../rules/secrets.ts';
 
 const entry = { index: 0, identifier: 'm', gatewayParams: { model: 'openai/x' } } as const;
 
-test('hundreds of entries enumerate the keys of a Secret once, and read each value once, whether it is there or not', () => {
+test('hundreds of entries enumerate the keys of a Secret once, and read each value once, whether it exists or not', () => {
   const work = { enumerated: 0, read: 0 };
   const data = new Proxy<Record<string, string>>(
     { apiKey: encode('sk'), apiBase: encode('http://a') },
@@ -33,7 +33,7 @@ test('hundreds of entries enumerate the keys of a Secret once, and read each val
   expect(work).toEqual({ enumerated: 1, read: 2 });
 });
 
-test('the names of the keys of a Secret are cut where they are shown', () => {
+test('the names of the keys of a Secret are cut in messages', () => {
   const secret = toReadSecret({ ['x'.repeat(253)]: '' }, true);
   const [finding] = checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret);
   expect(finding?.message).toContain(`(it has ${'x'.repeat(63)}…)`);
@@ -45,7 +45,7 @@ test('a value that is longer than any credential is refused with its length and 
     {
       rule: 'SecretKeyInvalid',
       path: 'spec.models[0].modelCredentials.keys.apiKey',
-      message: expect.stringContaining('of Secret "s" has 20000 characters, and may have 16384 at most'),
+      message: expect.stringContaining('of Secret "s" has 20000 characters, but at most 16384 are allowed'),
     },
   ]);
 });

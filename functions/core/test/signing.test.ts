@@ -47,12 +47,12 @@ test.each<[string, Record<string, string>, object]>([
   [
     'bedrock',
     { awsAccessKeyId: 'AKID', awsRegion: 'r' },
-    { credential: 'awsSecretAccessKey', problem: 'is missing beside awsAccessKeyId' },
+    { credential: 'awsSecretAccessKey', problem: 'is missing: awsAccessKeyId needs it' },
   ],
   [
     'bedrock',
     { awsSecretAccessKey: 'hush', awsRegion: 'r' },
-    { credential: 'awsAccessKeyId', problem: 'is missing beside awsSecretAccessKey' },
+    { credential: 'awsAccessKeyId', problem: 'is missing: awsSecretAccessKey needs it' },
   ],
   [
     'bedrock',

@@ -28,12 +28,12 @@ test.each([
     { ...counted(10, 45), reasoning: 40 },
   ],
   [
-    'what a total has on top was thought, also where nobody says so (Gemini)',
+    'tokens of the total beyond prompt and answer are reasoning, also if they are not reported so (Gemini)',
     { prompt_tokens: 20, completion_tokens: 198, total_tokens: 623 },
     { ...counted(20, 603), reasoning: 405 },
   ],
   [
-    'reasoning that is told to be less than what the total has on top is not all of it',
+    'reported reasoning that is less than the rest of the total is not all of it',
     {
       prompt_tokens: 10,
       completion_tokens: 50,
@@ -55,7 +55,7 @@ test.each([
     counted(11, 5, 8),
   ],
   [
-    'a total that is too small, or absurd, says nothing',
+    'a total that is too small, or absurd, is ignored',
     { prompt_tokens: 3, completion_tokens: 5, total_tokens: 1.5 },
     counted(3, 5),
   ],

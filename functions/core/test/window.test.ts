@@ -77,7 +77,7 @@ describe('for every duration, alignment and instant', () => {
   });
   const instant = fc.integer({ min: at('2020-01-01T00:00'), max: at('2060-01-01T00:00') });
 
-  test('the window holds the instant, and every instant in it has the same window', () => {
+  test('the window contains the instant, and every instant in it has the same window', () => {
     fc.assert(
       fc.property(spec, instant, fc.double({ min: 0, max: 1, noNaN: true }), (of, now, share) => {
         const window = windowAt(of, now);
@@ -128,7 +128,7 @@ describe('the window a scope’s spend is counted in', () => {
     });
   });
 
-  test('is its whole life where it has no budget', () => {
+  test('is its whole life if it has no budget', () => {
     expect(spendWindow({ anchor }, anchor + DAY)).toEqual({ start: anchor, end: anchor + MAX_DURATION });
   });
 });

@@ -1,7 +1,7 @@
 // Writes to an instance's database: the instance itself, claims with their policies, and values.
 
 import { reasonOf } from '#core/failure/error-text.ts';
-import { ownScopeId } from '#core/keys/further-budgets.ts';
+import { furtherScopeId } from '#core/keys/further-budgets.ts';
 import { toKeyValue } from '#core/keys/key-value.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
@@ -166,7 +166,10 @@ function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext)
   const claim = world.instances.get(instance)?.claims.get(claimKey(scope, alias));
   const scopeId = action.policy.scopeId || deps.ids.next();
   const own = 'furtherBudgets' in action.policy ? action.policy.furtherBudgets : undefined;
-  const furtherBudgets = own?.map((one) => ({ ...one, scopeId: one.scopeId || ownScopeId(deps.hash, scopeId, one) }));
+  const furtherBudgets = own?.map((one) => ({
+    ...one,
+    scopeId: one.scopeId || furtherScopeId(deps.hash, scopeId, one),
+  }));
   const policy = { ...action.policy, scopeId, ...(furtherBudgets === undefined ? {} : { furtherBudgets }) };
   if (claim?.policy === undefined || policy.kind === undefined) return { policy, generation };
   const before = new Map(budgetedScopes(claim).map((one) => [one.scopeId, one.budget]));

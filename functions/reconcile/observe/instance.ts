@@ -6,7 +6,7 @@ import type { Result } from '#core/failure/result.ts';
 import { toUtf8 } from '#core/json/bytes.ts';
 import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
-import { compile } from '#core/models/compile-snapshot.ts';
+import { compileSnapshot } from '#core/models/compile-snapshot.ts';
 import { entryPrice } from '#core/money/price-list.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import { ClusterError, type KubeObject, RESOURCES, type Selection, toFieldSelector } from '#core/ports/cluster.ts';
@@ -227,7 +227,7 @@ const MAX_SNAPSHOTS = 10;
 
 /** The snapshot that the gateway would read, and whether it is published. */
 async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SnapshotView> {
-  const text = JSON.stringify(compile(metadata, spec));
+  const text = JSON.stringify(compileSnapshot(metadata, spec));
   const hash = deps.hash(text).slice(0, 16);
   const name = snapshotName(metadata.name, hash);
   const { namespace, uid } = metadata;

@@ -168,7 +168,7 @@ describe('an instance', () => {
     expect(await ready()).toBe('True Ready');
     expect(await condition('ModelsReady')).toBe('False SecretKeyMissing');
     expect(await message('ModelsReady')).toMatch(
-      /"apiBase": Secret "openai" has no key of this name, for model "small"; add/,
+      /"apiBase": Secret "openai" has no key of this name, for model entry "small"; add/,
     );
     expect((await main()).models).toMatchObject([
       { identifier: 'small', ready: false, reason: 'SecretKeyMissing' },
@@ -183,7 +183,7 @@ describe('an instance', () => {
   });
 
   test.each([
-    ['apiKey', '', '"apiKey": this key of Secret "openai" is empty, for model "small"; the gateway skips'],
+    ['apiKey', '', '"apiKey": this key of Secret "openai" is empty, for model entry "small"; the gateway skips'],
     ['apiBase', btoa('hush'), '"apiBase": this key of Secret "openai" must be an http address, without'],
   ])('whose gateway skips an entry, because %s of its Secret is %j, names the entry', async (key, value, why) => {
     await harness.apply(makeInstance());

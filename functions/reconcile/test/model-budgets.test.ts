@@ -1,6 +1,6 @@
 // Budgets of a key for single models: they keep their spend through all edits.
 import { beforeEach, expect, test } from 'vitest';
-import { ownScopeId } from '#core/keys/further-budgets.ts';
+import { furtherScopeId } from '#core/keys/further-budgets.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, teams, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
@@ -41,7 +41,7 @@ test('the policy has each of them, with windows that are counted and aligned lik
   const { scopeId, policy: { budget, furtherBudgets } = {} } = await claim();
   expect(budget?.alignment).toBe('Calendar');
   const scope = (of: { model: string; limit: string; duration: string }) => ({
-    scopeId: ownScopeId(sha256, scopeId, of),
+    scopeId: furtherScopeId(sha256, scopeId, of),
     ...of,
   });
   expect(furtherBudgets).toEqual([

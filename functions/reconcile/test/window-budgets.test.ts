@@ -1,6 +1,6 @@
 // Budgets of a key for several windows: no edit resets their spend.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ownScopeId } from '#core/keys/further-budgets.ts';
+import { furtherScopeId } from '#core/keys/further-budgets.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
@@ -37,7 +37,7 @@ describe('further budgets of a key', () => {
     await apply(HOURLY, { maxBudget: '3', budgetDuration: '1d' });
     const { scopeId, policy } = await claim();
     const scope = (duration: string, limit: string) => ({
-      scopeId: ownScopeId(sha256, scopeId, { duration }),
+      scopeId: furtherScopeId(sha256, scopeId, { duration }),
       limit,
       duration,
     });

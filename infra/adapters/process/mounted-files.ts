@@ -1,7 +1,7 @@
 // Files that the kubelet mounts: a snapshot, and folders of Secrets, read again when they change.
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Credentials } from '#core/ports/serving.ts';
+import type { Credentials } from '#core/ports/upstream.ts';
 
 /** How long a mounted file is trusted without looking: the kubelet itself takes about a minute. */
 const LOOK_AGAIN_AFTER = 1_000;

@@ -1,6 +1,6 @@
 // The body of a request to an upstream: a short body is joined, a long one is sent in pieces.
 import { concat, toUtf8 } from '#core/json/bytes.ts';
-import type { UpstreamRequest } from '#core/ports/serving.ts';
+import type { UpstreamRequest } from '#core/ports/upstream.ts';
 
 type Parts = UpstreamRequest['body'];
 
@@ -28,8 +28,8 @@ export function joinBody(parts: Parts, length = lengthOf(parts)): Buffer<ArrayBu
 }
 
 /**
- * The parts in pieces; no piece is kept after it was taken. Short parts, of which there may be very many, are joined
- * with the parts after them.
+ * The parts as pieces, none of which is kept after it was taken. Short parts, of which there may be very many, are
+ * joined with the parts after them.
  */
 export function* piecesOf(parts: Parts): Generator<Uint8Array> {
   const left = parts.toReversed();

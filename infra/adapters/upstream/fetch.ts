@@ -1,6 +1,6 @@
 // The upstream of a Worker: `fetch`, with timeouts, which `fetch` does not have.
 import type { Timer } from '#core/ports/platform.ts';
-import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/upstream.ts';
 import { toBytes } from './body.ts';
 import { withSigning } from './signing.ts';
 
@@ -12,7 +12,7 @@ interface Deps {
 
 export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Upstream {
   const send: Upstream = async ({ url, query = '', headers, body, timeouts, signal }) => {
-    // Until here certainly nothing was sent; after it, that is unknown.
+    // Up to this line certainly nothing was sent. After it, that is unknown.
     if (signal.aborted) throw new UpstreamError('unsent', 'the request was aborted');
     const timeoutController = new AbortController();
     let cancel = () => {};

@@ -1,7 +1,7 @@
-// Assertions of a service account of Google, signed with its private key (RFC 7523). The file is loaded at its first
-// use.
+// Assertions of a service account of Google, signed with its private key (RFC 7523). This module, with its library, is
+// loaded at its first use.
 import { importPKCS8, SignJWT } from 'jose';
-import type { Signing } from '#core/ports/serving.ts';
+import type { Signing } from '#core/ports/upstream.ts';
 
 /** The maximum seconds for which Google accepts an assertion. */
 const VALIDITY = 3600;

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import type { PodIdentity } from './signing.ts';
 import { readAnswer } from './token-answer.ts';
 
-/** The role, and the file of its token, that EKS writes into the Pod's environment; absent: the Pod has none. */
+/** The role and the file of its token, which EKS writes into the Pod's environment. */
 export interface Role {
   readonly arn: string;
   readonly tokenFile: string;
@@ -15,7 +15,7 @@ interface Deps {
   readonly now: () => number;
 }
 
-/** The metadata server. It answers from inside the cluster, so a Pod without Workload Identity does not wait long. */
+/** Google's metadata server. It is in the cluster, so a Pod without Workload Identity gets an answer soon. */
 const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
 
 export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
@@ -23,7 +23,7 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
     awsKeys: async (region, signal) => {
       if (role === undefined)
         throw new Error(
-          'the Pod has no role of AWS: AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE are not set. Annotate its ServiceAccount with a role',
+          'the Pod has no AWS role: AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE are not set. Annotate its ServiceAccount with a role',
         );
       const response = await fetch(`https://sts.${region}.amazonaws.com/`, {
         method: 'POST',
@@ -39,7 +39,7 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
       });
       if (!response.ok)
         throw new Error(
-          `AWS refused keys for the Pod's role: status ${response.status}. Check the trust policy of the role`,
+          `AWS refused keys for the role of the Pod: status ${response.status}. Check the trust policy of the role`,
         );
       return keysIn(await readAnswer(response));
     },
@@ -72,7 +72,7 @@ function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
   ];
   const until = Date.parse(part('Expiration'));
   if (accessKeyId === '' || secretAccessKey === '' || sessionToken === '' || Number.isNaN(until)) {
-    throw new Error("the answer of AWS has no keys for the Pod's role");
+    throw new Error('the answer of AWS has no keys for the role of the Pod');
   }
   return { value: { accessKeyId, secretAccessKey, sessionToken }, until };
 }

@@ -8,13 +8,13 @@ import {
   UpstreamError,
   type UpstreamRequest,
   type UpstreamResponse,
-} from '#core/ports/serving.ts';
+} from '#core/ports/upstream.ts';
 import { toBytes } from './body.ts';
 import { readAnswer } from './token-answer.ts';
 
-/** Milliseconds before its end at which a token is renewed. */
+/** A token is renewed this time (in milliseconds) before it expires. */
 const MARGIN = 60_000;
-/** The maximum number of tokens and of keys: edited credentials leave their old ones. */
+/** The maximum number of cached tokens, and of cached keys: those of edited credentials stay for a while. */
 const MAX_TOKENS = 1_024;
 
 interface Deps {
@@ -29,7 +29,7 @@ interface ExpiringValue<T> {
   readonly until: number;
 }
 
-/** Credentials of the Pod. A rejection gives the reason why there are none. */
+/** Credentials of the Pod. Both calls reject with the reason if there are none. */
 export interface PodIdentity {
   awsKeys(region: string, signal: AbortSignal): Promise<ExpiringValue<Keys>>;
   googleToken(signal: AbortSignal): Promise<ExpiringValue<string>>;
@@ -38,7 +38,7 @@ export interface PodIdentity {
 type Keys = Pick<SigningOf<'aws'>, 'accessKeyId' | 'secretAccessKey' | 'sessionToken'>;
 
 const rejectNoPod = () =>
-  Promise.reject(new Error('this process has no role of a Pod. Give the model entry an apiKey, or keys of its own'));
+  Promise.reject(new Error('this process has no role of a Pod. Set an apiKey, or keys, for the model entry'));
 /** The identity outside of a Pod: of a Worker, or a process on a person's machine. */
 const NO_POD: PodIdentity = { awsKeys: rejectNoPod, googleToken: rejectNoPod };
 
@@ -46,7 +46,7 @@ type SigningOf<Signer extends Signing['signer']> = Extract<Signing, { signer: Si
 
 /** Adds signatures and tokens to requests. A request that cannot be signed is not sent: it fails as `unsigned`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
-  /** Tokens, never promises: on Workers a request cannot wait for the call of another request. */
+  /** Tokens, not promises of tokens: on Workers, a request cannot wait for the call of another request. */
   const tokens = createLru<ExpiringValue<string>>(MAX_TOKENS);
   const keys = createLru<ExpiringValue<Keys>>(MAX_TOKENS);
 

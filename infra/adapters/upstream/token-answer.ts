@@ -1,4 +1,4 @@
-// Answers of token services. They are short.
+// Answers of token services, which are short.
 import { fromUtf8, readBytes } from '#core/json/bytes.ts';
 
 /** The maximum bytes of an answer. A token has at most 2 KiB. */

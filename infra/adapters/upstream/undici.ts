@@ -1,13 +1,13 @@
 // The upstream of a Node process: undici, with one connection pool for each origin.
 import { Pool } from 'undici';
 import { createLru } from '#core/caches/lru.ts';
-import type { Upstream, UpstreamRequest } from '#core/ports/serving.ts';
+import type { Upstream, UpstreamRequest } from '#core/ports/upstream.ts';
 import { createTurn } from '../process/event-loop-batch.ts';
 import { type PodIdentity, withSigning } from './signing.ts';
 import { dispatch, toUpstreamError } from './upstream-response.ts';
 
-/** The pool and the path of an address. */
-interface KnownRoute {
+/** A parsed address: the name of its pool, its path, and the timeout of its connections. */
+interface ParsedAddress {
   readonly pool: string;
   readonly path: string;
   readonly connect: number;
@@ -33,8 +33,8 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
   /** Pools without new calls, until their last call has ended. */
   const closing = new Set<Pool>();
   const pools = createLru<Pool>(maxPools, { onEvict: (pool) => void retire(pool) });
-  /** Routes by address: a look-up is faster than parsing. No client chooses any part of an address. */
-  const routes = createLru<KnownRoute>(MAX_ROUTES);
+  /** Parsed addresses by URL: a look-up is faster than parsing. No client chooses any part of an address. */
+  const routes = createLru<ParsedAddress>(MAX_ROUTES);
 
   const send: Upstream = (request) => {
     try {
@@ -46,7 +46,7 @@ export function createUpstream({ fetch = globalThis.fetch, now = Date.now, pod, 
     }
   };
 
-  function routeOf({ url, timeouts: { connect } }: UpstreamRequest): KnownRoute {
+  function routeOf({ url, timeouts: { connect } }: UpstreamRequest): ParsedAddress {
     const known = routes.get(url);
     if (known?.connect === connect) return known;
     const { origin, pathname, search } = new URL(url);

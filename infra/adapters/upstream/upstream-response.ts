@@ -1,9 +1,9 @@
-// The answer of an upstream. undici delivers pieces as they arrive, and the reader takes them from a queue. An answer
-// that is compressed without a request for it is decoded.
+// The response of an upstream. undici delivers pieces as they arrive, and the reader takes them from a queue. A
+// response that is compressed, although the gateway did not request it, is decoded.
 import { pipeline, Readable } from 'node:stream';
 import { createGunzip, createInflate } from 'node:zlib';
 import type { Dispatcher, Pool } from 'undici';
-import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamError, type UpstreamRequest, type UpstreamResponse } from '#core/ports/upstream.ts';
 import type { Turn } from '../process/event-loop-batch.ts';
 import { joinBody, lengthOf, MAX_JOINED, piecesOf } from './body.ts';
 
@@ -11,14 +11,14 @@ type Controller = Dispatcher.DispatchController;
 type Headers = Record<string, string | string[] | undefined>;
 type Next = IteratorResult<Uint8Array, undefined>;
 
-/** The maximum bytes that wait for the reader. Above it the connection is paused. */
+/** The maximum bytes that wait for the reader. If more wait, the connection is paused. */
 const MAX_WAITING = 64 * 1024;
 /** The maximum number of waiting pieces before they are joined: each takes some 100 bytes beside its content. */
 const MAX_PIECES = 64;
 const ABORTED = 'the request was aborted';
 
 /** The pool and path of a URL. */
-export interface Route {
+export interface Destination {
   readonly pool: Pool;
   readonly path: string;
 }
@@ -26,7 +26,7 @@ export interface Route {
 /**
  * Sends the request without Node's streams: these and their iteration cost more than all other work of a short reply.
  */
-export function dispatch({ pool, path }: Route, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
+export function dispatch({ pool, path }: Destination, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
   const { timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
   const answer = new ResponseHandler(signal, turn);
@@ -273,6 +273,6 @@ function isConnecting(error: unknown): boolean {
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  // The code of the first address: several addresses rarely fail for different reasons.
+  // The code for the first address: several addresses rarely fail for different reasons.
   return error instanceof AggregateError ? codeOf(error.errors[0]) : error.name;
 }

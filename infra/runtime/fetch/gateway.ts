@@ -13,7 +13,7 @@ import { readSnapshot } from '#core/models/snapshot.ts';
 import { storeName } from '#core/ports/backends.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { Credentials } from '#core/ports/serving.ts';
+import type { Credentials } from '#core/ports/upstream.ts';
 import { createGateway, createSharedState } from '../../../functions/gateway/app.ts';
 import { GatewayBindings } from '../config/bindings.ts';
 import { readEnvironment } from '../config/variable.ts';

@@ -16,7 +16,7 @@ describe('an instance', () => {
 
   test('without entries, without a price, with unknown names is accepted with warnings', async () => {
     expect((await instance({ models: [] })).warnings).toEqual([
-      expect.stringContaining('spec.models: the instance has no entries'),
+      expect.stringContaining('spec.models: the instance has no model entries'),
     ]);
     await world.put(RESOURCES.secrets, secretOf('odd', { apiKey: 'x' }));
     const models = [

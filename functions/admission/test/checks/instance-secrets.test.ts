@@ -95,10 +95,10 @@ describe('an instance', () => {
     expect((await instance({ models })).refused).toEqual([
       'GatewayInstance "main" is invalid:',
       expect.stringContaining(
-        '- spec.models[0].modelCredentials.keys.apiKey: Not found: "token": Secret "creds-gpt-4o" has no key of this name, for model "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
+        '- spec.models[0].modelCredentials.keys.apiKey: Not found: "token": Secret "creds-gpt-4o" has no key of this name, for model entry "gpt-4o"; add it to the Secret, or correct the name (it has apiKey)',
       ),
       expect.stringContaining(
-        '- spec.models[1].modelCredentials.nameRef: Not found: "creds-claude": no readable Secret of this name is in namespace "platform", for model "claude"; ',
+        '- spec.models[1].modelCredentials.nameRef: Not found: "creds-claude": no readable Secret of this name is in namespace "platform", for model entry "claude"; ',
       ),
     ]);
   });
@@ -133,7 +133,7 @@ describe('an instance', () => {
       modelEntry('mini', { modelCredentials: { nameRef: 'creds-gpt-4o', keys: { apiKey: 'apiKey' } } }),
     ];
     expect((await instance({ models })).refused).toEqual([
-      `spec.models[1].modelCredentials.nameRef: Duplicate value: "creds-gpt-4o": entry "gpt-4o" has this Secret already; give each entry a Secret of its own, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
+      `spec.models[1].modelCredentials.nameRef: Duplicate value: "creds-gpt-4o": model entry "gpt-4o" already uses this Secret; give each its own Secret, or allow sharing with the annotation ${SHARED_CREDENTIALS_ANNOTATION}: "allowed"`,
     ]);
     expect(
       (await instance({ models }, { annotations: { [SHARED_CREDENTIALS_ANNOTATION]: 'true' } })).refused,
@@ -152,7 +152,7 @@ describe('an instance', () => {
       const oldObject = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models: before });
       const { refused } = await instance({ models }, {}, before === undefined ? {} : { oldObject });
       return refused.map((line) =>
-        line.replace(/^(?:- )?(spec\S+)\.modelCredentials.* entry ("\S+") has .*$/, '$1 $2'),
+        line.replace(/^(?:- )?(spec\S+)\.modelCredentials.* entry ("\S+") already uses .*$/, '$1 $2'),
       );
     };
     const [gpt, claude] = [own('gpt-4o'), own('claude')];

@@ -16,7 +16,7 @@ describe('a key', () => {
 
   test('of an instance that does not exist is refused', async () => {
     expect((await key(elsewhere('mian', 'platform'))).refused).toEqual([
-      'spec.connectionRef.instanceRef: Not found: "platform/mian": no GatewayInstance of this name admits namespace "team-a"; check name and namespace, create it first (earlier in the same file), or ask its owner to admit this namespace',
+      'spec.connectionRef.instanceRef: Not found: "platform/mian": no GatewayInstance of this name allows namespace "team-a"; check name and namespace, create it first (earlier in the same file), or ask its owner to allow this namespace',
     ]);
   });
 
@@ -87,7 +87,7 @@ describe('a key', () => {
     expect((await key({ models: ['gpt-4O', 'gpt-4o', 'llama'] })).refused).toEqual([
       'VirtualKey "billing" is invalid:',
       '- spec.models[0]: Not found: "gpt-4O": must be exactly a modelName of instance "platform/main"; did you mean "gpt-4o"?',
-      '- spec.models[2]: Not found: "llama": must be exactly a modelName of instance "platform/main"; add an entry to the instance, or choose among its own: "gpt-4o", "claude"',
+      '- spec.models[2]: Not found: "llama": must be exactly a modelName of instance "platform/main"; add a model entry to the instance, or choose one of its models: "gpt-4o", "claude"',
     ]);
   });
 
@@ -102,7 +102,7 @@ describe('a key', () => {
     await world.put(users, spare('bob', { connectionRef, userEmail: 'bob@example.com' }, 'team-a', 'User'));
     expect((await key({ userRef: { name: 'bob' }, teamRef: { name: 'nobody' } })).refused).toEqual([
       'VirtualKey "billing" is invalid:',
-      '- spec.userRef.name: Invalid value: "bob": must be a User of the same instance, and is of another one (platform/other); choose one of the same',
+      '- spec.userRef.name: Invalid value: "bob": must be a User of the same instance, but is of another one (platform/other); choose one of the same',
       '- spec.teamRef.name: Not found: "nobody": no Team of this name is in namespace "team-a"; correct the name, or create it first (earlier in the same file)',
     ]);
   });

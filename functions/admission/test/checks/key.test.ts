@@ -86,11 +86,11 @@ describe('a key', () => {
   test('whose Secret would be one of others is refused', async () => {
     await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
     expect((await key({})).refused).toEqual([
-      'metadata.name: Invalid value: "billing": Secret "billing-key" is there already and is not this key\'s; delete it, or name another in spec.secretTemplate.name',
+      'metadata.name: Invalid value: "billing": Secret "billing-key" already exists and is not this key\'s; delete it, or name another in spec.secretTemplate.name',
     ]);
     expect((await key({ secretTemplate: { name: 'billing-key' } })).refused).toEqual([
       expect.stringContaining(
-        'spec.secretTemplate.name: Invalid value: "billing-key": a Secret of this name is there already and is not',
+        'spec.secretTemplate.name: Invalid value: "billing-key": a Secret of this name already exists and is not',
       ),
     ]);
   });

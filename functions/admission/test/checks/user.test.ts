@@ -41,7 +41,7 @@ describe('a user', () => {
     await world.put(virtualKeys, spare('alice', { keyAlias: 'alice' }));
     expect(await user({}, { uid })).toEqual({
       refused: [],
-      warnings: [expect.stringContaining('spec.autoCreateKey: VirtualKey "alice" is there already')],
+      warnings: [expect.stringContaining('spec.autoCreateKey: VirtualKey "alice" already exists')],
     });
     await world.drop(virtualKeys, 'team-a', 'alice');
     const ownerReferences = [{ apiVersion: 'auth.gateway-operator.dev/v1alpha1', kind: 'User', name: 'alice', uid }];

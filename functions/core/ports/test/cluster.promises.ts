@@ -5,7 +5,7 @@ import { type Cluster, ClusterError, type KubeObject, RESOURCES, type Resource }
 
 export interface ClusterUnderTest {
   readonly cluster: Cluster;
-  /** Empty, existing, and ours alone. */
+  /** An existing, empty namespace that only this suite uses. */
   readonly namespace: string;
   readonly close?: () => Promise<void>;
 }

@@ -1,4 +1,4 @@
-// Promises of escrow: set aside ahead of requests, spent, returned, registered; idle escrow is in nobody's way (LEDGER
+// Promises of escrow: set aside ahead of requests, spent, returned, registered. Idle escrow causes no refusal (LEDGER
 // 1, 3).
 import { beforeEach, describe, expect, test } from 'vitest';
 import {

@@ -116,7 +116,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       await goTo(30_000);
       await requestOne(one, rates);
       await one.call({ rateChanges: [rateChangeOf('key', { minute, requests: -1, tokens: -40 })] });
-      // 40 of 80 tokens and 3 of 4 requests are left of the minute before, and half of it counts.
+      // 40 of 80 tokens and 3 of 4 requests remain of the previous minute, and half of it counts.
       expect(await requestOne(one, { ...rates, tokens: 0 })).toMatchObject({
         rates: {
           minute: minute + 1,

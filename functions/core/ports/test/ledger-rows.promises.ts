@@ -1,4 +1,4 @@
-// Promises of all ledgerRows, in memory or in PostgreSQL.
+// Promises of ledger rows, in memory or in PostgreSQL.
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';

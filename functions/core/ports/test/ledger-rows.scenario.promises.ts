@@ -1,4 +1,4 @@
-// The scenario of the promises of ledgerRows: ledger rows in, sums out, of one open instance.
+// The scenario of the promises of ledger rows: rows in, sums out, of one open instance.
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { ScopeWindow } from '../policy.ts';
 import type { Registry } from '../registry.ts';
@@ -10,7 +10,7 @@ export interface LedgerRowsUnderTest {
     instanceUid: string,
     rows: ReadonlyArray<LedgerRow>,
   ) => Promise<{ readonly rejected: ReadonlyArray<string> }>;
-  /** The registry over the same ledgerRows: recounts are written with a policy. */
+  /** The registry over the same ledger rows: recounts are written with a policy. */
   readonly registry: Registry;
 }
 
@@ -23,7 +23,7 @@ export async function openLedgerRows(make: () => Promise<LedgerRowsUnderTest>): 
   return under;
 }
 
-/** `under` is called for each operation: each test has its own ledgerRows. */
+/** `under` is called for each operation: each test has its own ledger rows. */
 export function ledgerRowsScenario(under: () => LedgerRowsUnderTest) {
   const book = (...rows: ReadonlyArray<LedgerRow>) => under().book(INSTANCE, rows);
   const spent = async (...of: ReadonlyArray<ScopeWindow>) =>

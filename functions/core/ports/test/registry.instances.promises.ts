@@ -1,4 +1,4 @@
-// Promises of instances: closed, opened again, and continuing with the ledger of another.
+// Promises of instances: they are closed, opened again, and continue the ledger of another instance.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Registry } from '../registry.ts';
 import {

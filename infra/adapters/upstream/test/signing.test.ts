@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Signing, Upstream, UpstreamRequest } from '#core/ports/serving.ts';
+import type { Signing, Upstream, UpstreamRequest } from '#core/ports/upstream.ts';
 import { createFetchUpstream } from '../fetch.ts';
 import { createPodIdentity } from '../pod-identity.ts';
 import { createUpstream } from '../undici.ts';

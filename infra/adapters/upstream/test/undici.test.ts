@@ -3,7 +3,7 @@ import { createServer as createSocketServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/upstream.ts';
 import { createUpstream } from '../undici.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
@@ -65,7 +65,7 @@ describe('an upstream over undici', () => {
   });
 
   test.each(['br', 'zstd', 'gzip, gzip'])(
-    'that answers in the content-encoding %s, which nobody asked for, is broken',
+    'that answers in the content-encoding %s, which was not requested, is broken',
     async (encoding) => {
       const asked = ask((_, response) => response.writeHead(200, { 'content-encoding': encoding }).end('x'));
       await expect(asked).rejects.toMatchObject({ name: 'UpstreamError', kind: 'broken' });
@@ -191,7 +191,8 @@ describe('connection pools', () => {
     for (const { end } of [first, second, third]) end();
     expect(await textOf(early.body)).toBe('/v1?client=1:begin end');
     expect(await Promise.all(others.map(({ body }) => textOf(body)))).toEqual(Array(2).fill('/v1:begin end'));
-    // The pool of the first call has ended; the second server's was used longest ago when the first came again.
+    // The pool of the first call was dropped. When the first server was called again, that of the second was the
+    // oldest.
     await expect.poll(async () => [await first.open(), await second.open()]).toEqual([1, 0]);
     first.end();
     expect(await textOf(again.body)).toBe('/v1:begin end');

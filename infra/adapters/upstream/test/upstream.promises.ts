@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer as createSocketServer, type Socket } from 'node:net';
 import { constants, createGzip, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/upstream.ts';
 import { issue, issueAuthority } from '../../certificates/x509.ts';
 
 const TIMEOUTS = { connect: 1000, firstByte: 2000, idle: 2000 };
