@@ -47,11 +47,11 @@ export function createSharedState(
   };
 }
 
-/** The memory of a process without a limit: as much as a Pod has. */
+/** The memory that a process without a limit counts with: that of a usual Pod. */
 const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
 
 /**
- * The gateway of a process. On Workers each request has I/O of its own: there, a gateway for each request, over the
+ * The gateway of a process. On Workers each request has its own I/O: there, each request creates a gateway, with the
  * shared state of the isolate.
  */
 export function createGateway(deps: GatewayDeps, state = createSharedState(deps)): HttpHandler {

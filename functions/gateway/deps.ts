@@ -5,7 +5,7 @@ import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Mac, ProcessMemory, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
-import type { Credentials, Upstream } from '#core/ports/serving.ts';
+import type { Credentials, Upstream } from '#core/ports/upstream.ts';
 
 export interface GatewayDeps {
   /** The compiled instance of this gateway; undefined until the first snapshot has arrived. */

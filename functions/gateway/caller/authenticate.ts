@@ -72,7 +72,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
 
 /**
  * The key value of the bearer token; without such a token, that of `x-api-key`, which Anthropic's clients send. Some of
- * them send another bearer token beside it. A text that has not the form of a key value does not count.
+ * them send another bearer token beside it. A text without the form of a key value does not count.
  */
 function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
   // The scheme is not case-sensitive, and blanks around the key value do not belong to it (RFC 9110, 11.1).

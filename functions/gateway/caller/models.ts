@@ -1,4 +1,4 @@
-// The models that a key may use, in OpenAI's shape and in Anthropic's, with the known context window, limit and prices.
+// The models that a key may use, in OpenAI's format or Anthropic's, with the known context window, limit and prices.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
@@ -12,8 +12,8 @@ type Entries = ReadonlyArray<SnapshotEntry>;
 
 const NO_MODELS: ReadonlyMap<string, Entries> = new Map();
 
-/** A model as a client of one API reads it, and a list of them. */
-interface Shape {
+/** The forms of a model and of a list of models in one API. */
+interface ModelFormat {
   toModel(id: string, entries: Entries): object;
   toList(models: ReadonlyArray<object>, ids: ReadonlyArray<string>): object;
 }
@@ -40,7 +40,7 @@ export function createModels({ snapshots }: Pick<GatewayDeps, 'snapshots'>) {
   };
 }
 
-const openai: Shape = {
+const openai: ModelFormat = {
   // Clients require a date; the instance has none for a model.
   toModel: (id, entries) => {
     const { maxInputTokens: context_window, maxOutputTokens: max_output_tokens } = limitsOf(entries);
@@ -50,7 +50,7 @@ const openai: Shape = {
   toList: (data) => ({ object: 'list', data }),
 };
 
-const anthropic: Shape = {
+const anthropic: ModelFormat = {
   toModel: (id, entries) => {
     const { maxInputTokens: max_input_tokens, maxOutputTokens: max_tokens } = limitsOf(entries);
     const known = { max_input_tokens, max_tokens, pricing: pricingOf(entries) };

@@ -9,7 +9,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 
-/** A record is trusted for this time, counted from the begin of its query. */
+/** A record is trusted for this time, counted from the beginning of its query. */
 const FRESH: Millis = 5_000;
 /** After this time the record is read again, while the old record still serves. */
 const REFRESH_AFTER: Millis = 3_000;
@@ -36,7 +36,7 @@ const TOO_MANY_LOOKUPS = 'too many keys wait for a look-up';
 
 interface CachedRecord {
   readonly record: KeyRecord | undefined;
-  readonly askedAt: Millis;
+  readonly queriedAt: Millis;
   /** The record is trusted until this time. */
   readonly freshUntil: Millis;
 }
@@ -64,9 +64,8 @@ function partOf(answer: CachedRecord): (typeof PARTS)[number] {
 }
 
 /**
- * Finds records by hash; immediately, if memory has a fresh record. `err`: why there is no fresh record, such as a
- * database that cannot be reached. A request waits no longer than the request deadline. A later answer serves later
- * requests.
+ * Finds records by hash; immediately, if memory has a fresh record. `err`: why there is none, such as a database that
+ * cannot be reached. A request waits at most until its deadline; a later answer is kept for later requests.
  */
 export function createPolicyCache(
   { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
@@ -78,14 +77,14 @@ export function createPolicyCache(
   return async function findPolicy(hash: string): Promise<PolicyResult> {
     const answer = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
     const now = clock.now();
-    if (answer === undefined || now < answer.askedAt || now >= answer.freshUntil) return waitFor(lookUp(hash));
-    if (answer.record !== undefined && now - answer.askedAt >= REFRESH_AFTER) void lookUp(hash);
+    if (answer === undefined || now < answer.queriedAt || now >= answer.freshUntil) return waitFor(lookUp(hash));
+    if (answer.record !== undefined && now - answer.queriedAt >= REFRESH_AFTER) void lookUp(hash);
     return ok(answer);
   };
 
-  async function waitFor(question: Promise<PolicyResult>): Promise<PolicyResult> {
+  async function waitFor(lookup: Promise<PolicyResult>): Promise<PolicyResult> {
     try {
-      return await withTimeout(timer, REQUEST_DEADLINE, 'the database', question);
+      return await withTimeout(timer, REQUEST_DEADLINE, 'the database', lookup);
     } catch (error) {
       return err(reasonOf(error));
     }
@@ -96,18 +95,18 @@ export function createPolicyCache(
   }
 
   async function query(hashes: ReadonlyArray<string>, resolve: Resolve): Promise<void> {
-    const askedAt = clock.now();
+    const queriedAt = clock.now();
     try {
       const answers = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes));
-      for (const [hash, record] of answers) resolve(hash, ok(keep(hash, record, askedAt)));
+      for (const [hash, record] of answers) resolve(hash, ok(keep(hash, record, queriedAt)));
     } catch (error) {
       const failed = err(reasonOf(error));
       for (const hash of hashes) resolve(hash, failed);
     }
   }
 
-  function keep(hash: string, record: KeyRecord | undefined, askedAt: Millis): CachedRecord {
-    const answer = { record, askedAt, freshUntil: askedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
+  function keep(hash: string, record: KeyRecord | undefined, queriedAt: Millis): CachedRecord {
+    const answer = { record, queriedAt, freshUntil: queriedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
     const place = partOf(answer);
     for (const other of PARTS) if (other !== place) memory[other].delete(hash);
     memory[place].set(hash, answer);
@@ -130,20 +129,20 @@ function createLookupQueue(queries: number, query: Query) {
   const inQuery = new Map<string, Lookup>();
   let running = 0;
 
-  return function ask(hash: string): Promise<PolicyResult> {
-    const before = inQuery.get(hash) ?? waiting.get(hash);
-    const question = before ?? Promise.withResolvers<PolicyResult>();
-    if (inQuery.has(hash)) return question.promise;
+  return function enqueue(hash: string): Promise<PolicyResult> {
+    const known = inQuery.get(hash) ?? waiting.get(hash);
+    const lookup = known ?? Promise.withResolvers<PolicyResult>();
+    if (inQuery.has(hash)) return lookup.promise;
     // A key that is requested again becomes the newest.
     waiting.delete(hash);
-    waiting.set(hash, question);
+    waiting.set(hash, lookup);
     const [oldest] = waiting.size > MAX_WAITING ? waiting : [];
     if (oldest !== undefined) {
       waiting.delete(oldest[0]);
       oldest[1].resolve(err(TOO_MANY_LOOKUPS));
     }
     if (running < queries) void run();
-    return question.promise;
+    return lookup.promise;
   };
 
   async function run(): Promise<void> {
@@ -151,19 +150,19 @@ function createLookupQueue(queries: number, query: Query) {
     while (waiting.size > 0) {
       const batch = waiting;
       waiting = new Map();
-      for (const [hash, question] of batch) inQuery.set(hash, question);
+      for (const [hash, lookup] of batch) inQuery.set(hash, lookup);
       await query([...batch.keys()], (hash, result) => {
-        const question = batch.get(hash);
-        if (question === undefined) return;
+        const lookup = batch.get(hash);
+        if (lookup === undefined) return;
         batch.delete(hash);
         inQuery.delete(hash);
-        question.resolve(result);
+        lookup.resolve(result);
       });
       // Look-ups that this query has not answered wait for the next one, in which small records come first again.
-      for (const [hash, question] of batch) {
+      for (const [hash, lookup] of batch) {
         inQuery.delete(hash);
-        if (waiting.size < MAX_WAITING) waiting.set(hash, question);
-        else question.resolve(err(TOO_MANY_LOOKUPS));
+        if (waiting.size < MAX_WAITING) waiting.set(hash, lookup);
+        else lookup.resolve(err(TOO_MANY_LOOKUPS));
       }
     }
     running -= 1;

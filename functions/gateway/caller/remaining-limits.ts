@@ -1,5 +1,5 @@
-// Limits of a request and the rest of them, for the headers of its reply. Of several budgets, the one with the smallest
-// rest counts (DESIGN 7).
+// The limits of a request and what remains of them, for the headers of its reply. Of several budgets, the one with the
+// smallest rest counts (DESIGN 7).
 import type { Failure } from '#core/failure/failure.ts';
 import { toFurtherScope } from '#core/keys/further-budgets.ts';
 import type { Ledger, RateView } from '#core/ports/ledger.ts';
@@ -34,18 +34,18 @@ export function createRemainingLimits({ ledger }: { readonly ledger: Pick<Ledger
   }
 
   /**
-   * Reads memory, then the counter store for budgets that memory does not have. For replies without a reservation. A
-   * reply that has already waited for the store in vain gets what memory has.
+   * Reads memory, then the counter store for budgets that memory does not have. For replies without a reservation. If
+   * the store has already failed to answer this request, only memory is read.
    */
   async function fromStore(
     limits: RequestLimits & { readonly failure?: Failure | undefined },
   ): Promise<RemainingLimits> {
     const { chargedScopes = NO_SCOPES, rates, failure } = limits;
     const known = ledger.knownSpend(chargedScopes);
-    const isWhole = chargedScopes.every(({ budget }, index) => budget === undefined || known[index] !== undefined);
-    const isVain = failure?.code === 'ledger_unavailable' || failure?.code === 'client_left';
-    const asked = isWhole || isVain ? undefined : await ledger.spend(chargedScopes);
-    return { rates, budget: smallestOf(chargedScopes, asked?.ok ? asked.value : known) };
+    const isComplete = chargedScopes.every(({ budget }, index) => budget === undefined || known[index] !== undefined);
+    const isUseless = failure?.code === 'ledger_unavailable' || failure?.code === 'client_left';
+    const read = isComplete || isUseless ? undefined : await ledger.spend(chargedScopes);
+    return { rates, budget: smallestOf(chargedScopes, read?.ok ? read.value : known) };
   }
 }
 

@@ -1,6 +1,6 @@
 // Ends of streams: the upstream is stopped or read to its end. The charge is durable before the last bytes are sent.
 import type { Failure } from '#core/failure/failure.ts';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';

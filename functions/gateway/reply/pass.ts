@@ -1,7 +1,7 @@
 // Pieces of a stream on their way to the client, until the reply ends.
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import type { ReplyEnd } from '../request/request-log.ts';
 import type { FailedPiece, Piece } from '../wire/codec.ts';
 import { countLateUsage, type RunningStream } from './running-stream.ts';
@@ -15,9 +15,9 @@ export async function passPieces(running: RunningStream, clock: Clock): Promise<
   while (typeof passed === 'string') {
     if (passed === 'full') {
       keepUnreadBytes(running, running.unread);
-      await roomIn(running);
+      await waitForRoom(running);
       // After an end of the stream, its bytes stay counted.
-      if (running.end === undefined) running.resizeUntaken(0);
+      if (running.end === undefined) running.resizeUnread(0);
     }
     passed = await passNext(running, clock);
   }
@@ -55,12 +55,12 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
 }
 
 /**
- * Takes memory for long bytes that the client has not read yet, because an event may repeat the whole request. If there
+ * Takes memory for many bytes that the client has not read yet, because an event may repeat the whole request. If there
  * is no memory, the client is disconnected, and counts as one that has left.
  */
 export function keepUnreadBytes(running: RunningStream, bytes: number): void {
   const { client } = running;
-  if (bytes <= LONG_TEXT || running.resizeUntaken(bytes)) return;
+  if (bytes <= LONG_TEXT || running.resizeUnread(bytes)) return;
   running.end ??= 'left';
   client.destroy();
 }
@@ -68,7 +68,7 @@ export function keepUnreadBytes(running: RunningStream, bytes: number): void {
 export const lengthOf = (pieces: ReadonlyArray<Uint8Array>): number =>
   pieces.reduce((sum, { length }) => sum + length, 0);
 
-function roomIn(running: RunningStream): Promise<void> {
+function waitForRoom(running: RunningStream): Promise<void> {
   return new Promise((resolve) => {
     running.wake = resolve;
     void running.client.drained().then(resolve);

@@ -10,7 +10,7 @@ import { EMPTY_PIECE, type Piece, type WireError } from '../wire/codec.ts';
 
 /** The time without an event after which a client gets an event that it ignores, if its API has one. */
 const KEEP_ALIVE: Millis = 15_000;
-/** The time for which an upstream is read after the end of its reply: for its count, and to reuse its connection. */
+/** The time for which an upstream is read after the end of its reply, for its count and to reuse its connection. */
 export const COUNT_TIMEOUT: Millis = 1_000;
 
 /** One running stream. */
@@ -19,7 +19,7 @@ export interface RunningStream {
   readonly client: HttpExchange;
   readonly share: MemoryShare;
   /** Takes memory for so many bytes that the client has not read. False: there is none. */
-  readonly resizeUntaken: (bytes: number) => boolean;
+  readonly resizeUnread: (bytes: number) => boolean;
   readonly meter: Meter;
   /** How the stream ends, once that is known. */
   end: ReplyEnd | undefined;
@@ -32,7 +32,7 @@ export interface RunningStream {
   /** The time of the last write. */
   lastWriteAt: Millis;
   cancelKeepAlive: () => void;
-  /** Cancels the timer that bounds the wait for the count after the client has left. */
+  /** Cancels the timer that ends the wait for the count after the client has left. */
   cancelCountTimeout: () => void;
 }
 
@@ -47,7 +47,7 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
       exchange,
       client,
       share,
-      resizeUntaken: share.openPart(),
+      resizeUnread: share.openPart(),
       meter,
       end: undefined,
       failure: undefined,
@@ -62,13 +62,13 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
     };
     deadline.onEnd((why) => {
       // The client has left with the whole answer: only the count is missing.
-      const isOwed = why === 'left' && running.end === undefined && meter.finished && !meter.isCounted;
-      if (isOwed) running.cancelCountTimeout = deps.timer(COUNT_TIMEOUT, () => interrupt('left'));
+      const isOnlyCountMissing = why === 'left' && running.end === undefined && meter.finished && !meter.isCounted;
+      if (isOnlyCountMissing) running.cancelCountTimeout = deps.timer(COUNT_TIMEOUT, () => interrupt('left'));
       else interrupt(why);
     });
     // A lost reservation ends the stream: its rest may belong to other requests. A free reply needs no reservation.
-    const lose = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
-    deps.ledger.trackStream(reservation.reservation, () => meter.settlement().cost, lose);
+    const onAccountClosed = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
+    deps.ledger.trackStream(reservation.reservation, () => meter.settlement().cost, onAccountClosed);
     return running;
   }
 
@@ -89,7 +89,7 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
 /** Stops the upstream. */
 export function stopUpstream({ exchange }: RunningStream): void {
   exchange.stop();
-  // An error of this end is ignored: the call was stopped before.
+  // An error of this call is ignored: the request was stopped before.
   Promise.resolve(exchange.rest.return?.()).catch(() => {});
 }
 

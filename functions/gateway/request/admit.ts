@@ -29,8 +29,8 @@ export function createAdmit(deps: AdmitDeps, api: Api) {
     const chargedScopes = chargedScopesOf(first.value);
     const body = await readBody({ client, share, key: first.value.key });
     if (!body.ok) return err({ failure: body.failure, chargedScopes });
-    // The body may arrive after the policy of the key is fresh no longer. Then the policy is read again, and counts as
-    // it is now.
+    // When the body has arrived, the policy of the key may no longer be fresh. Then the policy is read again, and the
+    // new one counts.
     const isFresh = deps.clock.now() < first.value.freshUntil;
     const caller = isFresh ? first : await authenticate(client, { databaseTime: first.value.databaseTime });
     if (!caller.ok) return err({ chargedScopes, ...caller.failure });

@@ -9,8 +9,8 @@ import type { GatewayDeps } from '../deps.ts';
 import { bytesToKeep, type MemoryLimits, type MemoryShare, workOf } from './memory-budget.ts';
 
 /**
- * The time that every body may take. It may take longer by the time that its bytes need on a slow line (1 Mbit/s).
- * After that its memory is for others.
+ * The time in which a body must arrive, in addition to the time that its bytes need on a slow line (1 Mbit/s). After
+ * that, its memory is for other requests.
  */
 const DEADLINE: Millis = 30_000;
 const MIN_BYTES_PER_SECOND = 128 * 1024;
@@ -95,13 +95,13 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
   function watchPace(client: HttpExchange, received: { readonly bytes: number }) {
     const began = clock.now();
     let isSlow = false;
-    const look = () => {
+    const check = () => {
       const left = began + DEADLINE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
       isSlow = left <= 0;
       if (isSlow) client.stopReading();
-      else cancel = timer(left, look);
+      else cancel = timer(left, check);
     };
-    let cancel = timer(DEADLINE, look);
+    let cancel = timer(DEADLINE, check);
     return { isSlow: () => isSlow, stop: () => cancel() };
   }
 }

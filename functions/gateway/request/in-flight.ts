@@ -10,7 +10,7 @@ export function createInFlightCounter({ metrics }: Pick<GatewayDeps, 'metrics'>)
     requests += by;
     metrics.set('gateway_operator_requests_in_flight', requests);
   };
-  // A gateway without requests has the metric too: an autoscaler takes an absent one for an error.
+  // A gateway without requests has the metric too: an autoscaler takes an absent metric for an error.
   change(0);
   return () => {
     change(1);

@@ -26,7 +26,7 @@ function toFields({ key, scopes }: KeyRecord): Readonly<Record<string, unknown>>
   };
 }
 
-/** Tags and metadata; only the first of them, if all are too long. Then `labelsCut` is set. */
+/** Tags and metadata; only the first of them if all together are too long, with `labelsCut`. */
 function labelsOf({ tags, metadata }: KeyPolicy): object {
   let left = MAX_LABELS;
   const fits = (texts: string | readonly string[]): boolean => {

@@ -14,8 +14,8 @@ const MIB = 1024 * 1024;
 export const MAX_BODY = 32 * MIB;
 const MAX_REPLY = 2 * MAX_BODY;
 /**
- * Memory of a request itself, with its connections and what a stream keeps. Measured: 100 to 300 KiB, at most half of
- * it in the heap.
+ * Memory of a request without its body: its connections, and the state of its stream. Measured: 100 to 300 KiB, at most
+ * half of it in the heap.
  */
 const REQUEST_BYTES = MIB / 2;
 /**
@@ -27,8 +27,8 @@ const SHORT_BODY_COPIES = 3;
 const SMALL_SHARE = SHORT_BODY_COPIES * LONG_TEXT;
 const KEPT_FOR_SMALL = 1 / 8;
 /**
- * The maximum use for each unit that is free: a key may use three times the requests and bytes that are free. All keys
- * of a namespace, which one person may have created, may use seven times. So others always find memory.
+ * The maximum ratio of use to what is free: a key may use three times the requests and bytes that are free. All keys of
+ * a namespace, which one person may have created, may use seven times. So others always find memory.
  */
 const MAX_RATIO = { key: 3, namespace: 7 };
 /**
@@ -37,17 +37,17 @@ const MAX_RATIO = { key: 3, namespace: 7 };
  */
 const PORTIONS = { usual: 1, increased: 4, all: Number.POSITIVE_INFINITY };
 /**
- * Work above this is large: other requests wait while such a body is read. A key may send two of the largest bodies,
- * and then so many bytes a second.
+ * A body with more work is large: other requests wait while it is read. A key may send `MAX_LARGE_BYTES` of large
+ * bodies, and then `LARGE_BYTES_PER_SECOND`.
  */
 const LARGE_BODY = MIB;
 /** The work of an object, a list or a member, in bytes of text (measured). */
 const WORK_PER_PART = 64;
-/** The work of a further element of a list, which may be a single digit: a tenth of that. */
+/** The work of a further element of a list, which may be a single digit: a tenth of a part. */
 const WORK_PER_COMMA = 6;
 /** The maximum growth of a part by translation: a tool of two letters gets a type and parameters. */
 const MAX_PART_GROWTH = 80;
-/** The maximum of short work, as that of most requests. */
+/** The maximum of short work; most requests need less. */
 const SHORT_WORK = 16 * 1024;
 const MAX_LARGE_BYTES = 2 * MAX_BODY;
 const LARGE_BYTES_PER_SECOND = 8 * MIB;
@@ -103,7 +103,7 @@ export function bytesToTranslate({ length }: Uint8Array, { parts }: JsonSize): n
 }
 
 /** The use of the budget by a key or a namespace. */
-interface KeyUse {
+interface MemoryUse {
   readonly maxRatio: number;
   requests: number;
   kept: number;
@@ -130,7 +130,7 @@ interface State {
   readonly clock: Pick<Clock, 'now'>;
   /** Shares of the requests in flight, the oldest first. */
   readonly shares: Set<MemoryShare>;
-  readonly keys: Lru<KeyUse>;
+  readonly keys: Lru<MemoryUse>;
   kept: number;
 }
 
@@ -143,7 +143,7 @@ export class MemoryShare {
   readonly #turns: Pick<HttpExchange, 'turn'>;
   #since: Millis = 0;
   /** The uses of the key and of its namespace. */
-  #uses: ReadonlyArray<KeyUse> = [];
+  #uses: ReadonlyArray<MemoryUse> = [];
   #owner: TurnOwner | undefined;
   #bytes = 0;
   /** The work that is already counted for the key. */
@@ -196,8 +196,8 @@ export class MemoryShare {
   }
 
   /**
-   * Counts a large body for its key; what was counted of this body before is included. False: the key has sent too much
-   * in the last seconds.
+   * Counts the work of a large body for its key. `bytes` includes what was counted for this body before. False: the key
+   * has sent too much in the last seconds.
    */
   countWork(bytes: number): boolean {
     const { clock } = this.#state;

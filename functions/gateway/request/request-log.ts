@@ -56,7 +56,7 @@ function labelsOfModel(model: Labels) {
   };
 }
 
-/** Returns the same object for the same text: metrics find known label objects faster. The texts are few. */
+/** Returns the same object for the same text, because metrics find known label objects faster. There are few texts. */
 function memoize<T>(make: (word: string) => T): (word: string) => T {
   const known = new Map<string, T>();
   return (word) => {
@@ -73,7 +73,7 @@ export interface ClientContext {
   readonly share: MemoryShare;
 }
 
-/** The facts of one request, collected step by step. A class, because each request has one: methods are shared. */
+/** The log line of one request, filled step by step. A class, because each request has one: methods are shared. */
 export class RequestLog {
   readonly context: RequestContext;
   readonly #deps: Deps;

@@ -51,7 +51,7 @@ export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' |
       : err(refusal(foreignReference, FOREIGN));
   };
 
-  /** Compares hashes, because the time of that comparison tells nothing about the MAC. */
+  /** Compares hashes, because the time of that comparison reveals nothing about the MAC. */
   function isOwn({ mac: given, ...of }: MarkedId, owner: Owner): boolean {
     return hash(given) === hash(macOf(mac, owner, of));
   }
@@ -67,7 +67,7 @@ function refusalOf({ asksToStore, reference }: StoredState): Failure | undefined
 const SEND =
   'Send the whole conversation: each message with its content, and reasoning with its encrypted_content (request it by "include": ["reasoning.encrypted_content"]).';
 const ALLOW =
-  'Providers store nothing for this gateway. Its operator can allow it (spec.storeResponses of the GatewayInstance).';
+  'Providers store nothing for this gateway. The platform team can allow it (spec.storeResponses of the GatewayInstance).';
 const FOREIGN = `must be an id that this gateway sent to this VirtualKey. ${SEND}`;
 const NO_FILE =
   'must not refer to a file by its id, or by an address that is not on the web: its owner is unknown. Send the content of the file.';

@@ -24,7 +24,7 @@ export function settlementOfReply(call: ChargedCall, reply: Reply): Settlement {
   return withFailedCalls(call, settlementOfWhole(call, reply));
 }
 
-/** The charge of a reply without earlier calls. A count of zero output does not count if the reply has an answer. */
+/** The charge of a reply without earlier calls. A count of zero output is ignored if the reply has an answer. */
 function settlementOfWhole(call: ChargedCall, { usage, size }: Reply): Settlement {
   if (usage !== undefined && usage.output > 0) {
     return settlementOf(call, countWithMedia(usage, call.target, size), {});
@@ -97,10 +97,10 @@ export function settlementOf(
   const { entry, price, provider, limit, uncountedPrompt } = target;
   const { request } = reservation.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
-  // A count of zero does not count, because no prompt has zero tokens.
+  // A count of zero is ignored, because no prompt has zero tokens.
   const promptTokens = prompt > 0 ? { input: prompt } : uncountedPrompt;
-  // The client pays for no more tokens than the limit allowed: the estimate may be too high, or the provider exceeded
-  // the limit.
+  // The client is charged for at most the tokens that the limit allowed: the estimate may be too high, or the provider
+  // exceeded the limit.
   const reported = counted ?? {
     ...NO_TOKENS,
     ...rest,

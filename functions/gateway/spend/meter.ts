@@ -16,18 +16,18 @@ import {
 } from './charge.ts';
 
 /**
- * The maximum bytes of unread pieces. They are read only if the provider's count does not make that unnecessary. The
- * ledger asks for the cost every second, so a larger number would rarely matter.
+ * The maximum bytes of unread pieces, which are read later, and only if that is necessary. The ledger needs the cost
+ * every second, so a larger maximum would rarely help.
  */
 const MAX_UNREAD = 64 * 1024;
-/** The first size of their buffer; it doubles. */
+/** The first size of the buffer of unread pieces; it doubles. */
 const FIRST_UNREAD = 4 * 1024;
 const NO_BYTES = new Uint8Array(0);
 /**
  * The approximate tokens that the pages of one search add to a prompt. Providers cut pages, and later rounds read them
  * again.
  */
-const PAGES_OF_SEARCH = 30_000;
+const PAGE_TOKENS_PER_SEARCH = 30_000;
 /** The minimum bytes of a delta: `{"delta":{"images":[1]}}`. */
 const MIN_DELTA_BYTES = 24;
 
@@ -35,7 +35,7 @@ const MIN_DELTA_BYTES = 24;
 export class Meter {
   readonly #call: ChargedCall;
   readonly #end: StreamEnd;
-  /** Unread pieces, joined: a packet of its own would take several times its bytes. */
+  /** Unread pieces, joined: separate packets would take several times their bytes. */
   #unread = NO_BYTES;
   #unreadBytes = 0;
   #readEvents: Piece['readEvents'];
@@ -47,11 +47,11 @@ export class Meter {
   #searches = 0;
   #usage: Usage | undefined;
   #prompt: Usage | undefined;
-  #concluded = false;
+  #hasClosingCount = false;
   /** Content has arrived since the last count. */
-  #isBehind = false;
+  #hasUncountedContent = false;
   /** The last count is of one answer among several. Later counts are too, except one without an answer. */
-  #isOfOne = false;
+  #isCountOfOne = false;
 
   constructor(call: ChargedCall, end: StreamEnd) {
     this.#call = call;
@@ -69,7 +69,7 @@ export class Meter {
     const unread = (this.#unreadBytes + (isUnread ? piece.bytes.length : 0)) / MIN_DELTA_BYTES;
     const isNear = this.#deltas + unread + piece.deltas > cutAt;
     if (isNear) this.#readAll();
-    return isUnread ? isNear : piece.deltas > 0 && this.#atLeast(piece) > cutAt;
+    return isUnread ? isNear : piece.deltas > 0 && this.#minOutputWith(piece) > cutAt;
   }
 
   count(piece: Piece): void {
@@ -77,21 +77,21 @@ export class Meter {
     // arrives.
     if (piece.readEvents === undefined) this.#countRead(piece);
     else if (this.#usage !== undefined) for (const event of piece.readEvents(piece.bytes)) this.#countRead(event);
-    else this.#keep(piece);
+    else this.#keepUnread(piece);
   }
 
   #countRead(piece: Piece): void {
     this.#size(piece);
     if (piece.usage !== undefined) {
       this.#usage = laterUsage(this.#usage, piece.usage);
-      this.#isOfOne = this.#countsOne(piece);
+      this.#isCountOfOne = this.#countsOneAnswer(piece);
     }
-    this.#isBehind = piece.usage === undefined && (this.#isBehind || piece.deltas > 0);
+    this.#hasUncountedContent = piece.usage === undefined && (this.#hasUncountedContent || piece.deltas > 0);
     this.#prompt = piece.prompt ?? this.#prompt;
-    this.#concluded = piece.usageOnly || (this.#concluded && piece.deltas === 0);
+    this.#hasClosingCount = piece.usageOnly || (this.#hasClosingCount && piece.deltas === 0);
   }
 
-  #keep({ bytes, readEvents }: Piece): void {
+  #keepUnread({ bytes, readEvents }: Piece): void {
     const length = this.#unreadBytes + bytes.length;
     if (length > this.#unread.length) {
       const larger = new Uint8Array(Math.max(FIRST_UNREAD, 2 * this.#unread.length, length));
@@ -127,29 +127,29 @@ export class Meter {
 
   /** The charge if nothing more comes. */
   settlement(): Settlement {
-    return withFailedCalls(this.#call, this.#streamed());
+    return withFailedCalls(this.#call, this.#settlementOfStream());
   }
 
-  #streamed(): Settlement {
+  #settlementOfStream(): Settlement {
     const prompt = this.#prompt;
     const usage = this.#usage && countWithMedia(this.#usage, this.#call.target, () => this.#outputSize());
     if (usage !== undefined && this.#countsAll(usage)) {
       return settlementOf(this.#call, usage, {});
     }
-    const output = { ...estimateOutput(this.#outputSize(), this.#deltas), ...this.#searchedAtMost(usage ?? prompt) };
+    const output = { ...estimateOutput(this.#outputSize(), this.#deltas), ...this.#maxSearchUsage(usage ?? prompt) };
     if (usage !== undefined) return settlementOfPartialCount(this.#call, usage, output);
     return settlementOf(this.#call, undefined, { ...prompt, ...output });
   }
 
   /** The maximum of searches that were not counted to their end, and of the prompt with their pages. */
-  #searchedAtMost(known: Usage | undefined): Partial<Usage> {
+  #maxSearchUsage(known: Usage | undefined): Partial<Usage> {
     const { reservation, target } = this.#call;
     const requested = webSearchesAt(target, reservation.grant.request.webSearches);
     if (requested === undefined) return {};
     const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : requested.max);
     if (webSearches === 0) return {};
     const { input } = known ?? target.uncountedPrompt;
-    const withPages = Math.min(Number(target.prompt.maxTokens), input + webSearches * PAGES_OF_SEARCH);
+    const withPages = Math.min(Number(target.prompt.maxTokens), input + webSearches * PAGE_TOKENS_PER_SEARCH);
     return { webSearches, input: Math.max(input, withPages) };
   }
 
@@ -160,7 +160,7 @@ export class Meter {
 
   /** Whether every answer that began has ended, or the closing count has arrived: later pieces are not content. */
   get finished(): boolean {
-    if (this.#concluded) return true;
+    if (this.#hasClosingCount) return true;
     this.#readAll();
     for (const finished of this.#choices.values()) if (!finished) return false;
     return this.#choices.size > 0;
@@ -175,7 +175,7 @@ export class Meter {
   /** The event of the error with which the provider ended the stream, as the client may see it. */
   toErrorEvent(piece: FailedPiece): Uint8Array {
     this.#readAll();
-    return this.#end.toErrorEvent(toShownError(piece.error), piece.frame);
+    return this.#end.toErrorEvent(toShownError(piece.error), piece.event);
   }
 
   /** The events that end the reply at its reservation. */
@@ -194,15 +194,15 @@ export class Meter {
    * zero.
    */
   #countsAll({ output }: Usage): boolean {
-    if (this.#isOfOne) return false;
-    if (!this.#isBehind && output > 0) return true;
+    if (this.#isCountOfOne) return false;
+    if (!this.#hasUncountedContent && output > 0) return true;
     this.#readAll();
     return output >= this.#deltas;
   }
 
   /** The minimum of the output, with this piece: each delta has at least one token, unless the provider has counted. */
-  #atLeast(piece: Piece): number {
-    if (piece.usage !== undefined && !this.#countsOne(piece)) return piece.usage.output;
+  #minOutputWith(piece: Piece): number {
+    if (piece.usage !== undefined && !this.#countsOneAnswer(piece)) return piece.usage.output;
     return Math.max(this.#deltas + piece.deltas, this.#usage?.output ?? 0);
   }
 
@@ -210,10 +210,10 @@ export class Meter {
    * Whether a count is of one answer only. A server that counts in each event (vLLM) counts the answer of that event.
    * Others count once, with the last choice or after it: then all answers have ended.
    */
-  #countsOne({ usageOnly, choices }: Piece): boolean {
+  #countsOneAnswer({ usageOnly, choices }: Piece): boolean {
     const { n } = this.#call.reservation.grant.request;
     if (n === 1 || usageOnly || this.#call.target.provider.countsAllAnswers === true) return false;
-    if (this.#isOfOne) return true;
+    if (this.#isCountOfOne) return true;
     this.#readAll();
     const ended = new Set([...this.#choices].filter(([, finished]) => finished).map(([index]) => index));
     for (const { index, finished } of choices) if (finished) ended.add(index);

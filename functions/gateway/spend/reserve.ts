@@ -51,7 +51,7 @@ export interface BoundedCandidate extends Candidate {
 const DEFAULT_OUTPUT = 16_384;
 /** Tokens of an answer without a limit, as limits per minute count it (decision 0012). */
 const USUAL_OUTPUT = 1024;
-/** The rate of an entry is used when a target is chosen, after the reservation. */
+/** No entry is chosen yet: the rate of an entry counts when the entry is called, after the reservation. */
 const NO_ENTRY_YET = [undefined];
 const NO_RESERVATION = { id: 'free', amount: 0n, scopeWindows: [] } as const;
 /** The maximum time of a count of tokens: a person waits for it, and the gateway can always estimate. */
@@ -83,7 +83,7 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
   };
 }
 
-/** Replaces `reserve` for counts of tokens: one entry that counts is called, for a short time. */
+/** Replaces `reserve` for counts of tokens: one entry whose provider counts tokens is called, for a short time. */
 export function toFreeGrant(grant: Grant): FreeGrant {
   const { timeouts } = grant.routing;
   const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: MAX_COUNT } };
@@ -97,9 +97,7 @@ export function requestLimitsOf({ grant, reservation }: ReservedGrant): RequestL
   return { chargedScopes: grant.chargedScopes, rates: reservation.rates };
 }
 
-/**
- * The maximum output of a target within the reservation. `spent`: the part of the reservation that failed calls used.
- */
+/** The maximum output of a target within the reservation. `spent`: the part of the reservation for failed calls. */
 export function outputLimit(
   { grant, reservation }: ReservedGrant,
   option: BoundedCandidate,
@@ -173,9 +171,9 @@ function minCostOf({ prompt, price, maxCost }: BoundedCandidate, { n, minOutput 
 }
 
 /**
- * The maximum tokens of one answer. No answer is longer than the limit of the entry, or than the context window: a
- * higher limit, or thoughts beyond the window, would reserve money without need. A small model refuses a limit that
- * leaves no tokens for the prompt: an answer without a limit gets a quarter of the window, or what its thoughts need.
+ * The maximum tokens of one answer: at most the limit of the entry and the context window, because more would reserve
+ * money without need. Without a limit of the client, an answer gets at most a quarter of the window, because small
+ * models refuse a limit that leaves no tokens for the prompt; or what its thinking needs.
  */
 function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest, { entry }: Candidate): number {
   const { maxInputTokens, maxOutputTokens = Number.POSITIVE_INFINITY } = entry;
@@ -183,7 +181,7 @@ function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest
   const share = maxInputTokens === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(maxInputTokens / 4));
   const usual = Math.min(DEFAULT_OUTPUT, share);
   const unlimited = entry.maxOutputTokens ?? (minOutput > usual ? minOutput + USUAL_OUTPUT : usual);
-  // The provider would refuse a limit below the budget of thoughts.
+  // The provider would refuse a limit below the budget of thinking.
   return Math.min(limit ?? unlimited, Math.max(maxOutputTokens, minOutput), window);
 }
 

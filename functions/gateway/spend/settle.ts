@@ -32,8 +32,8 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   return { settleDurably, settleUnanswered, settleAfterError };
 
   /**
-   * Settles a reservation, and returns whether the settlement is durable. If not, and if the process does not book it
-   * later, another process charges the request when it closes the account.
+   * Settles a reservation, and returns whether the settlement is durable. If it is not, and this process does not book
+   * it later, another process charges the request when it closes the account.
    */
   async function settleDurably(
     { reservation }: ReservedGrant,
@@ -51,7 +51,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   }
 
   /**
-   * Ends a request without an answer. Prompts that providers took are charged; without any, the reservation is
+   * Ends a request without an answer. Prompts that providers took are charged; if there are none, the reservation is
    * released.
    */
   async function settleUnanswered(calls: ChargedCalls, log: SettlementLog): Promise<void> {

@@ -2,7 +2,7 @@
 // without any state.
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 
-interface Choice {
+interface WeightedEntry {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
@@ -10,21 +10,21 @@ interface Choice {
  * The targets in the order of this conversation. Over many conversations, each entry comes first according to its share
  * of the weights.
  */
-export function orderByConversation<T extends Choice>(
+export function orderByConversation<T extends WeightedEntry>(
   targets: ReadonlyArray<T>,
   strategy: string,
   conversation: string,
 ): ReadonlyArray<T> {
   // A conversation's name may be as long as a body, so it is hashed only once.
-  const begun = fnv(`${conversation}\n`);
-  const ranked = targets.map((target) => ({ target, rank: rankOf(target, begun) }));
+  const hash = fnv(`${conversation}\n`);
+  const ranked = targets.map((target) => ({ target, rank: rankOf(target, hash) }));
   ranked.sort((a, b) => a.rank - b.rank);
   const order = ranked.map(({ target }) => target);
   return strategy === 'Priority' ? order.sort((a, b) => a.entry.priority - b.entry.priority) : order;
 }
 
-/** The mark of an entry, on parts of its replies that no other entry can read. */
-export function entryMarkOf({ identifier }: Choice['entry']): string {
+/** The mark of an entry, which is added to parts of its replies that no other entry can read. */
+export function entryMarkOf({ identifier }: WeightedEntry['entry']): string {
   return mix(fnv(identifier)).toString(16).padStart(8, '0');
 }
 
@@ -32,7 +32,7 @@ export function entryMarkOf({ identifier }: Choice['entry']): string {
  * Weighted rendezvous hashing: a new or removed entry moves only its own conversations. `conversation`: the hash of the
  * name.
  */
-function rankOf({ entry: { identifier, weight } }: Choice, conversation: number): number {
+function rankOf({ entry: { identifier, weight } }: WeightedEntry, conversation: number): number {
   return -Math.log((mix(fnv(identifier, conversation)) + 1) / 2 ** 32) / weight;
 }
 

@@ -39,7 +39,7 @@ export function toReadOnlyCooldowns(cooldowns: Cooldowns): Cooldowns {
   return {
     ...cooldowns,
     enter: () => () => {},
-    firstToEnd: (targets, by) => targets.find(({ endpoint }) => endOfCooldown(endpoint, by) === undefined),
+    soonestAvailable: (targets, by) => targets.find(({ endpoint }) => endOfCooldown(endpoint, by) === undefined),
     recordFailure: () => {},
     recordSuccess: () => {},
   };
@@ -98,10 +98,10 @@ export function createCooldowns({
       return () => void inFlight.delete(request);
     },
     /**
-     * The first target without a cooldown for this VirtualKey, else the one whose cooldown ends first. Undefined: no
-     * targets.
+     * The first target without a cooldown for this VirtualKey, else the one whose cooldown ends first. Undefined: there
+     * are no targets.
      */
-    firstToEnd: <T extends { readonly endpoint: CalledAddress }>(
+    soonestAvailable: <T extends { readonly endpoint: CalledAddress }>(
       targets: ReadonlyArray<T>,
       key: FailingKey,
     ): T | undefined => {
@@ -111,9 +111,9 @@ export function createCooldowns({
     },
     /**
      * Records a failure. A cooldown begins after `failures` failures in the time `within`, without a success between
-     * them. It is for one VirtualKey, or for one namespace, if requests of these alone may have caused all failures;
-     * else for all. A single `retry-after` of up to a minute begins a cooldown for all; a longer one counts as a
-     * failure.
+     * them. If only requests of one VirtualKey, or of one namespace, may have caused them, the cooldown is for that
+     * VirtualKey or namespace; else for all. A single `retry-after` of up to a minute begins a cooldown for all; a
+     * longer one counts as a failure.
      */
     recordFailure: (
       target: CalledAddress,
@@ -152,9 +152,7 @@ export function createCooldowns({
     return cooldown.fingerprint === fingerprintOf(target) ? cooldown.until : undefined;
   }
 
-  /**
-   * Begins a cooldown. `owner`: for this VirtualKey or namespace only. One of its failures then still counts for all.
-   */
+  /** Begins a cooldown. `owner`: only for this VirtualKey or namespace. Its last failure still counts for all. */
   function begin(
     target: CalledAddress,
     duration: Millis,

@@ -2,8 +2,8 @@
 
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
-import type { Credentials } from '#core/ports/serving.ts';
-import { type CredentialProblem, toAccess } from '#core/rules/credentials.ts';
+import type { Credentials } from '#core/ports/upstream.ts';
+import { type CredentialProblem, toEntryAddress } from '#core/rules/credentials.ts';
 import type { Codec, Endpoint } from '../wire/codec.ts';
 
 /** An endpoint, or the reason why the entry cannot be called. */
@@ -38,15 +38,15 @@ export function createEndpoints(credentials: Credentials) {
       value: credentials.read(ref.secret, ref.entry),
     }));
     const values = mounted.map(({ value }) => value);
-    const reached = toEndpoint(entry, codec, values);
-    known.set(entry, { mounted, endpoint: reached });
-    return reached;
+    const endpoint = toEndpoint(entry, codec, values);
+    known.set(entry, { mounted, endpoint });
+    return endpoint;
   };
 }
 
 function toEndpoint(entry: SnapshotEntry, codec: Codec, values: ReadonlyArray<string | undefined>): EndpointResult {
   const names = Object.keys(entry.credentials);
-  const access = toAccess(
+  const access = toEntryAddress(
     entry,
     names.map((name, at) => [name, values[at]]),
   );

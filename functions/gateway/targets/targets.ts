@@ -48,9 +48,9 @@ export function createChooseTargets(
       if (cooldowns.endOfCooldown(endpoint.value, key) === undefined) ready.push(target);
       else log.addSkipped(entry.identifier, 'cools down after failures');
     }
-    // If all targets cool down, one is called: otherwise a provider's short failure would become our outage (DESIGN
-    // 10).
-    const soonest = cooldowns.firstToEnd(reachable, key);
+    // If all targets cool down, one of them is called: otherwise a short failure of a provider would become our outage
+    // (DESIGN 10).
+    const soonest = cooldowns.soonestAvailable(reachable, key);
     if (soonest === undefined) return err({ code: 'no_healthy_target', model: grant.request.model });
     const { inFlight } = cooldowns;
     const { strategy } = grant.routing;
@@ -76,7 +76,7 @@ const MODEL_REMOVED: Failure = {
 };
 
 /** The only target of a bound request: the entry that created the earlier parts, whether it cools down or not. */
-function boundTarget<T extends Choice>(
+function boundTarget<T extends WeightedEntry>(
   reachable: ReadonlyArray<T>,
   grant: Grant,
   { entryMark }: Affinity,
@@ -90,7 +90,7 @@ function conversationOf({ caller, request }: Grant): string | undefined {
   return request.affinity && `${caller.key.scopeId} ${request.affinity.conversation}`;
 }
 
-interface Choice {
+interface WeightedEntry {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
@@ -98,7 +98,7 @@ interface Choice {
  * All targets, each once, in the order of `routing.strategy`. Weights decide among targets that the strategy treats
  * alike.
  */
-export function orderByStrategy<T extends Choice>(
+export function orderByStrategy<T extends WeightedEntry>(
   targets: ReadonlyArray<T>,
   strategy: string,
   { random, inFlight }: Pick<GatewayDeps & Cooldowns, 'random' | 'inFlight'>,
@@ -112,14 +112,14 @@ export function orderByStrategy<T extends Choice>(
 }
 
 /** A random order in which each entry comes first according to its share of the weights. */
-function shuffle<T extends Choice>(targets: ReadonlyArray<T>, random: Random): T[] {
+function shuffle<T extends WeightedEntry>(targets: ReadonlyArray<T>, random: Random): T[] {
   const left = [...targets];
   const ordered: T[] = [];
   while (left.length > 0) ordered.push(...left.splice(pick(left, random), 1));
   return ordered;
 }
 
-function pick(targets: ReadonlyArray<Choice>, random: Random): number {
+function pick(targets: ReadonlyArray<WeightedEntry>, random: Random): number {
   const total = targets.reduce((sum, { entry }) => sum + entry.weight, 0);
   const dice = random(4).reduce((value, byte) => value * 256 + byte, 0) / 2 ** 32;
   let rest = dice * total;

@@ -264,7 +264,7 @@ describe('a refusal', () => {
 });
 
 describe('a stream', () => {
-  test('ends with its usage for a client that asked, counted over the whole message', async () => {
+  test('ends with its usage for a client that requested it, counted over the whole message', async () => {
     const { chat } = world(plays(START, ...words('a', 'b'), COUNT, STOP));
     const events = eventsOf(await (await chat({ ...STREAM, stream_options: { include_usage: true } })).text());
     expect(events.at(-1)).toBe('[DONE]');

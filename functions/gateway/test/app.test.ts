@@ -184,7 +184,7 @@ describe('a model', () => {
 });
 
 describe('a request', () => {
-  test("has one id in its answer, its log line and the ledger, apart from the client's own id", async () => {
+  test("has one id in its answer, its log line and the ledger, beside the client's own id", async () => {
     const { app, ledger, lines } = stage();
     const response = await app.request('/chat/completions', {
       method: 'POST',

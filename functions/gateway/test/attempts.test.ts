@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/upstream.ts';
 import { entry, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -15,7 +15,7 @@ const failing = (status: number, body = '{"error":{"message":"no","code":"nope"}
 
 describe('comments before the first event of a stream', () => {
   const COMMENT = ': one moment\n\n';
-  // What `a` takes is charged: the reservation of its price also pays for an attempt at `b`.
+  // A request that `a` takes is charged: the reservation at the price of `a` also covers an attempt at `b`.
   const CHEAP = { input: '0.1', output: '0.2' };
   const FIRST = [
     entry('gpt', { identifier: 'a', priority: 1 }),
@@ -132,7 +132,7 @@ describe('attempts', () => {
     expect(fake.requests[0]?.timeouts).toEqual({ connect: 100, ...timeouts });
   });
 
-  test('take an hour at most, whatever the instance allows: so long a reservation is renewed', async () => {
+  test('take at most an hour, whatever the instance allows: a reservation is renewed no longer than that', async () => {
     const patient = snapshotOf([entry('gpt')], {
       timeouts: { connect: 100, firstByte: 1e12, idle: 1e12, total: 30 * 86_400_000 },
     });

@@ -1,5 +1,5 @@
-// Bad input on every path that spends, for every dialect: no limit, prompt, key or stream makes the gateway fail, or
-// spend more than it reserved.
+// Bad input on every path that spends, for every dialect: no limit, prompt, key or stream makes the gateway fail or
+// charge more than it reserved.
 import { describe, expect, test } from 'vitest';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
@@ -31,7 +31,7 @@ const limitOf = (way: Way) => LIMITS[apiOf(way)?.name ?? ''] ?? '';
 
 describe.each(ways.filter((way) => limitOf(way) !== ''))('a limit, behind $provider, on $path,', (way) => {
   test.each([0, -1, 1.5, 1e300, '5', true, [], {}])(
-    'of %j is refused before anybody is called or pays',
+    'of %j is refused before a provider is called or a charge is made',
     async (limit) => {
       const { ask, ledger, fake } = open(way, () => ({ body: way.whole }));
       const response = await ask({ [limitOf(way)]: limit });

@@ -1,7 +1,7 @@
-// Attempts that the provider took and that broke: charged, and another entry is tried where the budget covers both
+// Attempts that the provider took and that broke: charged, and another entry is tried if the budget covers both
 // (LEDGER 10).
 import { describe, expect, test } from 'vitest';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -28,10 +28,7 @@ const REPLY: WireReply = { body: completion('hello') };
 const HTML = { 'content-type': 'text/html' };
 const CUT = completion('hello').slice(0, 50);
 
-/**
- * How an attempt breaks, the status that its client sees where no other entry is left, and the output that it is
- * charged for.
- */
+/** How an attempt breaks, the status for its client if no other entry is left, and the output that is charged. */
 const BREAKS: ReadonlyArray<readonly [string, Script, number, number]> = [
   ['falls silent', () => new Promise(() => {}), 504, 0],
   ['breaks off before its head', () => Promise.reject(new UpstreamError('broken', 'reset')), 502, 0],
@@ -61,7 +58,7 @@ function open(script: Script, { names = ['a', 'b'], keys = keyRecord(), routing 
   });
   const snapshot = snapshotOf(entries, { strategy: 'Priority', ...routing });
   const world = stage({ snapshot, script, keys: { [KEY]: keys } });
-  /** The reply, once so many attempts have run out of time. */
+  /** The reply, after this number of attempts has timed out. */
   const ask = async (body: object, attempts = 1): Promise<Response> => {
     const response = world.chat(body);
     for (let attempt = 0; attempt < attempts; attempt += 1) {
@@ -74,7 +71,7 @@ function open(script: Script, { names = ['a', 'b'], keys = keyRecord(), routing 
   return { ...world, ask, called };
 }
 
-/** The first attempt happens so, the others get a whole reply. */
+/** The first attempt ends in this way; the others get a whole reply. */
 const once =
   (script: Script, then: Script = () => REPLY): Script =>
   (request, call) =>
@@ -172,7 +169,7 @@ describe('after a broken attempt', () => {
       keyRecord({}, [scope('team', { budget: { limit: '100000', duration: '30d', alignment: 'Rolling' } })]),
     ],
   ])(
-    'no other is tried where the budget %s does not cover both: the client gets the error of the attempt',
+    'no other is tried if the budget %s does not cover both: the client gets the error of the attempt',
     async (_, keys) => {
       const { ask, called, ledger } = open(once(breaks), { keys });
       expect((await ask(CHAT)).status).toBe(502);

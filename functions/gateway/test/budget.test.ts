@@ -30,7 +30,7 @@ describe('the budget', () => {
     for (const body of [CHAT, { ...CHAT, stream: true }]) {
       const poor = stage(withLimit(minBudget(body) - 1));
       const response = await poor.chat(body);
-      // Its whole budget is less: nothing to wait for.
+      // The whole budget is smaller, so waiting does not help.
       expect(response.headers.get('retry-after')).toBeNull();
       const { error } = Envelope.parse(await response.clone().json());
       expect(error.message).toContain(`at least ${minBudget(body) / 1e9} dollars must be reserved`);

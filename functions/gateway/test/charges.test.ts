@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import { entry, KEY, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -12,7 +12,7 @@ import { CHAT, WAYS_TO_SPEND, type Way } from '../../../test/gateway/ways-to-spe
 import { createRoutes } from '../app.ts';
 import { APIS } from '../wire/apis.ts';
 
-/** A gateway whose provider answers so, asked on this path. */
+/** A gateway whose provider gives this answer, called at this path. */
 function open({ provider, path, body }: Way, script: Script) {
   const world = stage({ snapshot: snapshotOf([entry('gpt', { provider })], { retries: 0 }), script });
   const ask = (more: object = {}, signal?: AbortSignal) =>
@@ -25,7 +25,7 @@ const UNANSWERED = [408, 502, 504, 520, 524];
 const IN_PART = { estimated: true, tokens: { output: expect.any(Number) } };
 const PROMPT = { estimated: true, tokens: { output: 0 } };
 const stream = { stream: true };
-/** The plain request, and the streamed one where there are streams. */
+/** The plain request, and the streamed one if the API has streams. */
 const kindsOf = (way: Way) => (way.stream === undefined ? [{}] : [{}, stream]);
 
 const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
@@ -134,7 +134,7 @@ test('the table of docs/internals/ledger.md has these rows and no others', () =>
   expect(Object.keys(ROWS)).toEqual(rows);
 });
 
-/** Paths that count tokens for nothing. */
+/** Paths that count tokens for free. */
 const COUNTING = APIS.flatMap(({ path, counting }) => (counting === undefined ? [] : [path + counting.path]));
 const FREE = ['/models', '/models/gpt', '/key', '/api/oauth/usage', '/healthz', '/readyz', '/metrics', '/nowhere'];
 

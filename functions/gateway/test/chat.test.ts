@@ -168,13 +168,13 @@ describe('the reservation', () => {
     ['the largest window, whatever the client asks for', { max_tokens: 1e9 }, {}, 1_050_000n],
     ['thoughts, where nobody names a limit', { thinking: { type: 'enabled', budget_tokens: 20_000 } }, {}, 21_025n],
     [
-      'a context window, whatever thoughts the client asks for',
+      'a context window, whatever thinking the client requests',
       { thinking: { type: 'enabled', budget_tokens: 1e12 } },
       { maxInputTokens: 8192 },
       8192n,
     ],
     [
-      'the largest window, whatever thoughts the client asks for',
+      'the largest window, whatever thinking the client requests',
       { thinking: { type: 'enabled', budget_tokens: 1e12 } },
       {},
       1_050_000n,
@@ -196,7 +196,7 @@ describe('the reservation', () => {
     expect(held.amount).toBe(held.prompt - BigInt(url.length) * 1_000n + 100_000n * 1_000n + 2_000n);
   });
 
-  test('counts the text of a part that only says it is a picture', async () => {
+  test('counts the text of a part that only has the type of a picture', async () => {
     const parts = [{ type: 'image_url', image_url: { url: 'x' }, text: 'long '.repeat(1000) }];
     const held = await reservationOf({ ...chat, messages: [{ role: 'user', content: parts }], max_tokens: 1 });
     expect(held.amount).toBeGreaterThan(held.prompt + 100_000n * 1_000n - 2_000n);

@@ -70,7 +70,7 @@ describe('a conversation', () => {
 
   test('of a model with one entry is not marked', async () => {
     const { chat } = stageOne(entry('gpt'), { script: () => ({ body: response('', MADE) }) });
-    // Nothing is stored: only its encrypted reasoning continues it.
+    // Nothing is stored: the conversation continues only by its encrypted reasoning.
     expect(await (await chat(ASK, { path: '/responses' })).text()).toBe(response('', MADE));
   });
 

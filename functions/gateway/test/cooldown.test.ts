@@ -1,6 +1,6 @@
 // Cooldowns: an entry that fails gets no requests for a while, and the gateway continues without it.
 import { describe, expect, test } from 'vitest';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import { entry, KEY, keyRecord, keyValueOf, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, textOf } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -27,7 +27,7 @@ const status = (code: number, headers: Record<string, string> = {}): WireReply =
 });
 const named = (identifier: string, differences: object = {}) =>
   entry('gpt', { identifier, model: identifier, ...differences });
-/** Replies by the model that is asked; the last of a list stays. */
+/** Replies by the model that is called; the last reply of a list is repeated. */
 const by = (replies: Readonly<Record<string, ReadonlyArray<WireReply>>>): Script => {
   const left = new Map(Object.entries(replies).map(([name, list]) => [name, [...list]]));
   return (request) => {
@@ -116,7 +116,7 @@ describe('an entry that fails', () => {
     expect(asked(world)).toEqual(['first', 'first']);
   });
 
-  test('because of its credential is asked again as soon as that is renewed', async () => {
+  test('because of its credential is called again as soon as that is renewed', async () => {
     let key = 'wrong';
     const world = stage({
       snapshot: snapshotOf([named('only')], { retries: 0, cooldown: { ...COOLDOWN, failures: 1 } }),
@@ -163,7 +163,7 @@ describe('failures that a request may have caused', () => {
       script,
       keys: KEYS,
     });
-  /** The entry that these requests came to first, one after the other. */
+  /** The entry that each of these requests called first. */
   const firstOf = async (world: ReturnType<typeof open>, key: string, times: number): Promise<unknown[]> => {
     const entries: unknown[] = [];
     for (let request = 0; request < times; request += 1) {
@@ -271,7 +271,7 @@ describe('our own error', () => {
   });
 });
 
-describe('an entry that says 429 with retry-after', () => {
+describe('an entry that answers 429 with retry-after', () => {
   test('is not called for that time, after the first such answer', async () => {
     const world = priority(by({ first: [status(429, { 'retry-after': '7' }), OK] }));
     await world.chat(CHAT);

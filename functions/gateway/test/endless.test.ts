@@ -83,7 +83,7 @@ test('pending events take memory of their key: without memory the stream ends', 
   await expect(Promise.race(streams)).rejects.toThrow();
   go();
   await Promise.allSettled(streams);
-  // Our own lack of room is no fault of the entry.
+  // The gateway had no memory: that is no failure of the entry.
   expect(counted.some(([name]) => name === 'gateway_operator_cooldowns_total')).toBe(false);
 });
 

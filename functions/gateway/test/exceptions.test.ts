@@ -7,7 +7,7 @@ import { completion, MESSAGES, SSE, sentText, streamed } from '../../../test/gat
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const two = snapshotOf([entry('gpt'), entry('gpt', { identifier: 'second' })]);
-/** Metrics of which one cannot be counted. */
+/** Metrics, of which one throws when it is counted. */
 const throwingAt = (broken: string): Metrics => ({
   add: (name) => {
     if (name === broken) throw new Error('a bug');

@@ -19,7 +19,7 @@ import {
 
 const CHAT = { model: 'gpt', messages: MESSAGES, max_tokens: 5 };
 const BODY = JSON.stringify(CHAT);
-/** What a request holds: a token a byte, and five of output. */
+/** The reservation of a request: a token for each byte, and five tokens of output. */
 const RESERVATION = BigInt(BODY.length) * 1_000n + 10_000n;
 const promptOf = (body: string): bigint => BigInt(Math.ceil(body.length / 3)) * 1_000n;
 const PROMPT = promptOf(BODY);
@@ -41,7 +41,7 @@ async function open(then: Script, limit = '1') {
   const keys = { [KEY]: keyRecord({ limit }) };
   const deps = { ledger, ids: scenario.ids, clock: scenario.time.clock, timer: scenario.time.timer };
   const world = stage({ keys, snapshot: snapshotOf(entries, { strategy: 'Priority' }), script, deps });
-  /** The reply, once the ledger's clock has gone on. */
+  /** The reply, after the ledger's clock has advanced. */
   const ask = async (body: object = CHAT): Promise<Response> => (await scenario.ended(world.chat(body))).value;
   return { ...world, ask, ledger };
 }
@@ -110,7 +110,7 @@ describe('a request whose first attempt broke', () => {
     expect(await chargedAfterKill()).toEqual([2n * prompt + 3n * 2_000n]);
   });
 
-  test('takes the whole rest of its budget, and not a nano-dollar more', async () => {
+  test('takes the whole rest of its budget, and no more', async () => {
     const exact = RESERVATION + PROMPT;
     const dollars = (nano: bigint) => `0.${String(nano).padStart(9, '0')}`;
     const enough = await open(whole, dollars(exact));

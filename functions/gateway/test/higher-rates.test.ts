@@ -1,4 +1,4 @@
-// Tokens that a usage does not count apart are charged at the highest rate that the request allows.
+// Tokens that a usage does not count separately are charged at the highest rate that the request allows.
 import { describe, expect, test } from 'vitest';
 import { message } from '../../../test/gateway/anthropic.ts';
 import { entry } from '../../../test/gateway/instance.ts';
@@ -74,7 +74,7 @@ describe('a cache write', () => {
     [{ ephemeral_5m_input_tokens: 800 }, HOUR],
     [{ ephemeral_1h_input_tokens: 0 }, MINUTES],
     [{ ephemeral_1h_input_tokens: 300, ephemeral_5m_input_tokens: 500 }, 200 + 600 + 625],
-  ])('that Anthropic splits so: %j', async (cache_creation, charged) => {
+  ])('that Anthropic splits like this: %j', async (cache_creation, charged) => {
     const usage = { input_tokens: 200, cache_creation_input_tokens: 800, cache_creation, output_tokens: 1 };
     for (const path of ['/messages', '/chat/completions']) {
       const asked = { body: chatOf(cached('1h')), reply: message('a', { usage }), provider: 'anthropic', path };
@@ -83,7 +83,7 @@ describe('a cache write', () => {
   });
 });
 
-test('a prompt with pictures is charged as pictures if the provider does not count them apart', async () => {
+test('a prompt with pictures is charged as pictures if the provider does not count them separately', async () => {
   const counted = (details?: object) =>
     completion('a', { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: details });
   const cost = (part: object, details?: object) =>
@@ -110,7 +110,7 @@ describe('a prompt with sound', () => {
     ['a part without a type', { input_audio: { data: 'AAAA' } }],
     ['a part as protocol buffers write it', { inputAudio: { data: 'AAAA' } }],
     ['a part of a result', { type: 'tool_result', content: [{ type: 'input_audio', input_audio: { data: 'A' } }] }],
-  ])('is charged as sound if the provider does not count it apart: %s', async (_, part) => {
+  ])('is charged as sound if the provider does not count it separately: %s', async (_, part) => {
     const body = chatOf({ type: 'text', text: 'a' }, part);
     expect(await charge({ body, reply: counted(), provider: 'gemini' })).toBe(700);
     expect(await charge({ body, reply: counted({ cached_tokens: 40 }), provider: 'gemini' })).toBe(60 * 7 + 40 * 3);

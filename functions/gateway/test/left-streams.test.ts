@@ -1,4 +1,4 @@
-// Streams whose client leaves before their count: no part of them is free.
+// Streams whose client leaves before the provider's count: no part of them is free.
 import { describe, expect, test } from 'vitest';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import { event } from '../../../test/gateway/anthropic.ts';
@@ -12,7 +12,7 @@ const WINDOW = 100_000n;
 /** A dollar for a million tokens of the prompt, two for those of the answer. */
 const searching = { toolCosts: { webSearch: '0.01' }, maxInputTokens: Number(WINDOW) };
 
-/** The settlement of a stream of these events, which its client leaves behind the last. */
+/** The settlement of a stream of these events, whose client leaves after the last one. */
 async function leave(
   events: ReadonlyArray<string>,
   body: object,

@@ -1,4 +1,4 @@
-// Media: the reservation for a picture, a document, a sound or a film, and its charge if no provider counts it (LEDGER
+// Media: the reservation for a picture, a document, a sound or a video, and its charge if no provider counts it (LEDGER
 // 9, 10).
 import { describe, expect, test } from 'vitest';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
@@ -19,7 +19,7 @@ interface Way {
   /** Files by their kind: encoded in the request, and elsewhere. */
   readonly files: Readonly<Record<string, (data: string) => object>>;
   readonly elsewhere: ReadonlyArray<object>;
-  /** Tokens of a picture at most. */
+  /** The maximum tokens of a picture. */
   readonly pictureTokens: number;
   /** The beginning of a stream that has counted nothing yet. */
   readonly begun: string[];
@@ -135,20 +135,17 @@ function open(way: Way, { limit = '1000000', script = () => ({ status: 500 }), e
 }
 
 describe.each(NAMED)('a request on %s reserves for', (_, way) => {
-  test.each(Object.entries(way.files))(
-    'the bytes of a %s where the window of the model is not known',
-    async (__, file) => {
-      const { held } = open(way, {});
-      const part = file(DATA);
-      const letters = JSON.stringify(part).match(/(data:[^,"]*,)?[A-Za-z0-9+/]{4000}/)?.[0].length ?? 0;
-      const { media } = await held([part], letters);
-      expect(media).toBeGreaterThanOrEqual(BYTES);
-      expect(media).toBeLessThan(BYTES + 50);
-      const long = 'QUJD'.repeat(360_000);
-      expect((await held([file(long)])).tokens).toBeLessThan(LARGEST + 1000);
-      expect((await held([file(long)])).tokens).toBeGreaterThanOrEqual(LARGEST);
-    },
-  );
+  test.each(Object.entries(way.files))('the bytes of a %s if the window of the model is unknown', async (__, file) => {
+    const { held } = open(way, {});
+    const part = file(DATA);
+    const letters = JSON.stringify(part).match(/(data:[^,"]*,)?[A-Za-z0-9+/]{4000}/)?.[0].length ?? 0;
+    const { media } = await held([part], letters);
+    expect(media).toBeGreaterThanOrEqual(BYTES);
+    expect(media).toBeLessThan(BYTES + 50);
+    const long = 'QUJD'.repeat(360_000);
+    expect((await held([file(long)])).tokens).toBeLessThan(LARGEST + 1000);
+    expect((await held([file(long)])).tokens).toBeGreaterThanOrEqual(LARGEST);
+  });
 
   test.each(Object.entries(way.files))('the whole window for a %s, if the window is known', async (__, file) => {
     const { held } = open(way, { entry: { maxInputTokens: 200_000 } });
@@ -185,7 +182,7 @@ describe.each(NAMED)('a request on %s reserves for', (_, way) => {
         [empty, ...list],
       ]) {
         const held = await amountOf(messages);
-        // A provider that takes no such message is not asked at all.
+        // A provider that does not take such a message is not called.
         if (held > 0n) expect(held).toBeGreaterThanOrEqual(amount);
       }
   });

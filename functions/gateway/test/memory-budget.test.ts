@@ -18,12 +18,12 @@ const keyIn = (scopeId: string, namespace = `of ${scopeId}`) => ({ scopeId, obje
 function open(limits: Partial<MemoryLimits> = {}) {
   const time = createTime();
   const room = createMemoryBudget({ ...LIMITS, ...limits }, time);
-  /** A request of the key that is served; absent: it is not. */
+  /** A request of the key that is served; undefined: it is refused. */
   const enter = (key: string, namespace = `of ${key}`): MemoryShare | undefined => {
     const share = room.open();
     return share.enter(keyIn(key, namespace)) ? share : undefined;
   };
-  /** MiB that so many requests of the key get, of one each. */
+  /** The MiB that this number of requests of the key gets, if each takes one. */
   const fill = (key: string, requests = 200): number => {
     const shares = Array.from({ length: requests }, () => room.open());
     return shares.filter((share) => share.enter(keyIn(key)) && share.take(MIB)).length;
@@ -49,7 +49,7 @@ describe('room', () => {
   });
 
   test.each([
-    // What Node 24 takes in a container of 1, 4 and 8 GiB.
+    // The heap of Node 24 in a container of 1, 4 and 8 GiB.
     [1024, 560, { bytes: 224, requests: 2048 }],
     [4096, 2240, { bytes: 992, requests: 8192 }],
     [8192, 2240, { bytes: 1120, requests: 8960 }],

@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
-import type { UpstreamResponse } from '#core/ports/serving.ts';
+import type { UpstreamResponse } from '#core/ports/upstream.ts';
 import { entry, KEY, keyRecord, snapshotOf } from '../../../test/gateway/instance.ts';
 import { memory } from '../../../test/gateway/memory.ts';
 import { PAIRS, type Pair } from '../../../test/gateway/pairs.ts';
@@ -23,7 +23,7 @@ const ALL_SHAPES = ['chat for openai'];
 /** Bytes of a body, and how many requests there are. */
 const SIZE = 300_000;
 const REQUESTS = 8;
-/** Bytes that a request may keep beside what it has taken: its own objects. */
+/** Bytes that a request may keep in addition to its share: those of its own objects. */
 const BESIDE = 96 * 1024;
 
 const encoder = new TextEncoder();
@@ -151,7 +151,7 @@ test('streams whose clients read nothing stay within the memory budget, and the 
   });
   for (const client of clients) {
     client.destroy = (last = []) => {
-      // Bytes that go before wait for the client too.
+      // Bytes that were sent before wait for the client too.
       if (last.length > 0) return;
       client.isCut = true;
       client.take();

@@ -6,10 +6,7 @@ import { MESSAGES } from '../../../test/gateway/upstream.ts';
 /** A small request. */
 export const ASK = { model: 'claude', max_tokens: 100, messages: MESSAGES };
 
-/**
- * A gateway in front of Anthropic, asked as its clients ask. A token costs a thousand nano-dollars, one of output two
- * thousand.
- */
+/** A gateway for Anthropic, called as its clients call it. A token costs 1,000 nano-dollars, one of output 2,000. */
 export function open({ script = () => ({ body: message('hello') }), ...more }: OneModel = {}) {
   const world = stageOne(entry('claude', { provider: 'anthropic' }), { script, ...more });
   const ask = (body: unknown, headers: Record<string, string> = { 'x-api-key': KEY }, query = '') =>

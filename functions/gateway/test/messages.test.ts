@@ -130,7 +130,7 @@ describe('a refusal', () => {
   });
 
   test.each(['/v1/messages', '/v1/messages/count_tokens'])(
-    'of %s never tells a credential, however its letters are escaped',
+    'of %s never reveals a credential, however its letters are escaped',
     async (path) => {
       for (const key of ['\\u0076alue-of-claude-secret-key', 'value\\u002Dof-claude\\u002dsecret-key']) {
         for (const spelled of [key, key.replaceAll('\\', '\\\\')]) {

@@ -5,13 +5,13 @@ import type { ChargedCall } from '../spend/charge.ts';
 import { Meter } from '../spend/meter.ts';
 import { openai } from '../wire/chat/openai.ts';
 
-/** One word as a provider sends it: a packet of some 250 bytes, in memory of its own. */
+/** One word in a provider's packet of some 250 bytes, which has its own memory. */
 const WORD = new TextEncoder().encode(chunk({ content: ' word' }, { system_fingerprint: 'x'.repeat(80) }));
 
-/** A stream that has passed so many words on, and that continues. */
+/** A stream that has passed this number of words on, and that continues. */
 function streaming(words: number): Meter {
   const end = { record: () => {}, toFailureEvent: () => WORD, toErrorEvent: () => WORD, toCutEvents: () => [] };
-  // The meter looks at them when it settles or cuts.
+  // The meter reads them when it settles or cuts.
   const meter = new Meter({ target: { limit: {} } } as ChargedCall, end);
   const reader = openai.streams?.createReader({ created: 0, redact: (text) => text });
   for (let at = 0; at < words; at += 1) for (const piece of reader?.push(WORD.slice()) ?? []) meter.count(piece);

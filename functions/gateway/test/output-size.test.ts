@@ -11,7 +11,7 @@ const WORDS = 'nine bytes '.repeat(20);
 /** A second of sound as it is streamed. */
 const SECOND = 'A'.repeat(64_000);
 
-/** Says this again and again, and never ends. */
+/** A provider that repeats this word, and never ends. */
 async function* endlessly(delta: object, times: number): AsyncGenerator<Uint8Array> {
   for (let time = 0; time < times; time += 1) yield new TextEncoder().encode(chunk(delta));
   await new Promise(() => {});
@@ -30,7 +30,7 @@ async function leftAfterTen(delta: object) {
   return { output: settled?.tokens.output, cost: settled?.cost };
 }
 
-describe('a client that leaves a stream pays for the output so far, of whatever kind', () => {
+describe('a client that leaves a stream is charged for the output so far, of whatever kind', () => {
   test.each<[string, object]>([
     ['text', { content: WORDS }],
     ['text in parts', { content: [{ type: 'text', text: WORDS }] }],
@@ -69,7 +69,7 @@ describe('a client that leaves a stream pays for the output so far, of whatever 
   });
 });
 
-describe('pictures and sound of an answer cost the highest rate of output, unless the provider counts them apart', () => {
+describe('pictures and sound of an answer cost the highest rate of output, unless the provider counts them separately', () => {
   const PICTURE = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
   const IN_IMAGES = { content: 'A cat.', images: [PICTURE] };
   const IN_PARTS = { content: [{ type: 'text', text: 'A cat.' }, PICTURE] };
@@ -161,7 +161,7 @@ test.each([
   ['a reply', { stream: false }, { body: completion(WORDS, null) }],
   ['a stream', { stream: true }, { headers: SSE, body: [chunk({ content: WORDS }), 'data: [DONE]\n\n'] }],
 ])('%s without usage that is longer than its limit is charged and shown with the limit', async (_, how, reply) => {
-  // A reservation pays for each byte of the prompt, more than the prompt costs.
+  // A reservation has a token for each byte of the prompt, which is more than the prompt costs.
   const price = { input: '1', output: '1' };
   const world = stage({ snapshot: snapshotOf([entry('gpt', { price })]), script: () => reply });
   await (await world.chat({ ...CHAT, ...how, max_tokens: 7 })).text();

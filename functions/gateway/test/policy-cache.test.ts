@@ -166,7 +166,7 @@ describe('a key policy', () => {
     );
     const late: string[] = [];
     const found: unknown[] = [];
-    /** Two thousand made-up ones a second, and fifty good ones; the database takes 10 ms for whatever it is asked. */
+    /** 2,000 made-up keys a second, and 50 good ones; each query of the database takes 10 ms. */
     for (let millis = 0; millis < 2_000; millis += 1) {
       void findPolicy(`made up ${millis}`);
       void findPolicy(`made up as well ${millis}`);

@@ -1,4 +1,4 @@
-// Costs that a provider reports: the larger of its cost and ours is charged (LEDGER 10).
+// Costs that a provider reports: the larger of its cost and our cost is charged (LEDGER 10).
 import { describe, expect, test } from 'vitest';
 import { event } from '../../../test/gateway/anthropic.ts';
 import { entry } from '../../../test/gateway/instance.ts';
@@ -16,7 +16,7 @@ const streamOf = (...usages: ReadonlyArray<object>): WireReply => ({
   body: [chunk({ content: 'a' }), chunk({}, {}, 'stop'), ...usages.map(usageChunk), DONE],
 });
 
-/** The charge of one request to this provider, which answers so. */
+/** The charge of one request to this provider, which gives this answer. */
 async function charge(provider: string, reply: WireReply, path = '/chat/completions') {
   const { chat, ledger } = stageOne(entry('gpt', { provider }), { script: () => reply, limit: '1000' });
   const isChat = path === '/chat/completions' || path === '/messages';

@@ -7,7 +7,7 @@ import { chunk, MESSAGES, type Script, SSE } from '../../../test/gateway/upstrea
 import { WAYS_TO_SPEND, type Way } from '../../../test/gateway/ways-to-spend.ts';
 
 const STREAMED = WAYS_TO_SPEND.filter(({ stream }) => stream !== undefined);
-/** Words of the provider's, in any of its errors here. */
+/** The provider's message, in all its errors here. */
 const WORDS = /Say hello|org-17/;
 
 function open({ provider, path, body }: Way, script: Script, room?: number) {

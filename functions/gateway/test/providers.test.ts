@@ -24,7 +24,7 @@ const MEMBERS: Readonly<Record<string, ReadonlyArray<'messages' | 'input'>>> = {
   messages: ['messages'],
 };
 
-/** What an operator writes for an entry, by a name for it. Names without a row have an address of their own. */
+/** Entries by name, as a platform team writes them. Providers without a row have an `apiBase`. */
 const ENTRIES: Readonly<Record<string, { provider: string; apiBase?: string; credentials?: ReadonlyArray<string> }>> = {
   ...Object.fromEntries(PROVIDER_NAMES.map((provider) => [provider, { provider }])),
   azure: { provider: 'azure', apiBase: 'https://team.openai.azure.com/openai/v1' },
@@ -50,7 +50,7 @@ test('every provider has a row with its requests', async () => {
   await expect(`${lines.join('\n\n')}\n`).toMatchFileSnapshot(join(import.meta.dirname, 'golden/providers.golden.txt'));
 });
 
-/** The request as it is sent; undefined where the provider does not have the route. */
+/** The request as it is sent; undefined: the provider does not have the route. */
 async function request(
   { provider, apiBase, credentials = [] }: (typeof ENTRIES)[string],
   name: string,

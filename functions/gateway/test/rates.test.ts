@@ -46,7 +46,7 @@ test('every answer has the rest of the rates, in the headers of OpenAI', async (
   });
   await scenario.time.advance(2000);
   const next = await chat({ ...CHAT, max_completion_tokens: 1000 });
-  // The first used 15 tokens, whatever it was expected to.
+  // The first request used 15 tokens, whatever its estimate was.
   expect(ratesIn(next)).toMatchObject({
     'x-ratelimit-remaining-requests': '1',
     'x-ratelimit-remaining-tokens': String(10_000 - 15 - 1000 - estimate),
@@ -174,7 +174,7 @@ describe('a model entry with a limit of requests or tokens per minute', () => {
     expect(await refused.json()).toMatchObject({
       error: {
         code: 'rate_limit_exceeded',
-        message: 'Nothing that serves the model "gpt" takes more now. Try again in 51 s.',
+        message: 'The rate limits of all providers of the model "gpt" are reached. Try again in 51 s.',
       },
     });
     expect(asked(world)).toEqual(['one', 'two', 'two']);

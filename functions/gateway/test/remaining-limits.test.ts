@@ -92,7 +92,7 @@ test('a key without a budget, and a client without a key, get no such headers', 
   expect(leftIn(await get('/models', null))).toEqual([null, null]);
 });
 
-test('the store is read once if the process does not know the spend, but not by a reply that already waited for it', async () => {
+test('the store is read once if the process does not know the spend, but not after a wait that already failed', async () => {
   const { app, ledger, chat } = spender();
   let asked = 0;
   const spend = ledger.spend;
@@ -106,7 +106,7 @@ test('the store is read once if the process does not know the spend, but not by 
   expect([(await chat(CHAT)).headers.has(REMAINING), asked]).toEqual([false, 1]);
   ledger.fail('reserve');
   expect([(await chat(CHAT)).status, asked]).toEqual([503, 1]);
-  // An absent store makes no reply of another kind fail.
+  // Replies that need no store succeed without one.
   const response = await app.request('/models', { headers });
   expect([response.status, response.headers.has(REMAINING)]).toEqual([200, false]);
 });

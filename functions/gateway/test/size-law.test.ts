@@ -68,7 +68,7 @@ function open(
     yield* packets;
   }
   const { app } = stage({
-    // Two entries, and stored responses: then ids and encrypted reasoning are marked.
+    // With two entries and stored responses, ids and encrypted reasoning are marked.
     snapshot: {
       ...snapshotOf([served, { ...served, identifier: 'other' }], { retries: 0, cooldown }),
       storeResponses: true,
@@ -104,10 +104,7 @@ const [MANY, SOME] = [1500, 300];
 /** Clouds differ in their addresses, and in the frames of their streams. */
 const DIALECTS = PAIRS.filter(({ provider }) => provider.cloud === undefined);
 
-/**
- * The law: more of the same takes no more than in proportion, and is never our error. Memory that grows faster takes
- * more work to fill.
- */
+/** The law: work grows at most in proportion to the size, and no size is our error. To fill memory is work too. */
 async function expectLinear(prepare: (size: number) => () => Promise<number>, size: number): Promise<void> {
   const statuses = new Set<number>();
   const work: Prepare = (elements) => {
@@ -267,7 +264,7 @@ test('the list of models with ten restrictions takes work in proportion to their
   expect(await growthOf(prepare, 64)).toBeLessThan(MAX_GROWTH);
 });
 
-/** A request that is answered by a stream of so many events. */
+/** A request that is answered by a stream of this number of events. */
 function streamOf(
   pair: Pair,
   of: (size: number) => ReadonlyArray<string>,

@@ -7,7 +7,7 @@ import { completion, MESSAGES, type WireReply } from '../../../test/gateway/upst
 
 const CHAT = new TextEncoder().encode(JSON.stringify({ model: 'gpt', messages: MESSAGES }));
 
-/** A request whose client sends the last byte of its body when it likes. */
+/** A request whose client sends the last byte of its body at a time of its choice. */
 function beginSlowly(app: ReturnType<typeof stage>['app']) {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();
@@ -108,7 +108,7 @@ describe('bodies that are sent at the same time', () => {
     },
   );
 
-  test('get their memory when they are announced, so that together they do not starve each other', async () => {
+  test('get their memory when they are announced, so that together they find enough', async () => {
     const { app } = open();
     // Twice as many as there is room for, none of which has sent anything.
     const all = Array.from({ length: 16 }, (_, at) =>
@@ -144,7 +144,7 @@ describe('bodies that are sent at the same time', () => {
     const slow = Array.from({ length: 5 }, () => sendPartly(app, { mebibytes: 1, announced: 2 * MIB }));
     await settleDown();
     expect((await sendPartly(app, { announced: 2 * MIB }).answer).status).toBe(503);
-    // A mebibyte may take eight seconds longer than nothing.
+    // A body of a mebibyte may take eight seconds longer than an empty one.
     await clock.pass(30_000);
     await clock.pass(7_999);
     expect((await sendPartly(app, { announced: 2 * MIB }).answer).status).toBe(503);

@@ -77,7 +77,7 @@ const REFERENCES: Readonly<Record<string, ReadonlyArray<object>>> = {
   '/embeddings': [{ images: [{ file_id: 'file_1' }] }],
 };
 
-/** The marks of those that name a file, or speech. */
+/** The marks of those bodies that name a file or speech. */
 const FILE = /file_1|gs:|MS:|uuid|audio_1/;
 
 /** Every route that takes a body. A new one without a line above fails here. */
@@ -124,7 +124,7 @@ describe('if nothing is stored', () => {
   });
 
   test.each(WAYS_TO_SPEND.filter(({ path }) => !path.includes('embeddings')))(
-    'providers are told so, whatever the client says: $path to $provider',
+    'providers get that, whatever the client sends: $path to $provider',
     async ({ path, provider, body }) => {
       const isOpenai = provider === 'openai';
       for (const more of [

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type Upstream, UpstreamError } from '#core/ports/serving.ts';
+import { type Upstream, UpstreamError } from '#core/ports/upstream.ts';
 import { KEY, keyRecord } from '../../../test/gateway/instance.ts';
 import { stage as stageWorld, WAYS, type World } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -118,7 +118,7 @@ describe.each(WAYS)('through %s', (_, room) => {
 
   describe('a stream at its reservation', () => {
     const words = Array.from({ length: 40 }, (_, index) => `w${index} `);
-    /** The prompt at its most, and ten tokens. */
+    /** The maximum of the prompt, and ten tokens of output. */
     const tight = (body: object) => {
       const bytes = JSON.stringify(body).length;
       return { [KEY]: keyRecord({ limit: ((bytes + 20) / 1_000_000).toFixed(9) }) };

@@ -138,7 +138,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       ['for a second time', [counted(2), chunk({ content: 'a' }), DONE + USAGE_CHUNK]],
       ['before content that nobody sees', [chunk({ content: 'a' }), DONE, USAGE_CHUNK, chunk({ content: 'b' })]],
     ])(
-      'that is counted behind [DONE], %s, is charged by that, and the client gets what stands before',
+      'that is counted after [DONE], %s, is charged by that count, and the client gets the part before it',
       async (_, body) => {
         const { chat, ledger, lines } = stage({ script: plays(body) });
         const text = body.join('');

@@ -21,7 +21,7 @@ const targets = fc
   );
 const dice = fc.uint8Array({ minLength: 64, maxLength: 64 });
 
-/** Bytes in the order in which they are asked for. */
+/** Random bytes, in the order in which they are drawn. */
 function rolls(bytes: Uint8Array) {
   let at = 0;
   return (count: number) => Uint8Array.from({ length: count }, () => bytes[at++ % bytes.length] ?? 0);
@@ -72,7 +72,7 @@ test.each(['SimpleShuffle', 'Priority', 'LeastBusy'])(
         );
         const total = weights.reduce((sum, weight) => sum + weight, 0);
         const first = new Map<string, number>();
-        // As many throws as there is weight, evenly over the dice: each entry must win exactly its own share of them.
+        // One draw for each unit of weight, spread evenly: each entry must win exactly its share of the draws.
         for (let share = 0; share < total; share += 1) {
           const thrown = new Uint8Array(64);
           new DataView(thrown.buffer).setUint32(0, Math.floor(((share + 0.5) / total) * 2 ** 32));

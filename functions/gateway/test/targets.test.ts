@@ -33,7 +33,7 @@ describe('the address of a target', () => {
       'http://vault/v1/chat/completions',
     ],
     [
-      'with the version that Azure asks for',
+      'with the version that Azure requires',
       {
         provider: 'azure',
         apiBase: 'https://r.openai.azure.com/openai/v1',
@@ -115,7 +115,7 @@ describe('the address of a target', () => {
     await chat({ ...CHAT, model: 'a' });
     await chat({ ...CHAT, model: 'b' });
     expect(lines.map(({ fields }) => fields?.skipped)).toEqual([
-      ['a: credential apiKey is not there: missing/key'],
+      ['a: credential apiKey is missing: missing/key'],
       ['b: credential apiKey is empty: empty/key'],
     ]);
   });

@@ -18,10 +18,7 @@ declare const chooseTargets: ReturnType<typeof createChooseTargets>;
 declare const callUpstream: ReturnType<typeof createCallUpstream>;
 declare const reply: ReturnType<typeof createReply>['reply'];
 
-/**
- * Type-checked, never run. Each wrong line is followed by the same line with its ticket, so that nothing else in it is
- * the error.
- */
+/** Type-checked, never run. Each wrong line is followed by the same line with its ticket, which must be right. */
 function skipSteps(clientContext: ClientContext): void {
   const snapshot = snapshotOf([]);
   const { log } = clientContext;

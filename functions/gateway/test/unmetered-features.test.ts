@@ -184,7 +184,7 @@ describe('web searches at an entry with a price for them', () => {
       },
       3n,
     ],
-  ])('are reserved for at their maximum, sent only there, and charged by their count: %j', async (asked, maxCount) => {
+  ])('are reserved at their maximum, sent only there, and charged by their count: %j', async (asked, maxCount) => {
     const { chat, ledger, fake } = stage(searches({ server_tool_use: { web_search_requests: 2 } }));
     expect((await chat({ ...CHAT, ...asked })).status).toBe(200);
     expect(fake.sent()).toMatchObject(asked);

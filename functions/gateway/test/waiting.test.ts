@@ -43,7 +43,7 @@ test("the time of the database counts for the deadline of the store, the time of
   const writer = writable.getWriter();
   void writer.write(new TextEncoder().encode(CHAT)).then(() => writer.close());
   await settleDown();
-  // It is asked again, because five seconds are long ago.
+  // The database is read again, because the record is older than five seconds.
   await time.pass(300);
   expect((await asked).status).toBe(503);
   expect(waits).toEqual([600]);

@@ -6,7 +6,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson } from '#core/json/json.ts';
 import { toUsage, type Usage } from '#core/money/usage.ts';
-import { UpstreamError, type UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
 import type { Endpoint, WireError } from '../wire/codec.ts';
 import { addUsage, toUsage as toMessagesUsage } from '../wire/dialects/anthropic-dialect.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';

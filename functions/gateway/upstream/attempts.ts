@@ -20,7 +20,7 @@ export interface Attempts {
   readonly failures: Map<Target, number>;
   /** The failure of the latest attempt. */
   lastFailure: Failure | undefined;
-  /** The refusal of the full entry that is free first. */
+  /** The refusal of the full entry that has room soonest. */
   fullRefusal: ReservationRefusal | undefined;
   /** The part of `failedCharge` that the reservation does not cover yet. */
   uncovered: Nano;
@@ -57,11 +57,11 @@ const FULL_ENTRY = 'full: its requests or tokens per minute are used up';
 export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, cooldowns: Cooldowns) {
   return { chooseNext, recordFailure, growReservation };
 
-  /** The ready target with the fewest failures. If all targets cool down, the one whose cooldown ends first. */
+  /** The target with the fewest failures, of those without a cooldown; else the one whose cooldown ends first. */
   function chooseNext({ targets, failures, reservation }: Attempts): Target | undefined {
     const { key } = reservation.grant.caller;
     const ready = targets.filter(({ endpoint }) => cooldowns.endOfCooldown(endpoint, key) === undefined);
-    if (ready.length === 0) return cooldowns.firstToEnd(targets, key);
+    if (ready.length === 0) return cooldowns.soonestAvailable(targets, key);
     const tried = (target: Target) => failures.get(target) ?? 0;
     return ready.reduce((best, target) => (tried(target) < tried(best) ? target : best));
   }
@@ -109,7 +109,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
 }
 
 /** Removes a full entry from the targets. This does not count as an attempt. */
-export function passOver(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
+export function skipEntry(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
   const known = attempts.fullRefusal;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
   if (!isLater) attempts.fullRefusal = full;

@@ -6,9 +6,9 @@ import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { UpstreamError, type UpstreamResponse } from '#core/ports/serving.ts';
+import { UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
 import type { MemoryShare } from '../request/memory-budget.ts';
-import type { Endpoint, Piece, Reply, ReplyMarks, StreamFormat, StreamReader } from '../wire/codec.ts';
+import type { Endpoint, Piece, Reply, ReplyOptions, StreamFormat, StreamReader } from '../wire/codec.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
 import { toSse } from '../wire/streams/aws-event-stream.ts';
 import {
@@ -29,7 +29,7 @@ export interface PlainReply {
 /** A stream that has begun. */
 export interface StreamReply {
   readonly type: 'stream';
-  /** Takes the first pieces, once: they may repeat the whole request, and the stream may last long. */
+  /** Returns the first pieces, once, and forgets them: they may repeat the whole request, and streams last long. */
   takeFirst(): ReadonlyArray<Piece>;
   readonly reader: StreamReader;
   readonly format: StreamFormat;
@@ -38,14 +38,14 @@ export interface StreamReply {
   readonly hasEnded: UpstreamResponse['hasEnded'];
 }
 
-/** The call that is answered. */
-interface Origin {
+/** The call whose reply is opened. */
+interface CallContext {
   readonly endpoint: Endpoint;
   readonly stream: boolean;
   readonly clock: Clock;
   /** The end of the call. */
   readonly signal: AbortSignal;
-  readonly marks?: Pick<ReplyMarks, 'entryMark' | 'markId'>;
+  readonly marks?: Pick<ReplyOptions, 'entryMark' | 'markId'>;
   /** Memory for a plain reply, and for an event whose end has not arrived. */
   readonly share: MemoryShare;
 }
@@ -64,32 +64,32 @@ const MAX_ERROR = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
 /** Opens the reply. Failures: a status other than 2xx, an error in place of content, an end before any content. */
-export async function openReply(response: UpstreamResponse, origin: Origin): OpenResult {
-  const { streams, readError } = origin.endpoint.codec;
+export async function openReply(response: UpstreamResponse, context: CallContext): OpenResult {
+  const { streams, readError } = context.endpoint.codec;
   if (response.status >= 200 && response.status <= 299) {
-    const isStreamed = streams !== undefined && isStream(response, origin.stream);
-    return isStreamed ? openStream(response, origin, streams) : readPlain(response, origin);
+    const isStreamed = streams !== undefined && isStream(response, context.stream);
+    return isStreamed ? openStream(response, context, streams) : readPlain(response, context);
   }
   const { bytes } = await read(response, MAX_ERROR);
   const { status, headers } = response;
   return err(
-    refusalOf({ status, headers, error: readError(bytes), isProviderError: isProviderError(bytes) }, origin.endpoint),
+    refusalOf({ status, headers, error: readError(bytes), isProviderError: isProviderError(bytes) }, context.endpoint),
   );
 }
 
-async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult {
-  const { codec } = origin.endpoint;
-  const { share } = origin;
+async function readPlain(response: UpstreamResponse, context: CallContext): OpenResult {
+  const { codec } = context.endpoint;
+  const { share } = context;
   const { bytes, length, refused, broken } = await read(response, share.limits.reply, share);
   if (refused !== undefined)
     return err(failureOfUnreadableReply(refused === 'no room' ? 'overloaded' : 'upstream_error', length));
-  if (broken !== undefined) return err(failureOf(broken, origin.signal, length));
+  if (broken !== undefined) return err(failureOf(broken, context.signal, length));
   const edges = bytes.length > LONG_TEXT ? codec.readEdges?.(bytes) : undefined;
   if (edges !== undefined) return ok({ type: 'plain', reply: edges });
   if (bytes.length > LONG_TEXT) await share.turn();
   if (isTooCostly(bytes)) return err(failureOfUnreadableReply('upstream_error', length));
   try {
-    const reply = codec.readReply(bytes, toReplyMarks(origin));
+    const reply = codec.readReply(bytes, toReplyOptions(context));
     if (reply !== undefined) return ok({ type: 'plain', reply });
   } catch (error) {
     // The stack is full: JSON.parse reads deeper nesting than recursion and JSON.stringify can follow.
@@ -99,11 +99,11 @@ async function readPlain(response: UpstreamResponse, origin: Origin): OpenResult
   return err(failureOfInvalidReply(response.status, bytes, codec.readError(bytes)));
 }
 
-async function openStream(response: UpstreamResponse, origin: Origin, format: StreamFormat): OpenResult {
-  const { endpoint, clock } = origin;
-  const reader = format.createReader({ ...toReplyMarks(origin), resizePending: origin.share.openPart() });
+async function openStream(response: UpstreamResponse, context: CallContext, format: StreamFormat): OpenResult {
+  const { endpoint, clock } = context;
+  const reader = format.createReader({ ...toReplyOptions(context), resizePending: context.share.openPart() });
   const isFramed = typeOf(response).startsWith('application/vnd.amazon.eventstream');
-  const rest = (isFramed ? toSse(response.body, origin.share.openPart()) : response.body)[Symbol.asyncIterator]();
+  const rest = (isFramed ? toSse(response.body, context.share.openPart()) : response.body)[Symbol.asyncIterator]();
   const since = clock.now();
   const opening: StreamOpening = { first: [], bytes: 0, hasBegun: false };
   const { first } = opening;
@@ -112,7 +112,7 @@ async function openStream(response: UpstreamResponse, origin: Origin, format: St
     addPieces(opening, next.done ? reader.end() : reader.push(next.value));
     if (next.done && !opening.hasBegun) return err(BROKEN_CALL);
   }
-  const refused = first.find((piece) => piece.error ?? piece.readEvents ?? piece.frame)?.error;
+  const refused = first.find((piece) => piece.error ?? piece.readEvents ?? piece.event)?.error;
   if (refused !== undefined) {
     await rest.return?.();
     const { usage } = first.find((piece) => piece.usage !== undefined) ?? {};
@@ -144,8 +144,8 @@ function isOnlyComments({ bytes, hasBegun }: StreamOpening): boolean {
 }
 
 /** Whether the piece is a comment, or an event without content, count, error or end. */
-function isKeepAlive({ readEvents, frame, choices, usage, outputBytes, done, error }: Piece): boolean {
-  const content = readEvents ?? frame ?? usage ?? error;
+function isKeepAlive({ readEvents, event, choices, usage, outputBytes, done, error }: Piece): boolean {
+  const content = readEvents ?? event ?? usage ?? error;
   return content === undefined && choices.length === 0 && outputBytes === 0 && !done;
 }
 
@@ -158,7 +158,7 @@ function typeOf({ headers }: UpstreamResponse): string {
   return (headers['content-type'] ?? '').toLowerCase();
 }
 
-function toReplyMarks({ clock, marks, endpoint }: Origin): ReplyMarks {
+function toReplyOptions({ clock, marks, endpoint }: CallContext): ReplyOptions {
   return { created: Math.floor(clock.now() / 1000), ...marks, redact: (words) => withoutSecrets(words, endpoint) };
 }
 

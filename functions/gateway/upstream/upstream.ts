@@ -13,10 +13,10 @@ import { entryTokensOf, outputLimit, type ReservedGrant } from '../spend/reserve
 import { entryMarkOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
-import type { Call, ReplyMarks } from '../wire/codec.ts';
+import type { Call, ReplyOptions } from '../wire/codec.ts';
 import type { RequestBody } from '../wire/request.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
-import { type Attempts, createNextAttempt, failureOfRequest, passOver } from './attempts.ts';
+import { type Attempts, createNextAttempt, failureOfRequest, skipEntry } from './attempts.ts';
 import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 
 const ticket: unique symbol = Symbol('Exchange');
@@ -64,7 +64,7 @@ export function createCallUpstream(
 ) {
   const { chooseNext, recordFailure, growReservation } = createNextAttempt(deps, cooldowns);
 
-  /** `attempts`: new ones. */
+  /** `attempts`: those of a new request. */
   return async function callUpstream(
     { reservation, order }: Targets,
     attempts: Attempts,
@@ -105,7 +105,7 @@ export function createCallUpstream(
       const moved = isLimited ? await deps.ledger.move(reservation, next.rate, entryTokensOf(request)) : UNLIMITED;
       if (!moved.ok) {
         leaveEntry();
-        passOver(attempts, next, moved.failure, log);
+        skipEntry(attempts, next, moved.failure, log);
         continue;
       }
       tries += 1;
@@ -129,7 +129,7 @@ export function createCallUpstream(
     const spent = failedCharge?.cost;
     const target = spent === undefined ? next : { ...next, limit: outputLimit(reservation, next, spent) };
     const { identifier } = next.entry;
-    const result = await exchange({ ...attempt, target });
+    const result = await callTarget({ ...attempt, target });
     log.addAttempt(identifier, result.ok ? undefined : result.failure);
     if (result.ok) {
       cooldowns.recordSuccess(identifier);
@@ -140,13 +140,16 @@ export function createCallUpstream(
     return err({ target, failed: result.failure });
   }
 
-  function marksOf({ grant, candidates }: ReservedGrant, { entry }: Target): Pick<ReplyMarks, 'entryMark' | 'markId'> {
+  function marksOf(
+    { grant, candidates }: ReservedGrant,
+    { entry }: Target,
+  ): Pick<ReplyOptions, 'entryMark' | 'markId'> {
     const by = entryMarkOf(entry);
     const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, entryMark: by });
     return { entryMark: candidates.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
   }
 
-  async function exchange(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
+  async function callTarget(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
     const { attempts, target, deadline, share } = attempt;
     const { reservation, failedCharge } = attempts;
     const { request, routing } = reservation.grant;

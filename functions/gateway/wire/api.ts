@@ -8,7 +8,7 @@ import type { Codec } from './codec.ts';
 import type { ErrorFormat } from './dialects/error-format.ts';
 import type { ModelRequest } from './request.ts';
 
-/** One route that spends. Two routes differ in nothing else. */
+/** One route that spends, with everything in which two routes differ. */
 export interface Api {
   readonly name: ApiName;
   /** The name in log lines and metrics. */

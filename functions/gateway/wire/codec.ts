@@ -5,7 +5,7 @@ import type { Provider } from '#core/models/providers.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import type { Usage } from '#core/money/usage.ts';
 import type { Tokens } from '#core/ports/ledger-rows.ts';
-import type { Signing, UpstreamRequest } from '#core/ports/serving.ts';
+import type { Signing, UpstreamRequest } from '#core/ports/upstream.ts';
 import type { ModelRequest } from './request.ts';
 import type { ResizePending } from './streams/sse.ts';
 
@@ -14,14 +14,14 @@ import type { ResizePending } from './streams/sse.ts';
  * translated.
  */
 export interface Codec {
-  /** The codec translates. The text of a request may grow, because numbers are written again. */
+  /** The codec translates. Then the text of a request may grow, because its numbers are written again. */
   readonly isTranslated: boolean;
   /** The part of the call that all requests to an address share. */
-  routeTo(address: Address): Route;
+  routeTo(address: Address): ProviderRoute;
   /** The call for a request; a failure if the dialect cannot express the request. */
   toCall(request: ModelRequest, recipient: Recipient): Result<Call, Failure>;
   /** The whole reply for the client, with its count; undefined: the body is no reply of this API. */
-  readReply(bytes: Uint8Array, marks: ReplyMarks): Reply | undefined;
+  readReply(bytes: Uint8Array, options: ReplyOptions): Reply | undefined;
   /**
    * The same for a long reply whose beginning and end have everything that is needed: millions of numbers take long to
    * parse. Undefined: the whole reply is needed.
@@ -43,7 +43,7 @@ export type Call = Pick<UpstreamRequest, 'url' | 'query' | 'headers' | 'body' | 
 /** The streams of a provider, and the ends that the gateway adds. */
 export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
-  createReader(marks: ReplyMarks): StreamReader;
+  createReader(options: ReplyOptions): StreamReader;
   createEnd(request: ModelRequest): StreamEnd;
   /** An event that the client ignores, for times without an event of the provider; absent: none. */
   readonly keepAlive?: Uint8Array;
@@ -73,8 +73,8 @@ export interface Address {
   readonly credentials: Readonly<Record<string, string>>;
 }
 
-/** The URL and the headers of every request to an address, for plain requests and for streams. */
-export interface Route {
+/** The URL and the headers of all requests to an address, plain ones and streams. */
+export interface ProviderRoute {
   readonly url: string;
   /** The URL of streams; absent: the same URL. */
   readonly streamUrl?: string;
@@ -86,7 +86,7 @@ type Headers = Readonly<Record<string, string>>;
 /** An entry that can be called. */
 export interface Endpoint extends Address {
   readonly codec: Codec;
-  readonly route: Route;
+  readonly route: ProviderRoute;
   readonly signing: Signing | undefined;
 }
 
@@ -108,8 +108,8 @@ export interface OutputLimit {
   readonly cutAt?: bigint;
 }
 
-/** The parts of a reply that its dialect does not contain. */
-export interface ReplyMarks {
+/** The values that a codec needs to read a reply, beside its bytes. */
+export interface ReplyOptions {
   /** The date of the reply, in seconds since the Unix epoch. */
   readonly created: number;
   /** The mark of the entry, if the model has several entries; absent: replies get no marks. */
@@ -117,7 +117,7 @@ export interface ReplyMarks {
   /** Adds to an id of stored state the mark that binds it to the VirtualKey; absent: providers store nothing. */
   readonly markId?: ((id: string) => string) | undefined;
   /** Removes the entry's credentials from a provider's text. */
-  readonly redact: (words: string) => string;
+  readonly redact: (text: string) => string;
   /** Takes memory for an event whose end has not arrived. */
   readonly resizePending?: ResizePending;
 }
@@ -165,8 +165,8 @@ export interface Piece extends OutputSize {
   readonly usageOnly: boolean;
   /** The answers that this piece begins or continues; `finished`: the answer ends. */
   readonly choices: ReadonlyArray<{ readonly index: number; readonly finished: boolean }>;
-  /** The parsed event, for the end of the stream; undefined: the event is no part of an answer. */
-  readonly frame: unknown;
+  /** The parsed event, for the end of the stream; undefined: it is no part of an answer. */
+  readonly event: unknown;
   readonly error: WireError | undefined;
 }
 
@@ -193,7 +193,7 @@ export const EMPTY_PIECE: Piece = {
   prompt: undefined,
   usageOnly: false,
   choices: [],
-  frame: undefined,
+  event: undefined,
   error: undefined,
 };
 
@@ -201,7 +201,7 @@ export const EMPTY_PIECE: Piece = {
 export const OPEN_ANSWER: Piece['choices'] = [{ index: 0, finished: false }];
 export const ENDED_ANSWER: Piece['choices'] = [{ index: 0, finished: true }];
 
-/** A refusal: the provider's message and code. */
+/** An error of the provider: a refusal, or the end of a stream. */
 export interface WireError {
   readonly message: string | undefined;
   readonly param: string | undefined;
@@ -231,7 +231,7 @@ export function authOf({ provider: { auth }, credentials: { apiKey } }: Address)
 }
 
 /** A route with these headers and the common headers of every request to a provider. */
-export function toRoute(url: string, own: Headers): Route {
+export function toRoute(url: string, own: Headers): ProviderRoute {
   const shared = {
     'content-type': 'application/json',
     'accept-encoding': 'identity',

@@ -99,7 +99,7 @@ export class RequestBody implements EncodedText {
     if (this.#bytes.length > LONG_TEXT) this.#text = undefined;
   }
 
-  /** Releases everything: the request has its reply. */
+  /** Releases everything, because the reply has begun. */
   release(): void {
     this.#bytes = NO_BYTES;
     this.#text = '';
@@ -133,9 +133,7 @@ function textIn(bytes: Uint8Array): string {
   }
 }
 
-/**
- * Members that affect other users of a server (vLLM): the priority of the request, its name, and the size of its media.
- */
+/** Members that affect other users of a server (vLLM): priority and id of the request, and the size of its media. */
 const SERVER_MEMBERS = ['priority', 'request_id', 'mm_processor_kwargs', 'media_io_kwargs'];
 
 /**
@@ -156,14 +154,14 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
 }
 
-/** The minimum output: the provider refuses a limit below the budget of thinking. */
+/** The minimum limit of an answer: the provider refuses a limit below the budget of thinking. */
 export function minOutputOf(thinking: unknown): number {
   return member(thinking, 'type') === 'enabled' ? (countIn(thinking, 'budget_tokens') ?? 0) + 1 : 1;
 }
 
 /**
- * The refusal of a list with an element that is no object. No API has such a list, and a translation would make long
- * members of a few letters.
+ * The refusal of a list with an element that is no object. No API has such a list, and its translation would be many
+ * times longer.
  */
 export function notObjectsIn(members: Members, ...names: ReadonlyArray<string>): Result<never, Failure> | undefined {
   const wrong = names.find((name) => !listOf(members[name]).every(isMap));

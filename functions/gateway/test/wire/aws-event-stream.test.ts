@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import { chunkFrame, exceptionFrame, frame, frameOf } from '../../../../test/gateway/aws-event-stream.ts';
 import { runs } from '../../../../test/support/runs.ts';
 import { toSse } from '../../wire/streams/aws-event-stream.ts';
@@ -47,7 +47,7 @@ test('a wrong byte never becomes another event', async () => {
   const before = await textOf(whole);
   for (let at = 0; at < whole.length; at += 1) {
     const broken = Uint8Array.from(whole, (byte, index) => (index === at ? byte ^ 0x10 : byte));
-    // A length that is too long by a checksum that fits is not possible; one that waits for more bytes says nothing.
+    // A wrong length never has a right checksum; a length that waits for more bytes gives no events.
     const text = await textOf(broken).catch(() => '');
     expect(text, `${before} with byte ${at} changed`).toBe('');
   }

@@ -1,6 +1,6 @@
 // Events of a streamed message as chat completion chunks: no, one or several chunks for an event.
 import { member, textOf } from '#core/json/json.ts';
-import { EMPTY_PIECE, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, type Piece, type ReplyOptions, type StreamReader } from '../codec.ts';
 import {
   addUsage,
   anthropicError,
@@ -21,10 +21,10 @@ interface Call {
   hasArguments: boolean;
 }
 
-export function createReader({ created, resizePending }: ReplyMarks): StreamReader {
+export function createReader({ created, resizePending }: ReplyOptions): StreamReader {
   const calls = new Map<unknown, Call>();
-  let frame: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
-  let head = headOf(frame);
+  let shared: Readonly<Record<string, unknown>> = { object: 'chat.completion.chunk', created };
+  let head = headOf(shared);
   let counts: MessagesUsage = {};
   let finished = false;
   let ended = false;
@@ -56,8 +56,8 @@ export function createReader({ created, resizePending }: ReplyMarks): StreamRead
   }
 
   function start(message: unknown): ReadonlyArray<Piece> {
-    frame = { id: idIn(message, 'id'), ...frame, model: idIn(message, 'model') };
-    head = headOf(frame);
+    shared = { id: idIn(message, 'id'), ...shared, model: idIn(message, 'model') };
+    head = headOf(shared);
     counts = addUsage(counts, member(message, 'usage'));
     return [chunk({ role: 'assistant', content: '' }, { prompt: toUsage({ ...counts, output: 0 }) })];
   }
@@ -113,9 +113,9 @@ export function createReader({ created, resizePending }: ReplyMarks): StreamRead
     if (ended) return [];
     ended = true;
     const usage = finished ? toUsage(counts) : undefined;
-    const counted = usage && toEvent(JSON.stringify({ ...frame, choices: [], usage: toOpenAiUsage(usage) }));
+    const counted = usage && toEvent(JSON.stringify({ ...shared, choices: [], usage: toOpenAiUsage(usage) }));
     return [
-      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, frame })]),
+      ...(counted === undefined ? [] : [piece(counted, { usage, usageOnly: true, event: shared })]),
       piece(toEvent('[DONE]'), { done: true }),
     ];
   }
@@ -129,15 +129,15 @@ export function createReader({ created, resizePending }: ReplyMarks): StreamRead
       deltas: text === '' ? 0 : 1,
       outputBytes: bytesIn(text),
       choices: [{ index: 0, finished: finishReason !== undefined }],
-      frame,
+      event: shared,
       ...more,
     });
   }
 }
 
 /** The chunk up to its choices. */
-function headOf(frame: object): string {
-  return `${JSON.stringify(frame).slice(0, -1)},"choices":`;
+function headOf(shared: object): string {
+  return `${JSON.stringify(shared).slice(0, -1)},"choices":`;
 }
 
 function piece(bytes: Uint8Array, more: Partial<Piece>): Piece {

@@ -213,7 +213,7 @@ function toBase64(url: string): object | undefined {
   return data === undefined ? undefined : { type: 'base64', media_type: mediaType, data };
 }
 
-/** The mark of Anthropic on a part, set by clients: the prompt is cached up to this part. */
+/** Anthropic's member of a part with which clients request that the prompt is cached up to this part. */
 function cacheOf(part: unknown): unknown {
   return member(part, 'cache_control') ?? undefined;
 }

@@ -23,7 +23,7 @@ export const chat: Api = {
   toRequest: toChat,
 };
 
-/** The maximum number of answers. Providers give fewer; an absurd number must not become money. */
+/** The maximum number of answers. Providers allow fewer; an absurd number would reserve an absurd amount. */
 const MAX_ANSWERS = 1024;
 
 /**
@@ -38,7 +38,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const { object } = body;
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
-  const notObjects = notObjectsIn(members, 'messages', 'tools') ?? callsIn(messages);
+  const notObjects = notObjectsIn(members, 'messages', 'tools') ?? wrongCallsIn(messages);
   if (notObjects !== undefined) return notObjects;
   if (!isAbsent(stream) && typeof stream !== 'boolean') return invalid('"stream" must be true or false.', 'stream');
   if (!isAbsent(options) && !isMap(options)) return invalid('"stream_options" must be an object.', 'stream_options');
@@ -46,7 +46,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     return invalid(`"n" must be a whole number from 1 to ${MAX_ANSWERS}.`, 'n');
   }
   const wrong = LIMIT_NAMES.find((name) => !isAbsent(members[name]) && !isCount(members[name]));
-  // A limit of zero is no limit for providers that test the member for truth.
+  // Some providers take a limit of zero for no limit.
   if (wrong !== undefined) return invalid(`"${wrong}" must be a whole number from 1.`, wrong);
   const decides = object.members.some(({ name }) => DECIDING_MEMBERS.has(name));
   const unmetered = decides ? (unmeteredIn(members) ?? ambiguousIn(body.text, object.members)) : undefined;
@@ -71,7 +71,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
 }
 
 /** The refusal of a message with calls that are no objects. */
-function callsIn(messages: ReadonlyArray<unknown>): Result<never, Failure> | undefined {
+function wrongCallsIn(messages: ReadonlyArray<unknown>): Result<never, Failure> | undefined {
   for (const message of messages) {
     const wrong = isMap(message) ? notObjectsIn(message, 'tool_calls') : undefined;
     if (wrong !== undefined) return wrong;

@@ -3,7 +3,7 @@
 import { countIn, listOf, member, parseJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
 import { toUsage } from '#core/money/usage.ts';
-import { EMPTY_PIECE, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, type Piece, type ReplyOptions, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { bytesIn } from '../prompt/prompt.ts';
 import { dataOf, latin1, SseSplitter } from '../streams/sse.ts';
@@ -16,10 +16,10 @@ const DONE = '[DONE]';
  * (some providers write `"usage":null` into each event), and a name that may be written with escapes.
  */
 const SIGNIFICANT = /\[DONE\]|(?:usage|error)"(?!\s*:\s*null)|\\u00/;
-/** Texts of which each match of the pattern contains one: the engine finds them faster. */
-const MARKS = ['usage"', 'error"', '\\u00', DONE];
+/** Each match of the pattern contains one of these texts, which the engine finds faster. */
+const SIGNIFICANT_TEXTS = ['usage"', 'error"', '\\u00', DONE];
 
-export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'> = {}): StreamReader {
+export function createReader({ resizePending }: Pick<ReplyOptions, 'resizePending'> = {}): StreamReader {
   const splitter = new SseSplitter(resizePending);
   return {
     push: (bytes) => {
@@ -46,8 +46,8 @@ function readEvents(bytes: Uint8Array): ReadonlyArray<Piece> {
 function lengthUnread(text: string): number {
   // Nearly all providers end lines with a line feed.
   if (text.includes('\r')) return 0;
-  const telling = MARKS.some((mark) => text.includes(mark)) ? text.search(SIGNIFICANT) : -1;
-  const end = text.lastIndexOf(BLANK_LINE, telling === -1 ? text.length : telling);
+  const significant = SIGNIFICANT_TEXTS.some((one) => text.includes(one)) ? text.search(SIGNIFICANT) : -1;
+  const end = text.lastIndexOf(BLANK_LINE, significant === -1 ? text.length : significant);
   const choices = text.indexOf('"choices"');
   return choices !== -1 && choices < end ? end + BLANK_LINE.length : 0;
 }
@@ -72,7 +72,7 @@ export function toPiece(event: Uint8Array): Piece {
       index: countIn(choice, 'index') ?? 0,
       finished: typeof member(choice, 'finish_reason') === 'string',
     })),
-    frame: Array.isArray(choices) ? chunk : undefined,
+    event: Array.isArray(choices) ? chunk : undefined,
     error: error === undefined || error === null ? undefined : readOpenaiError(chunk),
   };
 }

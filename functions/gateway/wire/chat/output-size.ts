@@ -6,7 +6,7 @@ import { bytesIn } from '../prompt/prompt.ts';
 
 /** Members that contain output. */
 const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
-/** Members of a part that contain no output. */
+/** Members of a part whose value is no output. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 /**
  * Letters of a twentieth of a second, in the only format in which sounds are streamed (16 bits, 24,000 times a second,

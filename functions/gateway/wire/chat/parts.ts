@@ -13,14 +13,14 @@ const TEXT_PARTS: ReadonlySet<string> = new Set(['text', 'refusal']);
 const MEDIA_PARTS: ReadonlySet<string> = new Set(['image_url', 'input_audio', 'audio_url', 'video_url', 'file']);
 /** Members of media with their encoded content, or its address. */
 const ENCODED_MEMBERS = ['url', 'data', 'file_data', 'file_url'];
-/** Data URLs that are text, or may be: all other types. */
+/** Data URLs that may be text: all types except these. */
 const MAY_BE_TEXT = /^\s*data:(?!image\/|audio\/|video\/|application\/(pdf|zip|msword|vnd\.))/i;
 const TEXT_FILE = /^\s*data:text\//i;
 
 export function measure(bodyBytes: number, messages: ReadonlyArray<unknown>, tools: unknown): PromptSize {
   const lists = messages.map((message) => member(message, 'content'));
   const measured = measureParts(bodyBytes, { lists, tools: listOf(tools).slice(0, 1) }, toPart);
-  // A spoken answer is a short id in the request, but costs as much as before.
+  // A spoken answer is only a short id in the request, but costs as much as the whole speech.
   const spoken = messages.filter((message) => isObject(member(message, 'audio'))).length;
   if (spoken === 0) return measured;
   let { media } = measured;
@@ -46,7 +46,7 @@ function toPart(part: unknown): Part {
   return { medium, bytes, inner, isStoredFile };
 }
 
-/** The type of a part that is no text. A part without a type has the type of its content: some providers read it so. */
+/** The type of a part that is no text. Some providers take the type of a part from its content if it has no type. */
 function mediaTypeOf(part: object): string | undefined {
   const type = member(part, 'type');
   if (typeof type === 'string') return TEXT_PARTS.has(type) ? undefined : type;
@@ -74,14 +74,14 @@ function encodedIn(media: unknown): ReadonlyArray<string> {
  */
 export const MAX_ARGUMENT_VALUES = MAX_VALUES / 5;
 
-/** Whether the messages have more such values. */
+/** Whether the messages have more than `MAX_ARGUMENT_VALUES`. */
 export function hasTooManyArguments(messages: ReadonlyArray<unknown>): boolean {
   const calls = messages.flatMap((message) => listOf(member(message, 'tool_calls')));
   const values = calls.reduce<number>((sum, call) => sum + sizeOfJson(toUtf8(argumentsOf(call))).values, 0);
   return values > MAX_ARGUMENT_VALUES;
 }
 
-/** The arguments of a tool call, as the text that they are. */
+/** The arguments of a tool call, which are a text. */
 export function argumentsOf(call: unknown): string {
   return textOf(member(member(call, 'function'), 'arguments')) ?? '';
 }

@@ -22,8 +22,8 @@ function toErrorEvent({ message, type = 'server_error', code, param }: ShownErro
 export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
   let shared: object | undefined;
   return {
-    record: ({ frame }) => {
-      if (frame !== undefined) shared ??= sharedIn(frame);
+    record: ({ event }) => {
+      if (event !== undefined) shared ??= sharedIn(event);
     },
     toFailureEvent,
     toErrorEvent,

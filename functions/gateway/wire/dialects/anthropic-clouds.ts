@@ -1,7 +1,7 @@
 // Messages through a cloud: Bedrock's InvokeModel and Vertex AI's rawPredict. Bodies are Anthropic's, except for the
 // members below.
 import type { Provider } from '#core/models/providers.ts';
-import { type Address, type Call, type Recipient, type Route, toCall, toRoute } from '../codec.ts';
+import { type Address, type Call, type ProviderRoute, type Recipient, toCall, toRoute } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 
 type Cloud = NonNullable<Provider['cloud']>;
@@ -12,7 +12,11 @@ const VERSIONS: Readonly<Record<Cloud, string>> = { bedrock: 'bedrock-2023-05-31
 const IN_ADDRESS: Readonly<Record<Cloud, ReadonlyArray<string>>> = { bedrock: ['model', 'stream'], vertex: ['model'] };
 
 /** The address of a model. Streams have another address. */
-export function routeToCloud({ base, entry }: Address, cloud: Cloud, headers: Readonly<Record<string, string>>): Route {
+export function routeToCloud(
+  { base, entry }: Address,
+  cloud: Cloud,
+  headers: Readonly<Record<string, string>>,
+): ProviderRoute {
   const model = encodeURIComponent(entry.model);
   if (cloud === 'vertex') {
     const url = `${base}/publishers/anthropic/models/${model}`;
@@ -24,7 +28,7 @@ export function routeToCloud({ base, entry }: Address, cloud: Cloud, headers: Re
   return { ...toRoute(`${url}/invoke`, accept), streamUrl: `${url}/invoke-with-response-stream` };
 }
 
-/** Members that a cloud adds to a body, and those that it must not get. Undefined: the provider is Anthropic itself. */
+/** Members that a body for a cloud must and must not have. Undefined: the provider is Anthropic itself. */
 export function membersFor(
   { endpoint: { provider, credentials } }: Recipient,
   request: Pick<ModelRequest, 'forwardedHead'>,

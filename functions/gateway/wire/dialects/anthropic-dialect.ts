@@ -1,7 +1,7 @@
 // Anthropic's dialect, as all APIs share it: addresses, counts of tokens, and errors.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { count, sumOf, type Usage } from '#core/money/usage.ts';
-import { type Address, authOf, type Route, toRoute, type WireError } from '../codec.ts';
+import { readCount, sumOf, type Usage } from '#core/money/usage.ts';
+import { type Address, authOf, type ProviderRoute, toRoute, type WireError } from '../codec.ts';
 import { routeToCloud } from './anthropic-clouds.ts';
 
 /**
@@ -9,7 +9,7 @@ import { routeToCloud } from './anthropic-clouds.ts';
  */
 const API_VERSION = '2023-06-01';
 
-export function routeToAnthropic(address: Address): Route {
+export function routeToAnthropic(address: Address): ProviderRoute {
   const { base, credentials, provider } = address;
   const headers = authOf(address);
   if (provider.cloud !== undefined) return routeToCloud(address, provider.cloud, headers);
@@ -26,8 +26,8 @@ export type MessagesUsage = {
 
 /** The known counts, with those that this `usage` object adds or replaces. */
 export function addUsage(known: MessagesUsage, usage: unknown): MessagesUsage {
-  // A request that samples more than once (compaction) is billed for all iterations; the other counts omit some of
-  // them.
+  // A request that samples more than once (compaction) is billed for all iterations; the counts outside of `iterations`
+  // omit some.
   const parts = [usage, ...listOf(member(usage, 'iterations'))];
   const prompt = {
     input: countOf(parts, INPUT) ?? known.input,
@@ -54,12 +54,12 @@ function larger(counted: number | undefined, known: number | undefined): number 
 
 type Count = (usage: unknown) => number | undefined;
 
-const INPUT: Count = (usage) => count(usage, 'input_tokens');
-const CACHE_READ: Count = (usage) => count(usage, 'cache_read_input_tokens');
-const CACHE_WRITE: Count = (usage) => count(usage, 'cache_creation_input_tokens');
-const CACHE_WRITE_LONG: Count = (usage) => count(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens');
-const OUTPUT: Count = (usage) => count(usage, 'output_tokens');
-const WEB_SEARCHES: Count = (usage) => count(member(usage, 'server_tool_use'), 'web_search_requests');
+const INPUT: Count = (usage) => readCount(usage, 'input_tokens');
+const CACHE_READ: Count = (usage) => readCount(usage, 'cache_read_input_tokens');
+const CACHE_WRITE: Count = (usage) => readCount(usage, 'cache_creation_input_tokens');
+const CACHE_WRITE_LONG: Count = (usage) => readCount(member(usage, 'cache_creation'), 'ephemeral_1h_input_tokens');
+const OUTPUT: Count = (usage) => readCount(usage, 'output_tokens');
+const WEB_SEARCHES: Count = (usage) => readCount(member(usage, 'server_tool_use'), 'web_search_requests');
 
 /** The larger of two counts: that of the first object, and the sum of the others. Undefined: none of them counts. */
 function countOf([whole, ...iterations]: ReadonlyArray<unknown>, read: Count): number | undefined {
@@ -103,7 +103,7 @@ const ANTHROPIC_STATUSES: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * The error of a body: `{"type": "error", "error": {"type", "message"}}`. Any body has one: the error page of a proxy
+ * The error of a body: `{"type": "error", "error": {"type", "message"}}`. Any other body, such as the page of a proxy,
  * is an error without members.
  */
 export function anthropicError(body: unknown): WireError {

@@ -18,8 +18,8 @@ export interface ErrorFormat {
 export const openaiErrors: ErrorFormat = { toBody: (error) => ({ error }) };
 
 /**
- * The format of the Responses API. Codex ends its run at this type, and shows the reset with our message in between:
- * "You've hit your usage limit. …, or try again at …".
+ * The format of the Responses API. Codex ends its run at this type, and shows our message and the reset: "You've hit
+ * your usage limit. …, or try again at …".
  */
 export const responsesErrors: ErrorFormat = {
   toBody: (error) => ({ error: error.code === 'budget_exceeded' ? { ...error, type: 'usage_limit_reached' } : error }),

@@ -2,10 +2,10 @@
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf, toJson } from '#core/json/json.ts';
 import { LONG_TEXT } from '#core/json/json-limits.ts';
-import { type Address, authOf, type Reply, type Route, toRoute, type WireError } from '../codec.ts';
+import { type Address, authOf, type ProviderRoute, type Reply, toRoute, type WireError } from '../codec.ts';
 
 /** `path`: the path of the API after the provider's address. */
-export function routeToOpenai(address: Address, path: string): Route {
+export function routeToOpenai(address: Address, path: string): ProviderRoute {
   const { apiVersion, organization } = address.credentials;
   const query = apiVersion === undefined ? '' : `?api-version=${encodeURIComponent(apiVersion)}`;
   const ofOrganization = organization === undefined ? {} : { 'openai-organization': organization };

@@ -10,7 +10,7 @@ import type { ModelRequest } from '../request.ts';
 /** Refuses a part of the request without a counterpart. The client gets the first refusal. */
 export type Refuse = (param: string, message: string) => void;
 
-// The refusal of a body that JSON.parse can read, but recursion and JSON.stringify cannot follow.
+// The refusal of a body that JSON.parse can read, but that is too deep for recursion and JSON.stringify.
 const TOO_DEEP: Failure = {
   code: 'invalid_request',
   message: 'The request body is nested too deeply for this model. Send fewer levels.',

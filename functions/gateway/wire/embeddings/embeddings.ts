@@ -3,7 +3,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson } from '#core/json/json.ts';
-import { costIn, count, NO_TOKENS, type Usage } from '#core/money/usage.ts';
+import { costIn, NO_TOKENS, readCount, type Usage } from '#core/money/usage.ts';
 import type { Api } from '../api.ts';
 import { type Codec, type Reply, toCall } from '../codec.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
@@ -107,6 +107,7 @@ function toReply(body: Reply['body'], usage: Usage | undefined): Reply {
 
 /** The usage of a reply. Some providers count only the total. A count of zero does not count. */
 function toUsage(usage: unknown): Usage | undefined {
-  const input = count(usage, 'prompt_tokens') ?? count(usage, 'total_tokens') ?? count(usage, 'input_tokens');
+  const input =
+    readCount(usage, 'prompt_tokens') ?? readCount(usage, 'total_tokens') ?? readCount(usage, 'input_tokens');
   return input === undefined || input === 0 ? undefined : { ...NO_TOKENS, input, cost: costIn(usage) };
 }

@@ -1,4 +1,4 @@
-// Inputs of an embeddings request: one or several, as texts or as tokens; their size without a tokenizer.
+// Inputs of an embeddings request: one or several, as texts or tokens. Their size, without a tokenizer.
 import { NO_MEDIA } from '../prompt/media.ts';
 import { bytesIn, estimateTokens, type PromptSize } from '../prompt/prompt.ts';
 

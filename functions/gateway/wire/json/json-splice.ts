@@ -69,7 +69,7 @@ export function elementsOf(text: string, from: number): ReadonlyArray<number> {
   return found;
 }
 
-/** The text with these changes. A name in `set` is there once. */
+/** The text with these changes. It contains each name in `set` once. */
 export function splice(text: string, object: ObjectText, changes: Changes): string {
   let spliced = '';
   let from = 0;
@@ -84,7 +84,7 @@ export function splice(text: string, object: ObjectText, changes: Changes): stri
 export interface EncodedText {
   readonly text: string;
   readonly bytes: Uint8Array;
-  /** Each character is one byte: then the text is not needed. */
+  /** Each character is one byte, so offsets in the text and in the bytes are equal. */
   readonly isAscii: boolean;
 }
 

@@ -2,14 +2,14 @@
 import { member, parseJson } from '#core/json/json.ts';
 import type { Address } from '../codec.ts';
 
-/** The minimum length of a credential; shorter values may be words of any text. */
+/** The minimum length of a credential; a shorter value may be a word of any text. */
 const MIN_SECRET = 8;
 
 /** A provider's text without the entry's credentials. */
-export function withoutSecrets(words: string, { credentials }: Pick<Address, 'credentials'>): string {
+export function withoutSecrets(providerText: string, { credentials }: Pick<Address, 'credentials'>): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
-  if (!words.includes('\\')) return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), words);
-  return secrets.reduce(withoutSpellings, words);
+  if (!providerText.includes('\\')) return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), providerText);
+  return secrets.reduce(withoutSpellings, providerText);
 }
 
 /** The maximum length of a searched text: each letter takes several bytes of memory. */
@@ -20,7 +20,7 @@ const TOO_LONG = { code: 'server_error', message: 'The provider sent an error th
  * A failed response without the entry's credentials; the same object if it has no error, or no credentials. Only the
  * error of a long response is searched: the rest repeats the request and the answer.
  */
-export function withoutSecretsIn(response: unknown, redact: (words: string) => string): unknown {
+export function withoutSecretsIn(response: unknown, redact: (text: string) => string): unknown {
   const error = member(response, 'error') ?? undefined;
   if (error === undefined) return response;
   const whole = redactedValue(response, redact);
@@ -28,7 +28,7 @@ export function withoutSecretsIn(response: unknown, redact: (words: string) => s
 }
 
 /** The value without credentials: the same value if it has none, undefined if it is too long to be searched. */
-function redactedValue(value: unknown, redact: (words: string) => string): unknown {
+function redactedValue(value: unknown, redact: (text: string) => string): unknown {
   const text = JSON.stringify(value);
   if (text.length > MAX_SEARCHED) return undefined;
   const redacted = redact(text);
@@ -42,38 +42,38 @@ interface UnescapedText {
 }
 
 /** A text without a secret, whose letters may be escaped, also twice (JSON in JSON). */
-function withoutSpellings(words: string, secret: string): string {
+function withoutSpellings(providerText: string, secret: string): string {
   const letters = secret.replaceAll('\\', '');
-  if (letters.length < MIN_SECRET) return words.replaceAll(secret, '…');
-  const { text, ends } = decode(words);
+  if (letters.length < MIN_SECRET) return providerText.replaceAll(secret, '…');
+  const { text, ends } = decode(providerText);
   let clean = '';
   let from = 0;
   for (let at = text.indexOf(letters); at !== -1; at = text.indexOf(letters, at + letters.length)) {
-    clean += `${words.slice(from, ends[at])}…`;
-    from = ends[at + letters.length] ?? words.length;
+    clean += `${providerText.slice(from, ends[at])}…`;
+    from = ends[at + letters.length] ?? providerText.length;
   }
-  return clean + words.slice(from);
+  return clean + providerText.slice(from);
 }
 
 const ESCAPES = /\\+(?:u([0-9a-f]{4}))?/gi;
 
 /** The text without backslashes, also without escaped ones. */
-function decode(words: string): UnescapedText {
-  const ends = new Uint32Array(words.length + 1);
+function decode(providerText: string): UnescapedText {
+  const ends = new Uint32Array(providerText.length + 1);
   let text = '';
   let from = 0;
   const add = (plain: string) => {
     for (let at = 1; at <= plain.length; at += 1) ends[text.length + at] = from + at;
     text += plain;
   };
-  for (const { 0: escaped, 1: code, index } of words.matchAll(ESCAPES)) {
-    add(words.slice(from, index));
+  for (const { 0: escaped, 1: code, index } of providerText.matchAll(ESCAPES)) {
+    add(providerText.slice(from, index));
     from = index + escaped.length;
     const letter = code === undefined ? '\\' : String.fromCharCode(Number.parseInt(code, 16));
     if (letter === '\\') continue;
     text += letter;
     ends[text.length] = from;
   }
-  add(words.slice(from));
+  add(providerText.slice(from));
   return { text, ends };
 }

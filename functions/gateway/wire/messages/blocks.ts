@@ -5,7 +5,7 @@ import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
-/** Blocks of text, of calls and of their results: they count as text. */
+/** Types of blocks that count as text: texts, calls and their results. */
 const TEXT_BLOCK = /^(text|thinking|redacted_thinking|tool_reference|.*tool_use|.*_result|.*_error)$/;
 const TEXT: Part = {};
 

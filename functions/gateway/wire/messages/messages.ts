@@ -28,7 +28,7 @@ export const messages: Api = {
 const FORM = { limit: 'max_tokens', rules: RULES, nested: NESTED_MEMBERS };
 
 function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure> {
-  const read = readLimited(bytes, FORM, wrongIn);
+  const read = readLimited(bytes, FORM, wrongMemberIn);
   if (!read.ok) return read;
   const { members, request } = read.value;
   const forwardedHead = forwardedHeadOf(client);
@@ -45,7 +45,7 @@ function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'que
   });
 }
 
-function wrongIn(members: Members): Result<never, Failure> | undefined {
+function wrongMemberIn(members: Members): Result<never, Failure> | undefined {
   const { messages, anthropic_beta: features } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
   const wrong = notObjectsIn(members, 'messages', 'tools');

@@ -24,7 +24,7 @@ export function toMessage(completion: unknown): Reply | undefined {
   const [choice] = choices;
   const answer = member(choice, 'message');
   const text = textIn(answer);
-  // No model writes so many: the provider is broken, or hostile.
+  // No model writes so many values: the provider is broken or hostile.
   if (hasTooManyArguments([answer])) return undefined;
   const calls = listOf(member(answer, 'tool_calls')).map(toToolUse);
   const usage = toUsage(member(completion, 'usage'));
@@ -51,7 +51,7 @@ export function textIn(message: unknown): string {
   return [textOf(content) ?? parts.join(''), textOf(member(message, 'refusal')) ?? ''].join('');
 }
 
-/** The stop reason. Some providers end an answer with calls with `stop`. An unknown reason ends the answer too. */
+/** The stop reason. Some providers send `stop` after tool calls. An unknown reason ends the answer too. */
 export function toStopReason(finishReason: unknown, hasCalled: boolean): string {
   const reason = STOP_REASONS.get(finishReason) ?? 'end_turn';
   return hasCalled && reason === 'end_turn' ? 'tool_use' : reason;

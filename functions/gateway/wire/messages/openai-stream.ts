@@ -2,7 +2,7 @@
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';
-import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyOptions, type StreamReader } from '../codec.ts';
 import { createEventReader } from '../streams/event-reader.ts';
 import { setPart } from '../streams/parts.ts';
 import { toNamedEvent } from '../streams/sse.ts';
@@ -10,7 +10,7 @@ import { textIn, toHead, toMessagesUsage, toStopReason } from './openai-reply.ts
 
 type Event = readonly [type: string, more: object];
 
-export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'> = {}): StreamReader {
+export function createReader({ resizePending }: Pick<ReplyOptions, 'resizePending'> = {}): StreamReader {
   /** Blocks of tool calls, by the provider's index of the call. */
   const calls = new Map<unknown, number>();
   let blocks = 0;
@@ -29,15 +29,15 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
     if (piece.done) return conclude();
     usage = piece.usage ?? usage;
     output += piece.deltas;
-    const { frame, deltas, outputBytes, media, usageOnly } = piece;
+    const { event, deltas, outputBytes, media, usageOnly } = piece;
     // Comments pass; other events do not belong to this API.
-    if (frame === undefined)
+    if (event === undefined)
       return [{ ...EMPTY_PIECE, bytes: isComment(bytes) ? bytes : EMPTY_PIECE.bytes, outputBytes }];
-    const events = hasEnded ? [] : toEvents(frame);
+    const events = hasEnded ? [] : toEvents(event);
     const choices = finishReason === undefined ? OPEN_ANSWER : ENDED_ANSWER;
     const counted = { deltas, outputBytes, media, usage: piece.usage, usageOnly, choices };
     const [first, ...others] = events;
-    if (first === undefined) return [{ ...EMPTY_PIECE, ...counted, frame }];
+    if (first === undefined) return [{ ...EMPTY_PIECE, ...counted, event }];
     return [{ ...toShown(first), ...counted }, ...others.map(toShown)];
   }
 
@@ -106,7 +106,7 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
 }
 
 function toShown([type, more]: Event): Piece {
-  return { ...EMPTY_PIECE, bytes: toNamedEvent(type, more), frame: { type, ...more } };
+  return { ...EMPTY_PIECE, bytes: toNamedEvent(type, more), event: { type, ...more } };
 }
 
 function isComment(bytes: Uint8Array): boolean {

@@ -35,8 +35,8 @@ interface GatewayMembers {
 }
 
 /**
- * The body of a chat completion, or the refusal of a part without a counterpart there. Thinking and marks of the cache
- * are left out.
+ * The body of a chat completion, or the refusal of a part without a counterpart there. Thinking and `cache_control` are
+ * left out.
  */
 export function toChatBody(
   request: unknown,

@@ -8,7 +8,7 @@ const DAY: Millis = 86_400_000;
 /** Shares of a budget at which Claude Code shows a notice, in ten thousandths: the highest first. */
 const THRESHOLDS = [9500, 7500];
 
-/** The headers of a budget. `isSpent`: the reply refuses a request that the budget cannot pay. */
+/** The headers of a budget. `isSpent`: the reply refuses a request that the budget does not cover. */
 export function spendHeaders(budget: RemainingBudget, isSpent: boolean): Readonly<Record<string, string>> {
   const used = usedShareOf(budget);
   const passed = THRESHOLDS.find((threshold) => used >= threshold);

@@ -22,8 +22,8 @@ function toErrorEvent({ message, type, code }: ShownError): Uint8Array {
 export function createEnd(): StreamEnd {
   const open = new Set<unknown>();
   return {
-    record: ({ frame }) => {
-      const [type, index] = [member(frame, 'type'), member(frame, 'index')];
+    record: ({ event }) => {
+      const [type, index] = [member(event, 'type'), member(event, 'index')];
       if (type === 'content_block_start') open.add(index);
       if (type === 'content_block_stop') open.delete(index);
     },

@@ -1,6 +1,6 @@
 // Streamed messages: each event passes unchanged, and is read for content, counts, errors and the end.
 import { member, textOf } from '#core/json/json.ts';
-import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyOptions, type StreamReader } from '../codec.ts';
 import {
   addUsage,
   anthropicError,
@@ -14,7 +14,7 @@ import { dataOf, jsonOf, toNamedEvent } from '../streams/sse.ts';
 
 const STOP: Piece = { ...EMPTY_PIECE, bytes: toNamedEvent('message_stop', {}), done: true };
 
-export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'> = {}): StreamReader {
+export function createReader({ resizePending }: Pick<ReplyOptions, 'resizePending'> = {}): StreamReader {
   let counts: MessagesUsage = {};
   let isFinished = false;
   let hasEnded = false;
@@ -26,7 +26,7 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
     switch (member(event, 'type')) {
       case 'message_start':
         counts = addUsage(counts, member(member(event, 'message'), 'usage'));
-        return { ...EMPTY_PIECE, bytes, frame: event, choices: OPEN_ANSWER, prompt: toUsage({ ...counts, output: 0 }) };
+        return { ...EMPTY_PIECE, bytes, event, choices: OPEN_ANSWER, prompt: toUsage({ ...counts, output: 0 }) };
       case 'content_block_start':
         return begin(bytes, event);
       case 'content_block_delta':
@@ -41,7 +41,7 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
       case 'error':
         return { ...EMPTY_PIECE, error: anthropicError(event) };
       default:
-        // Pings and unknown events. Text that is no JSON may be the beginning of an event that was cut.
+        // Pings and unknown events. A text that is no JSON may be the beginning of an event that was cut off.
         return { ...EMPTY_PIECE, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 };
     }
   }
@@ -54,7 +54,7 @@ export function createReader({ resizePending }: Pick<ReplyMarks, 'resizePending'
     return {
       ...EMPTY_PIECE,
       bytes,
-      frame: event,
+      event,
       choices: finished ? ENDED_ANSWER : OPEN_ANSWER,
       usage: isOutputCounted(counted) ? toUsage(counts) : undefined,
     };
@@ -69,7 +69,7 @@ function begin(bytes: Uint8Array, event: unknown): Piece {
 
 function toContentPiece(bytes: Uint8Array, event: unknown, text: string): Piece {
   const deltas = text === '' ? 0 : 1;
-  return { ...EMPTY_PIECE, bytes, frame: event, choices: OPEN_ANSWER, deltas, outputBytes: bytesIn(text) };
+  return { ...EMPTY_PIECE, bytes, event, choices: OPEN_ANSWER, deltas, outputBytes: bytesIn(text) };
 }
 
 /** Members that the model wrote. */

@@ -1,5 +1,5 @@
-// Tokens at higher rates, in a prompt or an answer. A usage that does not count them apart is charged at the higher
-// rates.
+// Tokens at higher rates, in a prompt or an answer. If a usage does not count them separately, all its tokens are
+// charged at the higher rates.
 import { member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { type PromptSize, partsOf } from './prompt.ts';
@@ -21,7 +21,7 @@ export function asksForHourInCache(text: string): boolean {
   return HOUR.test(text);
 }
 
-/** Members that contain sound, and types of such parts. */
+/** Members that contain sound, which are also types of such parts. */
 const SOUNDS: ReadonlySet<unknown> = new Set(['input_audio', 'audio_url', 'input_video', 'video_url']);
 const FOLDED_SOUNDS: ReadonlySet<string> = new Set([...SOUNDS].map((name) => foldName(`${name}`)));
 /** Names of nearly all members: these need no folding. */
@@ -60,7 +60,7 @@ function isSoundAt(address: unknown): boolean {
   return text !== undefined && (DATA.test(text) ? SOUND_DATA : SOUND_FILE).test(text);
 }
 
-/** The usage at the rates of the request: tokens that it does not count apart get the higher rate. */
+/** The usage at the rates of the request: tokens that it does not count separately get the higher rate. */
 export function toHigherRates(usage: Usage, { hourInCache, sound = false, input }: HigherRates): Usage {
   const isLong = hourInCache && usage.cacheWrite > 0 && usage.cacheWriteLong === undefined;
   // Uncounted media already has the highest rate.
@@ -76,9 +76,7 @@ export function toHigherRates(usage: Usage, { hourInCache, sound = false, input 
   };
 }
 
-/**
- * The usage of an answer with pictures or sound: all output counts as media, unless one kind of it is counted apart.
- */
+/** The usage of an answer with pictures or sound: all output counts as media, unless one kind is counted separately. */
 export function withOutputMedia(usage: Usage): Usage {
   const isCounted = usage.outputAudio !== undefined || usage.outputImage !== undefined;
   return isCounted ? usage : { ...usage, outputMedia: usage.output };

@@ -68,8 +68,8 @@ const SAMPLE = 32;
 const SAMPLES = 64;
 
 /**
- * The approximate tokens of a byte of the text, at least those of prose. Of a long text, samples are read, from a place
- * that no client knows.
+ * The approximate tokens of a byte of the text, at least those of prose. Of a long text only samples are read, at
+ * places that no client knows.
  */
 export function tokensPerByte(text: string, random: Random): number {
   const step = Math.max(SAMPLE, text.length / SAMPLES);
@@ -90,7 +90,7 @@ export function tokensPerByte(text: string, random: Random): number {
 }
 
 /**
- * Tokens of a byte of such letters, in the tokenizers of OpenAI's models. Random letters contain capitals and digits.
+ * Tokens of a byte of these letters, in the tokenizers of OpenAI's models. Random texts contain capitals and digits.
  */
 const PUNCTUATION = 1 / 2;
 const DIGITS = 2 / 3;

@@ -1,7 +1,7 @@
-// Media of a prompt: the maximum tokens of pictures, documents, sound and film, before a provider has counted them
+// Media of a prompt: the maximum tokens of pictures, documents, sounds and videos, before a provider has counted them
 // (LEDGER 9).
 
-/** The largest known context window: the bound of prompts that the provider completes with state that only it knows. */
+/** The largest known context window: the maximum of a prompt to which the provider adds stored state. */
 export const LARGEST_WINDOW = 1_050_000;
 /**
  * Pictures by dialect. OpenAI's dialect has no bound: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales pictures
@@ -16,7 +16,7 @@ export const USUAL_MEDIA = 1_000;
 /** The minimum length of an encoded file; shorter texts are names of files. */
 const MIN_ENCODED = 256;
 
-/** A picture, a document, a sound or a film. */
+/** A picture, a document, a sound or a video. */
 export interface Medium {
   readonly isFile: boolean;
   /**
@@ -27,7 +27,7 @@ export interface Medium {
   readonly tokensTranslated: number;
 }
 
-/** A document, a sound or a film in these encoded parts; absent: the provider has it, or reads it from an address. */
+/** A document, a sound or a video in these encoded parts; absent: the provider has it, or reads it from an address. */
 export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
   const isHere = encoded.length > 0 && encoded.every((text) => isData(text) || isBase64(text));
   const bytes = encoded.reduce((sum, text) => sum + Math.ceil((text.length * 3) / 4), 0);
@@ -39,7 +39,7 @@ const DATA = /^\s*data:/i;
 const PICTURE_DATA = /^\s*data:image\//i;
 const NO_PICTURE = /\.(pdf|mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
 
-/** Whether the address of a picture may be of a picture: some providers accept documents, sounds and films there. */
+/** Whether the address may be of a picture: some providers also accept documents, sounds and videos there. */
 export function isPicture(address: string): boolean {
   return DATA.test(address) ? PICTURE_DATA.test(address) : !NO_PICTURE.test(address);
 }

@@ -11,12 +11,12 @@ export interface PromptSize {
   readonly prompts: number;
   /** Pictures, sounds and files. */
   readonly media: Media;
-  /** Parts refer to a file that the provider stores; messages refer to speech of an earlier answer. */
+  /** A part refers to a file that the provider stores; a message refers to speech of an earlier answer. */
   readonly hasStoredFile?: boolean;
   readonly hasStoredSpeech?: boolean;
 }
 
-/** The maximum tokens that a provider adds to a prompt with tools, to explain their use: Anthropic some 300 to 700. */
+/** The maximum tokens that a provider adds to a prompt to explain its tools (Anthropic: some 300 to 700). */
 const MAX_FOR_TOOLS = 1_000;
 const BYTES_PER_TOKEN = 3;
 /** The expected tokens of a prompt, with media of a usual size: for rates and for free counts. */
@@ -101,7 +101,7 @@ function isDigit(unit: number): boolean {
   return unit >= 0x30 && unit <= 0x39;
 }
 
-/** The estimate for a text with so many tokens for each byte. */
+/** The estimate for a text with this number of tokens for each byte, in place of the usual one. */
 export function toDenseEstimate(estimate: number, tokensPerByte: number): number {
   return Math.ceil(estimate * BYTES_PER_TOKEN * tokensPerByte);
 }

@@ -14,20 +14,21 @@ export type Rule = (body: Members) => Failure | undefined;
 /** Service tiers at the listed price or less. `auto`: the tier that the operator chose at the provider. */
 const LISTED_TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'on_demand']);
 /**
- * Work that providers bill by the call and count nowhere: of Together; searches of Qwen; searches and tools of Groq.
+ * Members for work that providers bill by the call and report nowhere (Together; searches of Qwen; searches and tools
+ * of Groq).
  */
 const BILLED_PER_CALL = ['safety_model', 'enable_search', 'search_options', 'compound_custom', 'search_settings'];
 /**
- * Members that add text to the prompt that the request does not contain: documents that the provider finds (Azure), a
- * template that repeats, and memory of another request (vLLM).
+ * Members that add text to the prompt which is not in the request: documents that the provider finds (Azure), a
+ * template that may repeat text, and memory of another request (vLLM).
  */
 const PROMPT_FROM_ELSEWHERE = ['data_sources', 'chat_template', 'kv_transfer_params'];
 /** Members that move the answer to another address: the answer is billed, but its usage never reaches the gateway. */
 const ASYNCHRONOUS = ['background', 'deferred'];
 const REFUSED_MEMBERS = [...BILLED_PER_CALL, ...PROMPT_FROM_ELSEWHERE, ...ASYNCHRONOUS];
-/** Names of other servers for the limit of an answer. They apply these before the limit of the reservation. */
+/** Names of some servers for the limit of an answer. These servers apply them before the limit of the reservation. */
 const OTHER_LIMITS = ['n_predict', 'num_predict', 'max_new_tokens', 'max_output_tokens', 'max_gen_len', 'max_length'];
-/** All names of the limit; each API has one of them. */
+/** All names of the limit of an answer; each API has one or two of them. */
 const LIMITS = [...OTHER_LIMITS, 'max_tokens', 'max_completion_tokens'];
 /** Members that name other models: neither the price nor the access of the requested model would apply. */
 const OTHER_MODELS = ['models', 'fallbacks', 'preset'];
@@ -72,11 +73,15 @@ export const listedTier: Rule = ({ service_tier: tier }) =>
     ? refusal('service_tier', 'must be auto, default, flex or on_demand.')
     : undefined;
 
-/** OpenRouter's options may choose a more expensive provider. */
+/** Options of OpenRouter that do not choose the provider; others may choose a more expensive one. */
+const OPTIONS = ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'];
 const anyProvider: Rule = ({ provider }) =>
-  hasOnly(provider, ['data_collection', 'zdr', 'max_price', 'require_parameters', 'allow_fallbacks'])
+  hasOnly(provider, OPTIONS)
     ? undefined
-    : refusal('provider', 'must not choose the provider: another provider may cost more. Remove these options.');
+    : refusal(
+        'provider',
+        `must contain only ${OPTIONS.join(', ')}: others may choose a more expensive provider. Remove the others.`,
+      );
 
 /** The reservation covers the maximum of searches, so their limit must be a number that every parser reads alike. */
 const countedSearches: Rule = ({ search_parameters: parameters, tools }) => {
@@ -172,7 +177,7 @@ const DECLARES = new RegExp(
   'i',
 );
 
-/** The refusal of tools or a summary in the middle of a prompt. The text is searched, as above. */
+/** The refusal of tools or a summary in the middle of a prompt. The text is searched, as in `compactionIn`. */
 export function declaredToolsIn(text: string): Failure | undefined {
   return DECLARES.test(text)
     ? refusal('tools', 'must declare all tools: the prompt must neither declare tools nor request a summary of itself.')
@@ -234,7 +239,7 @@ export interface WebSearches {
   readonly isOffline: boolean;
 }
 
-/** Searches of a tool without a limit. */
+/** The maximum number of searches that a tool without a limit makes. */
 const USUAL_SEARCHES = 10;
 
 /** The web searches of a request; undefined: none. `isOffline`: whether a tool is offline. */
@@ -271,7 +276,7 @@ export function webSearchesAt(
 export function webSearchRefusal({ param }: WebSearches): Failure {
   return refusal(
     param,
-    'must not request a web search: no entry of this model has a price for it. Ask the operator of the gateway to set toolCosts.webSearch.',
+    'must not request a web search: no entry of this model has a price for it. Ask the platform team to set toolCosts.webSearch.',
   );
 }
 

@@ -5,7 +5,7 @@ import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { type MarkedId, refersToFile, type StoredState } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
-/** Items and parts of text, of calls and of their outputs: they count as text. */
+/** Types of items and parts that count as text: texts, calls and their outputs. */
 const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;
 const PICTURES: ReadonlySet<string> = new Set(['input_image', 'computer_screenshot', 'image_generation_call']);
 const FILES: ReadonlySet<string> = new Set(['input_file', 'input_audio']);
@@ -17,12 +17,12 @@ const TEXT: Part = {};
 export function measure(bodyBytes: number, members: Members): PromptSize {
   const tools = listOf(members.tools).slice(0, 1);
   const measured = measureParts(bodyBytes, { lists: [members.input], tools }, toPart);
-  // A stored conversation may be as long as a file at the provider.
-  return continuesStored(members) ? { ...measured, media: addMedium(measured.media, fileIn()) } : measured;
+  // A stored conversation counts like a file at the provider, because it may be as long.
+  return usesStoredState(members) ? { ...measured, media: addMedium(measured.media, fileIn()) } : measured;
 }
 
 /** Whether the provider adds stored state to the prompt. */
-function continuesStored(members: Members): boolean {
+function usesStoredState(members: Members): boolean {
   return referenceIn(members, isReference) !== undefined;
 }
 
@@ -52,19 +52,19 @@ function referenceIn(
   return at === -1 ? undefined : `input[${at}]`;
 }
 
-/** Types of calls that the client answers: their items are whole. */
-const OF_CLIENT = /^(function|custom_tool|local_shell|shell|apply_patch|computer)_call$/;
+/** Types of calls that the client answers. The request has all of such a call. */
+const CLIENT_CALL = /^(function|custom_tool|local_shell|shell|apply_patch|computer)_call$/;
 
 /** Whether an item names a call that the provider answered itself: the provider may add the stored answer. */
 function isStoredCall(item: unknown): boolean {
   const type = textOf(member(item, 'type')) ?? '';
-  return textOf(member(item, 'id')) !== undefined && /_call$/.test(type) && !OF_CLIENT.test(type);
+  return textOf(member(item, 'id')) !== undefined && /_call$/.test(type) && !CLIENT_CALL.test(type);
 }
 
 /** Members with the content of an item: of messages and reasoning, and of calls and their outputs. */
 const CONTENT = ['content', 'encrypted_content'];
 const CALLED = ['arguments', 'output', 'input', 'action', 'operation', 'result', 'results', 'queries', 'code', 'tools'];
-const MADE_OF_CONTENT = /^(|message|reasoning)$/;
+const CONTENT_ITEM = /^(|message|reasoning)$/;
 
 /**
  * Whether an item is a reference: an id without any content, whatever its type. The provider replaces it by the stored
@@ -76,14 +76,14 @@ function isReference(item: unknown): boolean {
   const id = member(item, 'id');
   if (id === undefined || id === null) return false;
   const isRole = type !== '' || member(item, 'role') !== undefined;
-  const names = MADE_OF_CONTENT.test(type) ? CONTENT : [...CONTENT, ...CALLED];
+  const names = CONTENT_ITEM.test(type) ? CONTENT : [...CONTENT, ...CALLED];
   return !(isRole && names.some((name) => isWritten(member(item, name)))) && !isEmptyCall(item, type);
 }
 
 /** Whether an item is a call of a tool without arguments. */
 function isEmptyCall(item: unknown, type: string): boolean {
   const written = type === 'function_call' ? member(item, 'arguments') : member(item, 'input');
-  return OF_CLIENT.test(type) && written === '' && typeof member(item, 'call_id') === 'string';
+  return CLIENT_CALL.test(type) && written === '' && typeof member(item, 'call_id') === 'string';
 }
 
 function isWritten(value: unknown): boolean {

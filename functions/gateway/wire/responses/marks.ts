@@ -3,7 +3,7 @@
 
 import { toUtf8 } from '#core/json/bytes.ts';
 import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
-import type { ReplyMarks } from '../codec.ts';
+import type { ReplyOptions } from '../codec.ts';
 import { elementsOf, type Member, membersOf, type ObjectText } from '../json/json-splice.ts';
 import type { MarkedId } from '../prompt/stored-state.ts';
 import type { RequestBody } from '../request.ts';
@@ -15,7 +15,7 @@ const MARK = /^\.gw([0-9a-f]{8})$/;
 const BOUND_MARK = /^\.gw([0-9a-f]{8})([0-9a-f]{32})$/;
 const LENGTH = '.gw'.length + 8;
 const BOUND_LENGTH = LENGTH + 32;
-/** A text in every body with a mark, however its letters are escaped. */
+/** A pattern that every body with a mark matches, however its letters are escaped. */
 const MAYBE_MARKED = /\.gw|\\u/;
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -27,7 +27,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export function mark(
   bytes: Uint8Array,
   event: unknown,
-  { entryMark, markId }: Pick<ReplyMarks, 'entryMark' | 'markId'>,
+  { entryMark, markId }: Pick<ReplyOptions, 'entryMark' | 'markId'>,
 ): Uint8Array {
   if (entryMark === undefined && markId === undefined) return bytes;
   const text = decoder.decode(bytes);

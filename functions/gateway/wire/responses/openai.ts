@@ -3,7 +3,7 @@
 import { ok } from '#core/failure/result.ts';
 import { toUtf8 } from '#core/json/bytes.ts';
 import { member } from '#core/json/json.ts';
-import { type Codec, type Recipient, type Reply, type ReplyMarks, toCall } from '../codec.ts';
+import { type Codec, type Recipient, type Reply, type ReplyOptions, toCall } from '../codec.ts';
 import { readError, readJson, routeToOpenai } from '../dialects/openai-dialect.ts';
 import { type NewValue, spliceBytes } from '../json/json-splice.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
@@ -52,14 +52,14 @@ function toBody(
   return spliceBytes(body, body.object, { set, drop: lookalikesIn(body.object), once: OWN_MEMBERS });
 }
 
-function readReply(received: Uint8Array, marks: ReplyMarks): Reply | undefined {
+function readReply(received: Uint8Array, options: ReplyOptions): Reply | undefined {
   const { body: whole, reply } = readJson(received);
-  const shown = withoutSecretsIn(reply, marks.redact);
+  const shown = withoutSecretsIn(reply, options.redact);
   const bytes = shown === reply ? received : toUtf8(JSON.stringify(shown));
   const sent = bytes === received ? whole : bytes;
   const output = member(reply, 'output');
   if (!Array.isArray(output)) return undefined;
-  const marked = mark(bytes, { response: reply }, marks);
+  const marked = mark(bytes, { response: reply }, options);
   const body = marked === bytes ? sent : marked;
   const size = () => ({ outputBytes: output.reduce<number>((sum, item) => sum + sizeOf(item), 0), media: 0 });
   return { body, usage: toUsage(reply), size };

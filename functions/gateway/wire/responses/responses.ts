@@ -33,7 +33,7 @@ const FORM = { limit: 'max_output_tokens', rules: RULES, nested: NESTED_MEMBERS 
 
 /** Members of an item that decide whether the provider completes it. Each may occur only once, in one spelling. */
 const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['id', 'type']]]);
-/** A text in every body with an `id`, however its letters are written. */
+/** A pattern that every body with an `id` matches, however its letters are written. */
 const MAYBE_ID = /"[iı]d"|\\u0/i;
 
 /** `marked`: the marks that were removed from the body. */

@@ -8,8 +8,8 @@ import type { ShownError, StreamEnd } from '../codec.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
 /**
- * The maximum size of the output that a stream keeps for its end, in characters and a number for each item and part.
- * The end of a longer stream repeats nothing.
+ * The maximum size of the output that a stream keeps for its end: its characters, and `PART_OVERHEAD` for each item and
+ * part. The end of a longer stream repeats nothing.
  */
 const MAX_KEPT = 64 * 1024;
 const PART_OVERHEAD = 256;
@@ -49,21 +49,21 @@ interface StreamState {
  * closed, calls are left out.
  */
 export function createEnd(): StreamEnd {
-  const begun: StreamState = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
+  const state: StreamState = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
   return {
-    record: ({ frame }) => note(begun, frame),
-    toFailureEvent: (failure) => fail(begun, failure),
-    toErrorEvent: (error, event) => pass(begun, error, event),
-    toCutEvents: (_, tokens) => cut(begun, tokens),
+    record: ({ event }) => recordEvent(state, event),
+    toFailureEvent: (failure) => toFailureEvent(state, failure),
+    toErrorEvent: (error, event) => toErrorEvents(state, error, event),
+    toCutEvents: (_, tokens) => toCutEvents(state, tokens),
   };
 }
 
-function note(begun: StreamState, event: unknown): void {
-  begun.sequence = countIn(event, 'sequence_number') ?? begun.sequence;
+function recordEvent(state: StreamState, event: unknown): void {
+  state.sequence = countIn(event, 'sequence_number') ?? state.sequence;
   const response = member(event, 'response');
-  if (typeof response === 'object' && response !== null) begun.response = shortMembersOf(response);
+  if (typeof response === 'object' && response !== null) state.response = shortMembersOf(response);
   const index = countIn(event, 'output_index');
-  if (index !== undefined && begun.kept <= MAX_KEPT) noteItem(begun, index, event);
+  if (index !== undefined && state.kept <= MAX_KEPT) recordItem(state, index, event);
 }
 
 /** The short members: the id, the model, the settings. */
@@ -79,59 +79,63 @@ function shortMembersOf(response: object): object {
 
 const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;
 
-function noteItem(begun: StreamState, index: number, event: unknown): void {
-  const known = begun.items.get(index);
+function recordItem(state: StreamState, index: number, event: unknown): void {
+  const known = state.items.get(index);
   const item: Item = known ?? { json: undefined, parts: new Map(), isDone: false };
   if (known === undefined) {
-    begun.items.set(index, item);
-    begun.kept += PART_OVERHEAD;
+    state.items.set(index, item);
+    state.kept += PART_OVERHEAD;
   }
   const [type, written] = [member(event, 'type'), member(event, 'item')];
   const isDone = type === 'response.output_item.done';
   if (isDone || (known === undefined && member(written, 'type') === 'message')) {
     item.json = toJson(written);
-    begun.kept += item.json?.length ?? 0;
+    state.kept += item.json?.length ?? 0;
   }
   if (isDone) Object.assign(item, { isDone, parts: new Map() });
   if (type === 'response.output_text.delta')
-    add(begun, partOf(begun, item, event), textOf(member(event, 'delta')) ?? '');
-  if (type === 'response.content_part.done') partOf(begun, item, event).isClosed = true;
-  if (begun.kept > MAX_KEPT) begun.items.clear();
+    add(state, partOf(state, item, event), textOf(member(event, 'delta')) ?? '');
+  if (type === 'response.content_part.done') partOf(state, item, event).isClosed = true;
+  if (state.kept > MAX_KEPT) state.items.clear();
 }
 
-function add(begun: StreamState, { texts }: Part, text: string): void {
-  begun.kept += text.length;
+function add(state: StreamState, { texts }: Part, text: string): void {
+  state.kept += text.length;
   texts.push(text);
   if (texts.length > MAX_PIECES) texts.splice(0, texts.length, texts.join(''));
 }
 
-function partOf(begun: StreamState, { parts }: Item, event: unknown): Part {
+function partOf(state: StreamState, { parts }: Item, event: unknown): Part {
   const index = countIn(event, 'content_index') ?? 0;
   const known = parts.get(index);
   if (known !== undefined) return known;
   const part = { texts: [], isClosed: false };
   parts.set(index, part);
-  begun.kept += PART_OVERHEAD;
+  state.kept += PART_OVERHEAD;
   return part;
 }
 
-function fail(begun: StreamState, failure: Failure): Uint8Array {
+function toFailureEvent(state: StreamState, failure: Failure): Uint8Array {
   const { message } = toReply(failure).error;
-  const response = { ...begun.response, status: 'failed', error: { code: 'server_error', message } };
-  return toNamedEvent('response.failed', { sequence_number: begun.sequence + 1, response });
+  const response = { ...state.response, status: 'failed', error: { code: 'server_error', message } };
+  return toNamedEvent('response.failed', { sequence_number: state.sequence + 1, response });
 }
 
 /**
  * The events of a provider's error. A client that does not know `error` waits for the last event of a response, so that
  * one follows.
  */
-function pass(begun: StreamState, { message, code = 'server_error', param }: ShownError, event: unknown): Uint8Array {
-  note(begun, { sequence_number: begun.sequence + 1, ...Object(event) });
-  const sequence_number = begun.sequence;
+function toErrorEvents(
+  state: StreamState,
+  { message, code = 'server_error', param }: ShownError,
+  event: unknown,
+): Uint8Array {
+  recordEvent(state, { sequence_number: state.sequence + 1, ...Object(event) });
+  const sequence_number = state.sequence;
   // The provider's own last response is passed whole, unless it is nested too deeply to be written.
   const own = member(event, 'response');
   // The event that holds the response is one level deeper. A second level covers a stack that has less room by then.
-  const last = own === undefined || toJson([[own]]) === undefined ? begun.response : own;
+  const last = own === undefined || toJson([[own]]) === undefined ? state.response : own;
   const response = { ...Object(last), status: 'failed', error: { code, message } };
   if (member(event, 'type') === 'response.failed')
     return toNamedEvent('response.failed', { sequence_number, response });
@@ -141,10 +145,10 @@ function pass(begun: StreamState, { message, code = 'server_error', param }: Sho
   ]);
 }
 
-function cut(begun: StreamState, tokens: Tokens): ReadonlyArray<Uint8Array> {
+function toCutEvents(state: StreamState, tokens: Tokens): ReadonlyArray<Uint8Array> {
   const events: Array<[type: string, more: object]> = [];
   const output: unknown[] = [];
-  for (const [index, item] of begun.items) {
+  for (const [index, item] of state.items) {
     const written = item.json === undefined ? undefined : parseJson(item.json);
     if (item.isDone) output.push(written);
     else if (written !== undefined) output.push(close(written, { item, index }, events));
@@ -158,8 +162,8 @@ function cut(begun: StreamState, tokens: Tokens): ReadonlyArray<Uint8Array> {
     total_tokens: input + written,
   };
   const reason = { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } };
-  events.push(['response.incomplete', { response: { ...begun.response, ...reason, output, usage } }]);
-  return events.map(([type, more], at) => toNamedEvent(type, { sequence_number: begun.sequence + 1 + at, ...more }));
+  events.push(['response.incomplete', { response: { ...state.response, ...reason, output, usage } }]);
+  return events.map(([type, more], at) => toNamedEvent(type, { sequence_number: state.sequence + 1 + at, ...more }));
 }
 
 /** Closes a message with the events that close it at its limit, and returns it. */

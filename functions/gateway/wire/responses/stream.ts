@@ -1,6 +1,6 @@
 // Streamed responses: each event passes unchanged, and is read for content, counts, errors and the end.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyMarks, type StreamReader } from '../codec.ts';
+import { EMPTY_PIECE, ENDED_ANSWER, OPEN_ANSWER, type Piece, type ReplyOptions, type StreamReader } from '../codec.ts';
 import { readOpenaiError } from '../dialects/openai-dialect.ts';
 import { withoutSecretsIn } from '../json/secrets.ts';
 import { bytesIn } from '../prompt/prompt.ts';
@@ -13,17 +13,17 @@ import { isSearch, sizeOf, toUsage } from './usage.ts';
 const ITEM_DONE = 'response.output_item.done';
 const SUMMARY = 'response.reasoning_summary_text.delta';
 
-export function createReader(marks: ReplyMarks): StreamReader {
+export function createReader(options: ReplyOptions): StreamReader {
   const writtenBytes: OutputBytes = new Map();
-  return createEventReader(marks.resizePending, (bytes) => {
+  return createEventReader(options.resizePending, (bytes) => {
     const event = jsonOf(bytes);
-    const shown = mark(withoutSecrets(bytes, event, marks), event, marks);
+    const shown = mark(withoutSecrets(bytes, event, options), event, options);
     return readEvent(shown, shown === bytes ? event : jsonOf(shown), writtenBytes);
   });
 }
 
 /** The event without the entry's credentials; the same bytes if its error has none. */
-function withoutSecrets(bytes: Uint8Array, event: unknown, { redact }: ReplyMarks): Uint8Array {
+function withoutSecrets(bytes: Uint8Array, event: unknown, { redact }: ReplyOptions): Uint8Array {
   const response = member(event, 'response');
   const shown = withoutSecretsIn(response, redact);
   return shown === response
@@ -43,15 +43,15 @@ function readEvent(bytes: Uint8Array, event: unknown, written: OutputBytes): Rea
     case 'response.failed':
       return toFailedPieces(event);
     case 'error':
-      return [{ ...EMPTY_PIECE, frame: event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
+      return [{ ...EMPTY_PIECE, event, error: readOpenaiError(member(event, 'error') ?? withoutType(event)) }];
     default:
       if (type.startsWith('response.')) return [toContentPiece(bytes, event, { type, written })];
-      // Comments and unknown events. Text that is no JSON may be the beginning of an event that was cut.
+      // Comments and unknown events. A text that is no JSON may be the beginning of an event that was cut off.
       return [{ ...EMPTY_PIECE, bytes, outputBytes: event === undefined ? bytesIn(dataOf(bytes) ?? '') : 0 }];
   }
 }
 
-/** An event that is an error itself, without its type: that is the type of the event. */
+/** An event that is itself an error, without its type, which is the type of the event. */
 function withoutType(event: unknown): unknown {
   return { ...Object(event), type: undefined };
 }
@@ -60,7 +60,7 @@ function withoutType(event: unknown): unknown {
 function toCountPiece(event: unknown, written: OutputBytes): Piece {
   const response = member(event, 'response');
   const usage = toUsage(response);
-  const end = { ...EMPTY_PIECE, frame: event, choices: ENDED_ANSWER, usage };
+  const end = { ...EMPTY_PIECE, event, choices: ENDED_ANSWER, usage };
   if (usage !== undefined) return end;
   const sizes = listOf(member(response, 'output')).map((item, index) => unwrittenBytesOf(item, index, written));
   return { ...end, ...toSizes(sizes.reduce((sum, size) => sum + size, 0)) };
@@ -71,7 +71,7 @@ function toFailedPieces(event: unknown): ReadonlyArray<Piece> {
   const response = member(event, 'response');
   const usage = toUsage(response);
   const error = readOpenaiError(member(response, 'error'));
-  return [...(usage === undefined ? [] : [{ ...EMPTY_PIECE, usage }]), { ...EMPTY_PIECE, frame: event, error }];
+  return [...(usage === undefined ? [] : [{ ...EMPTY_PIECE, usage }]), { ...EMPTY_PIECE, event, error }];
 }
 
 function toContentPiece(
@@ -79,7 +79,7 @@ function toContentPiece(
   event: unknown,
   { type, written }: { readonly type: string; readonly written: OutputBytes },
 ): Piece {
-  const piece = { ...EMPTY_PIECE, bytes, frame: event, choices: OPEN_ANSWER };
+  const piece = { ...EMPTY_PIECE, bytes, event, choices: OPEN_ANSWER };
   // A summary of thoughts is not as long as the billed thoughts: it never cuts a stream, and is charged only if the
   // provider does not count.
   if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };

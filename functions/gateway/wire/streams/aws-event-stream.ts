@@ -4,7 +4,7 @@ import { bytesOf } from '#core/json/base64.ts';
 import { concat, fromUtf8, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
 import { isTooCostly } from '#core/json/json-limits.ts';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import { PendingBytes, type ResizePending, toNamedEvent } from './sse.ts';
 
 /** Bytes of the lengths of message and headers, and of their checksum. */

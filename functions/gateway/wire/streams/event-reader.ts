@@ -1,13 +1,13 @@
 // Readers of streams that read each event.
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 import type { Piece, StreamReader } from '../codec.ts';
 import { type ResizePending, SseSplitter } from './sse.ts';
 
 const NO_PIECES: ReadonlyArray<Piece> = [];
 
 /**
- * Reads whole events, whatever the packets. `last`: the pieces that are missing at the end of a reply whose answer has
- * ended. Without the last event, some clients repeat the request for ever.
+ * Reads whole events, whatever the packets. `last`: the pieces that the provider forgot at the end of a reply whose
+ * answer has ended. Without the last event, some clients repeat the request for ever.
  */
 export function createEventReader(
   resizePending: ResizePending | undefined,

@@ -1,7 +1,7 @@
 // Parts of a stream that a provider numbers: answers, blocks, items.
 import { member, textOf } from '#core/json/json.ts';
 import { copyOf } from '#core/json/text.ts';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 
 /**
  * The maximum number of parts: a reader keeps something of each part until the stream ends. No provider sends as many.

@@ -3,7 +3,7 @@ import type { ShownError, WireError } from '../codec.ts';
 
 /** The form of names of errors and members; other texts may contain anything. */
 const NAME = /^[\w.[\]-]{1,64}$/;
-/** Errors between the gateway and its provider. A client would take them for errors of its own key or quota. */
+/** Errors between the gateway and its provider. A client would take them for errors of its key or quota. */
 const GATEWAY_ERROR = /^(insufficient_quota|usage_limit|billing|authentication|invalid_api_key|permission)/;
 /** Errors of the provider's servers: other requests will fail too. */
 const SERVER_ERROR = /overloaded|rate_limit|server|internal|unavailable|timeout|api_error|quota|billing|authentication/;

@@ -2,9 +2,9 @@
 import { concat, Pieces, toUtf8 } from '#core/json/bytes.ts';
 import { parseJson } from '#core/json/json.ts';
 import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
-import { UpstreamError } from '#core/ports/serving.ts';
+import { UpstreamError } from '#core/ports/upstream.ts';
 
-/** The maximum bytes of an event: an upstream that sends more bytes without its end does not send events. */
+/** The maximum bytes of an event: an upstream that sends more without an end does not send events. */
 const MAX_EVENT = 32 * 1024 * 1024;
 /**
  * The end of a line with content, and of an empty line after it. A carriage return at the end of a packet may be half

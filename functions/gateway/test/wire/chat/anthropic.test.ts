@@ -15,7 +15,7 @@ const weather = {
   function: { name: 'weather', description: 'The weather', parameters: { type: 'object' } },
 };
 
-test('a request is a model, a limit and turns; nothing else is sent that was not asked for', () => {
+test('a request is a model, a limit and turns; nothing else is sent unless the client sent it', () => {
   expect(translated({})).toEqual({ model: 'claude', max_tokens: 100, messages: [HI] });
   expect(toMessagesBody({ messages: [] }, { ...DECIDED, stream: true })).toMatchObject({ value: { stream: true } });
 });

@@ -6,17 +6,17 @@ import { EMPTY_PIECE, type StreamEnd } from '../../../wire/codec.ts';
 import { createEnd } from '../../../wire/responses/stream-end.ts';
 
 const TOKENS = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
-/** Bytes that the end of one stream may keep: characters that are no Latin take two. */
+/** Bytes that the end of one stream may keep: a character that is not Latin takes two. */
 const MAX = 256 * 1024;
 const LETTERS = { Latin: 'w', Greek: 'ω' };
 
 const decoder = new TextDecoder();
-const note = (end: StreamEnd, type: string, more: object) => end.record({ ...EMPTY_PIECE, frame: { type, ...more } });
+const note = (end: StreamEnd, type: string, more: object) => end.record({ ...EMPTY_PIECE, event: { type, ...more } });
 const added = (index: number) => ({ output_index: index, item: { id: `i${index}`, type: 'message', content: [] } });
 const eventsOf = (cut: ReadonlyArray<Uint8Array>) =>
   cut.map((bytes) => JSON.parse(decoder.decode(bytes).split('data: ')[1] ?? ''));
 
-/** Output of so many characters. */
+/** Output of this number of characters. */
 const OUTPUTS: Readonly<Record<string, (end: StreamEnd, size: number, letter: string) => void>> = {
   'one text': (end, size, letter) => {
     note(end, 'response.output_item.added', added(0));
@@ -108,7 +108,7 @@ function failedResponse(levels: number): object {
   const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
   const response = { id: 'r', tools: nested(levels) };
   const event = decoder.decode(end.toErrorEvent(error, { type: 'response.failed', response })).split('data: ')[1] ?? '';
-  // What was passed whole may be nested too deeply to be read.
+  // A response that was passed whole may be nested too deeply to be read.
   const { tools: _, ...short } = JSON.parse(event.replace(/"tools":\[+\]+,/, '')).response;
   return short;
 }
