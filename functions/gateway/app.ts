@@ -47,7 +47,7 @@ export function createSharedState(
   };
 }
 
-/** The memory that a process without a limit counts with: that of a usual Pod. */
+/** The assumed memory of a process without a limit: that of a usual Pod. */
 const USUAL_MEMORY: ProcessMemory = { limit: 2 ** 30, own: 2 ** 27 };
 
 /**

@@ -21,7 +21,7 @@ const CLOSE_BRACKET = 0x5d;
 const COMMA = 0x2c;
 const COLON = 0x3a;
 
-/** Whether there are more than `MAX_VALUES` values: braces, brackets and commas outside of texts. Any bytes will do. */
+/** Whether more than `MAX_VALUES` braces, brackets and commas are outside of texts. The bytes need not be JSON. */
 export function hasTooManyValues(bytes: Uint8Array): boolean {
   return exceeds(bytes, ONE_PER_VALUE, MAX_VALUES);
 }

@@ -18,7 +18,7 @@ export interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
   readonly share: MemoryShare;
-  /** Takes memory for so many bytes that the client has not read. False: there is none. */
+  /** Takes memory for this number of bytes that the client has not read. False: there is none. */
   readonly resizeUnread: (bytes: number) => boolean;
   readonly meter: Meter;
   /** How the stream ends, once that is known. */

@@ -87,7 +87,7 @@ export function limitsIn({
   };
 }
 
-/** The bytes that memory takes for a body of so many bytes. */
+/** The bytes of memory for a body of this length. */
 export function bytesToKeep(bytes: number): number {
   return bytes <= LONG_TEXT ? SHORT_BODY_COPIES * bytes : Math.max(bytes, SMALL_SHARE);
 }
@@ -97,7 +97,7 @@ export function workOf({ length }: Uint8Array, { parts, commas }: JsonSize): num
   return Math.max(length, WORK_PER_PART * parts + WORK_PER_COMMA * commas);
 }
 
-/** The approximate bytes that memory takes for the translation of a body. */
+/** The approximate bytes of memory for the translation of a body. */
 export function bytesToTranslate({ length }: Uint8Array, { parts }: JsonSize): number {
   return length + MAX_PART_GROWTH * parts;
 }
@@ -186,7 +186,7 @@ export class MemoryShare {
     return true;
   }
 
-  /** Takes so many more bytes. False: they are not free. */
+  /** Takes this number of further bytes. False: they are not free. */
   take(bytes: number, of: keyof typeof PORTIONS = 'usual'): boolean {
     if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
     this.#bytes += bytes;
@@ -227,7 +227,7 @@ export class MemoryShare {
     if (this.#owner !== undefined) await this.#turns.turn?.(this.#owner);
   }
 
-  /** Gives back so many bytes; without a number, all. */
+  /** Gives back this number of bytes; without a number, all. */
   giveBack(bytes = this.#bytes): void {
     const given = Math.min(bytes, this.#bytes);
     this.#bytes -= given;

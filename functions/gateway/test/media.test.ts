@@ -125,7 +125,7 @@ function open(way: Way, { limit = '1000000', script = () => ({ status: 500 }), e
   const bodyOf = (parts: ReadonlyArray<object>, rest: object = {}) =>
     JSON.stringify({ model: 'gpt', [way.limit]: 100, ...way.body(parts), ...rest });
   const ask = (parts: ReadonlyArray<object>, rest: object = {}) => world.chat(bodyOf(parts, rest), { path: way.path });
-  /** The reserved tokens, and those of media with so many encoded letters. */
+  /** The reserved tokens, and those of media with this number of encoded letters. */
   const held = async (parts: ReadonlyArray<object>, letters = 0) => {
     await ask(parts);
     const tokens = Number((world.ledger.asked.at(-1)?.amount ?? 0n) / 1_000n);

@@ -154,7 +154,7 @@ export interface Piece extends OutputSize {
   readonly readEvents: ((bytes: Uint8Array) => ReadonlyArray<Piece>) | undefined;
   /** The last piece of the stream, such as `[DONE]`. */
   readonly done: boolean;
-  /** Pieces of content: the minimum of their tokens. */
+  /** The number of its deltas with content. Each has at least one token. */
   readonly deltas: number;
   /** Web searches of the provider in this event. */
   readonly searches: number;

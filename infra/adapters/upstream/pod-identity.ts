@@ -15,7 +15,7 @@ interface Deps {
   readonly now: () => number;
 }
 
-/** Google's metadata server. It is in the cluster, so a Pod without Workload Identity gets an answer soon. */
+/** Google's metadata server. It answers from inside the cluster: a Pod without Workload Identity does not wait long. */
 const METADATA_URL = 'http://metadata.google.internal/computeMetadata/v1/instance/service-accounts/default/token';
 
 export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {

@@ -1,4 +1,4 @@
-// Events of a streamed message as chat completion chunks: no, one or several chunks for an event.
+// Events of a streamed message as chat completion chunks: zero, one or several chunks for an event.
 import { member, textOf } from '#core/json/json.ts';
 import { EMPTY_PIECE, type Piece, type ReplyOptions, type StreamReader } from '../codec.ts';
 import {

@@ -69,7 +69,7 @@ function countOf([whole, ...iterations]: ReadonlyArray<unknown>, read: Count): n
   return Math.max(counted ?? 0, sumOf(parts));
 }
 
-/** Whether this `usage` object counts the answer. The count at the begin of a stream is only of the first token. */
+/** Whether this `usage` object counts the answer. The count at the beginning of a stream is only of the first token. */
 export function isOutputCounted(usage: unknown): boolean {
   return OUTPUT(usage) !== undefined;
 }

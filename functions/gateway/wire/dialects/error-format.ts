@@ -29,7 +29,7 @@ export const responsesErrors: ErrorFormat = {
       : {},
 };
 
-/** Texts that a header can carry. */
+/** Texts that a header can contain. */
 const PRINTABLE = /^[\x20-\x7e]*$/;
 
 /** The format of Anthropic, with our code beside the type (platform.claude.com/docs/en/api/errors). */

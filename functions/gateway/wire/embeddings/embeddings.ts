@@ -105,7 +105,7 @@ function toReply(body: Reply['body'], usage: Usage | undefined): Reply {
   return { body, usage, size: () => ({ outputBytes: 0, media: 0 }) };
 }
 
-/** The usage of a reply. Some providers count only the total. A count of zero does not count. */
+/** The usage of a reply. Some providers count only the total. A count of zero is ignored. */
 function toUsage(usage: unknown): Usage | undefined {
   const input =
     readCount(usage, 'prompt_tokens') ?? readCount(usage, 'total_tokens') ?? readCount(usage, 'input_tokens');

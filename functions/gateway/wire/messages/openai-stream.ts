@@ -1,4 +1,4 @@
-// Chunks of a chat completion as the events of a streamed message: no, one or several events for a chunk.
+// Chunks of a chat completion as the events of a streamed message: zero, one or several events for a chunk.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { Usage } from '#core/money/usage.ts';
 import { toPiece } from '../chat/openai-stream.ts';

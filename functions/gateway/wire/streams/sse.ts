@@ -65,8 +65,8 @@ export function jsonOf(event: Uint8Array): unknown {
 }
 
 /**
- * Takes memory for so many bytes of an event whose end has not arrived, in place of the last number. False: there is
- * none.
+ * Takes memory for this number of bytes of an event whose end has not arrived, in place of the last number. False:
+ * there is none.
  */
 export type ResizePending = (bytes: number) => boolean;
 

@@ -135,7 +135,7 @@ export const randomByteErrors = fc.array(
     maxLength: 2,
   },
 );
-/** Where packets end: after so many bytes, or after so many line ends. */
+/** The ends of packets: after a number of bytes, or after a number of line ends. */
 export const packetSizes = fc.oneof(
   fc.record({
     by: fc.constant('bytes'),

@@ -102,7 +102,7 @@ function nested(levels: number): unknown[] {
   return list;
 }
 
-/** The response of the event that a client gets for a failed one whose tools have so many levels. */
+/** The response in the event for a client, if a response failed whose tools have this number of levels. */
 function failedResponse(levels: number): object {
   const end = createEnd();
   const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
