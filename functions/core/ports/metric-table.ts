@@ -8,8 +8,8 @@ export const METRIC_LABELS = {
   status: 'the HTTP status of the reply',
   code: 'the error code of the reply, or how a reply ended: `complete`, `cut`, `broken`, `failed`, `timeout`, `left`',
   identifier: '`identifier` of the model entry',
-  outcome: 'how an attempt ended; the row lists the values',
-  kind: 'a part of the whole; the row lists the values',
+  outcome: 'how an attempt, a reservation or an action ended; the row lists the values',
+  kind: 'a kind of tokens, reservations or objects; the row lists the values',
   step: 'the work that failed; the row lists the values',
   action: 'the action of the reconciler, such as `PutSecret`',
   team_namespace: 'namespace of the Team',
@@ -115,7 +115,9 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
     gateway_operator_reconcile_last_resync_timestamp_seconds: gauge(
       'Unix time at which the last resync ended; before the first one, the start of the process.',
     ),
-    gateway_operator_reconcile_duration_seconds: histogram('Time of a run, of a resync or for a trigger.'),
+    gateway_operator_reconcile_duration_seconds: histogram(
+      'Time of a run of the reconciler: a resync, or for a trigger.',
+    ),
     gateway_operator_reconcile_observed: gauge('Objects that the last run has read, by Kubernetes kind.', ['kind']),
     gateway_operator_reconcile_actions_total: counter(
       'Actions of runs; outcome is `done`, `conflict`, `failed` or `skipped`.',
@@ -130,11 +132,11 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       'Namespaces whose objects are too large together for the reconciler: only deletions happen there.',
     ),
     gateway_operator_reconcile_guarded_deletions_total: counter(
-      'Deletions that were not done, since there were too many at the same time.',
+      'Deletions that the deletion guard prevented, because there were too many at the same time.',
       ['action'],
     ),
     gateway_operator_reconcile_forced_finalizations_total: counter(
-      'Deleted objects that were released although their database could not be updated, by Kubernetes kind.',
+      'Deleted objects whose finalizer was removed although their database could not be updated, by Kubernetes kind.',
       ['kind'],
     ),
     gateway_operator_team_spend_dollars: gauge('Spend of a Team in its current window, at the last resync.', [
@@ -143,10 +145,10 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
     ]),
     gateway_operator_team_budget_dollars: gauge('maxBudget of a Team, at the last resync.', ['team_namespace', 'team']),
     gateway_operator_certificate_expiry_timestamp_seconds: gauge(
-      'Unix time at which the certificate of the admission webhook ends.',
+      'Unix time at which the certificate of the admission webhook expires.',
     ),
     gateway_operator_certificate_actions_total: counter(
-      'Steps in the life of that certificate; outcome is `done` or `failed`.',
+      'Actions on the certificate of the admission webhook; outcome is `done` or `failed`.',
       ['action', 'outcome'],
     ),
   },
