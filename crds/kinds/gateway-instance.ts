@@ -63,7 +63,7 @@ const Cooldown = z.object({
 
 const Routing = z.object({
   strategy: choice('SimpleShuffle', 'Priority', 'LeastBusy').describe(
-    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. What is in flight and what failed is known per process of the gateway.',
+    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. Each gateway process counts its own requests in flight and failures.',
   ),
   retries: integer(0, 10).default(2).describe('Attempts after a failed one, before the first byte of the reply.'),
   timeouts: Timeouts.prefault({}).describe('How long the gateway waits for an upstream.'),

@@ -47,8 +47,7 @@ export const gatewayInstances: Kind<gatewayInstance.GatewayInstanceSpec> = {
   ...resources.gatewayInstances,
   ...gatewayInstance.schemas,
   shortNames: ['gwi'],
-  description:
-    'A proxy for language-model requests, with its database, its key-value store and the models that it serves.',
+  description: 'A proxy for language-model requests, with its database, its Redis and the models that it serves.',
   columns: [
     column('URL', '.status.url', 'Base address of the proxy.'),
     ready,

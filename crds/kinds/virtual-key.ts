@@ -138,7 +138,7 @@ export const VirtualKeySpec = withRule(
       .optional()
       .describe('Names and values of your own, for reports and logs; never secret.'),
     budgetWindow: choice('Rolling', 'Calendar').describe(
-      '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin alike for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths are counted in a row from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), in blocks of weeks from Monday 1970-01-05 (`2w`) or of months from January 1970 (`3mo`: quarters).',
+      '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin at the same time for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths follow one after the other from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), weeks from Monday 1970-01-05 (`2w`), months from January 1970 (`3mo`: quarters).',
     ),
     budgetTimeZone: matching(
       /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/u,

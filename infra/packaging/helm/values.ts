@@ -119,7 +119,7 @@ const certificates = z.strictObject({
       issuerRef: passed
         .default({})
         .describe(
-          'An Issuer or ClusterIssuer of yours whose CA outlives its certificates. Empty: the chart makes a CA.',
+          'Your own Issuer or ClusterIssuer, whose CA is valid for longer than its certificates. Empty: the chart makes a CA.',
         ),
     })
     .prefault({}),
@@ -144,9 +144,7 @@ const monitoring = {
       runbooks: z
         .string()
         .default(pageUrl('operate/alerts') ?? '')
-        .describe(
-          'Address of that page, where your people read it: each alert gets a `runbook_url` in it. Empty: none.',
-        ),
+        .describe('Address at which your people read that page: each alert gets a `runbook_url` there. Empty: none.'),
       labels: labels.default({}).describe('Labels by which your Prometheus selects rules.'),
     })
     .prefault({}),
@@ -184,7 +182,7 @@ export const Values = z.strictObject({
         .boolean()
         .default(true)
         .describe(
-          'Whether the chart makes the Secret `gateway-operator`, once: upgrades keep its values. Set `false` where a tool renders the chart without the cluster (Argo CD), and create the Secret first. Before you change `true` to `false`, run `kubectl annotate secret gateway-operator -n <namespace of the release> helm.sh/resource-policy=keep`, or the upgrade deletes the Secret.',
+          'Whether the chart makes the Secret `gateway-operator`, once: upgrades keep its values. Set `false` if a tool renders the chart without the cluster (Argo CD), and create the Secret first. Before you change `true` to `false`, run `kubectl annotate secret gateway-operator -n <namespace of the release> helm.sh/resource-policy=keep`, or the upgrade deletes the Secret.',
         ),
     })
     .prefault({}),
@@ -228,7 +226,7 @@ export const Values = z.strictObject({
         .enum(['Keep', 'Delete'])
         .default('Keep')
         .describe(
-          '`Keep` leaves instances, keys, users and teams, free of finalizers, and gateways continue serving. `Delete` deletes them all first: keys stop working, gateways go.',
+          '`Keep` leaves instances, keys, users and teams, free of finalizers, and gateways continue serving. `Delete` deletes them all first: keys stop working, and gateways are deleted.',
         ),
     })
     .prefault({}),
