@@ -88,15 +88,6 @@ export function createMemoryLedgerDatabase({
         .filter(({ id, kind }) => kind === 'expired' && !corrected.has(id))
         .flatMap(({ id, cost, scopeWindows }) => scopeWindows.map((charge) => ({ ...charge, id, spent: cost })));
     },
-    async sums(of) {
-      const booked = await ledgerRows.sums(of);
-      const refused = ledgerRows
-        .rejected()
-        .flatMap(({ cost, scopeWindows }) => scopeWindows.map((each) => ({ ...each, cost })));
-      return booked.map((sum) => {
-        const aside = refused.filter((each) => counterKey(each) === counterKey(sum));
-        return { ...sum, spent: aside.reduce((spent, { cost }) => spent + cost, sum.spent) };
-      });
-    },
+    sums: ledgerRows.sums,
   };
 }

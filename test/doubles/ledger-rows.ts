@@ -49,7 +49,17 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
 
   return {
     async sums(of) {
-      return of.map((counter) => ({ ...counter, spent: sums.get(counterKey(counter)) ?? 0n }));
+      return of.map((counter) => {
+        const refused = [...aside.values()].filter((entry) =>
+          entry.scopeWindows.some(
+            (each) =>
+              counterKey(each) === counterKey(counter) ||
+              (each.scopeId === counter.scopeId && isInside(entry, counter.window)),
+          ),
+        );
+        const booked = sums.get(counterKey(counter)) ?? 0n;
+        return { ...counter, spent: refused.reduce((spent, { cost }) => spent + cost, booked) };
+      });
     },
     async bookedOf(ids) {
       const wanted = new Set(ids);

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { ADD, INSERT, toAdditions, toColumns } from '#adapters/postgres/insert-batch.ts';
-import { CHARGES, RECORD_BATCH, ROWS, SUMS as SUMS_WITH_REJECTED } from '#adapters/postgres/ledger-database.ts';
+import { CHARGES, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
@@ -65,8 +65,9 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
   return [
     { lookups: 6, name: 'find a key with its policy', text: FIND, values: [[hash], INSTANCE] },
     { lookups: 1, name: 'find an unknown key', text: FIND, values: [['0'.repeat(64)], INSTANCE] },
-    { lookups: 3, name: 'load three counters', text: SUMS, values: sums([...scopes(2), BUSY]) },
-    { lookups: 500, name: 'sums of 500 counters: a page of an audit', text: SUMS, values: sums(scopes(500)) },
+    // Each counter is also looked up in the index of rejected rows, which a small table is read without.
+    { lookups: 6 * 3, name: 'load three counters', text: SUMS, values: sums([...scopes(2), BUSY]) },
+    { lookups: 6 * 500, name: 'sums of 500 counters: a page of an audit', text: SUMS, values: sums(scopes(500)) },
     {
       lookups: 20 + NEIGHBOURS,
       name: 'which of 20 ids are booked: an audit, a recovery',
@@ -104,13 +105,6 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
       values: [INSTANCE, accounts, accounts[0], accounts.at(-1)],
     },
     { lookups: 3 * 20 + NEIGHBOURS, name: 'charges of 20 accounts', text: CHARGES, values: [INSTANCE, accounts] },
-    {
-      // Each counter is also looked up in the index of rejected rows, which a small table is read without.
-      lookups: 500 + 5 * 500,
-      name: 'sums of 500 counters with what was rejected',
-      text: SUMS_WITH_REJECTED,
-      values: sums(scopes(500)),
-    },
     {
       lookups: 30 * 24 + 5,
       name: 'recount 30 days of the busy team',

@@ -45,7 +45,7 @@ export interface Epochs {
   /**
    * Raises the number of the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds. The
    * epoch then belongs to the store of this process. No request is admitted until `open`.
-   * `above`: the store's own epoch, which is higher if PostgreSQL was restored.
+   * `above`: the store's own epoch, which is higher if PostgreSQL was restored. Throws if the instance is deleted.
    */
   raise(from: number, above: number): Promise<void>;
   open(epoch: number): Promise<void>;

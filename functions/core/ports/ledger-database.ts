@@ -55,11 +55,6 @@ export interface AccountCharge extends ScopeSpend {
  */
 export interface LedgerDatabase extends LedgerQueries {
   /**
-   * Reads sums as `LedgerQueries.sums` does, with the rows in the table `entry_rejected`: a rejected row counts as
-   * spent until a person decides (LEDGER 6).
-   */
-  sums(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
-  /**
    * Books rows and their sums in one transaction, each (id, kind) once, and records the batch in the account's row:
    * only in its epoch and while the account is not closed. A batch that was booked before is done again without effect,
    * and is still `booked` if the account was closed afterwards.

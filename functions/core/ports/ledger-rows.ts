@@ -39,7 +39,11 @@ export interface LedgerRow {
 export type BookedLedgerRow = Pick<LedgerRow, 'kind' | 'cost'>;
 
 export interface LedgerQueries {
-  /** Reads the sums of these scope windows, in order; a window without rows is 0n. */
+  /**
+   * Reads the sums of these scope windows, in order; a window without rows is 0n. A row in the table `entry_rejected`
+   * counts as spent until a person decides (LEDGER 6): in the window that it charged, and in one that an edit has put
+   * in its place.
+   */
   sums(counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>>;
   /** Reads the rows of these ids: kinds, sorted, with their costs. */
   bookedOf(ids: ReadonlyArray<string>): Promise<ReadonlyMap<string, ReadonlyArray<BookedLedgerRow>>>;

@@ -15,16 +15,21 @@ export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
 
 /**
  * Of many processes that raise at the same time, one succeeds. It is one statement, so that a process that is suspended
- * keeps no lock.
+ * keeps no lock. Processes of a deleted instance, whose counters are gone, raise nothing: nobody would delete what they
+ * write.
  */
 const RAISE = `
 with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK})),
+deleted as (select from gateway_operator.instance where uid = $1 and closed_at is not null),
 forgotten as (
-  delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED})
-insert into gateway_operator.store_epoch as e (instance_uid, epoch, store) select $1, $3::bigint + 1, $4 from alone
-on conflict (instance_uid) do update
-  set epoch = greatest(e.epoch, $3::bigint) + 1, store = $4, raised_at = clock_timestamp(), opened_at = null, calls = 0
-  where e.epoch = $2::bigint`;
+  delete from gateway_operator.gateway_process where instance_uid = $1 and seen_at < clock_timestamp() - ${REMEMBERED}),
+raised as (
+  insert into gateway_operator.store_epoch as e (instance_uid, epoch, store)
+  select $1, $3::bigint + 1, $4 from alone where not exists (select from deleted)
+  on conflict (instance_uid) do update
+    set epoch = greatest(e.epoch, $3::bigint) + 1, store = $4, raised_at = clock_timestamp(), opened_at = null, calls = 0
+    where e.epoch = $2::bigint)
+select from deleted`;
 
 const BEAT = `
 insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, store, started_at, seen_at)
@@ -57,7 +62,10 @@ export function createEpochs(session: Session, instanceUid: string, user: EpochU
         return readState(query, instanceUid, user);
       }),
     state: () => session.run(LIMIT, (query) => readState(query, instanceUid, user)),
-    raise: async (from, above) => void (await session.query(LIMIT, RAISE, [instanceUid, from, above, store])),
+    raise: async (from, above) => {
+      const deleted = await session.query(LIMIT, RAISE, [instanceUid, from, above, store]);
+      if (deleted.length > 0) throw new Error('the GatewayInstance of this process is deleted');
+    },
     open: async (epoch) => void (await session.query(LIMIT, OPEN, [instanceUid, epoch])),
     leave: async (process) => void (await session.query(LIMIT, LEAVE, [instanceUid, process])),
   };

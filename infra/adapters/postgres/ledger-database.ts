@@ -25,7 +25,7 @@ interface LedgerDatabaseDependencies extends BookingDeps {
 export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
   const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
   return {
-    ...createQueries(deps.session, SUMS),
+    ...createQueries(deps.session),
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
     close: (closing) => inBooking(deps, (booking) => close(booking, instanceUid, { ...closing, random: deps.random })),
     accountRows: async (accounts) =>
@@ -204,15 +204,3 @@ from gateway_operator.account a cross join lateral unnest(a.charged) as charged 
 where a.instance_uid = $1 and a.account = any($2::uuid[])
   and not exists (select from gateway_operator.entry c where c.id = charged.id and c.kind = 'correction')
 order by e.id`;
-
-/** Sums with rejected rows: a rejected row counts as spent until a person decides. */
-export const SUMS = `
-select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
-from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
-  left join gateway_operator.sum s using (scope_id, window_start, window_end)
-  left join lateral (
-    select sum(cost) as amount from gateway_operator.entry_rejected cross join lateral json_array_elements(charges) as charge
-    where scope_ids @> array[t.scope_id::text] and charge ->> 'scopeId' = t.scope_id::text
-      and charge -> 'window' ->> 'start' = t.window_start::text and charge -> 'window' ->> 'end' = t.window_end::text
-  ) r on true
-where s.amount is not null or r.amount is not null`;

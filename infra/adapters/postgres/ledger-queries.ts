@@ -9,17 +9,15 @@ const MAX_IDS = 10_000;
 /** The maximum windows in one query of sums: the reply must fit into the limit of a statement (reply-meter.ts). */
 const MAX_WINDOWS = 100_000;
 
-/**
- * Queries on connections of the session. `sums`: the statement that returns the places of counters and their amounts.
- */
-export function createQueries(session: Session, sums: string = SUMS): LedgerQueries {
-  return queriesBy((size, ...call) => session.query(size > MAX_IDS ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call), sums);
+/** Queries on connections of the session. */
+export function createQueries(session: Session): LedgerQueries {
+  return queriesBy((size, ...call) => session.query(size > MAX_IDS ? BACKGROUND_LIMIT : GATEWAY_LIMIT, ...call));
 }
 
 /** Runs a statement with this number of ids or windows. */
 type SizedQuery = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
-function queriesBy(ask: SizedQuery, sums: string = SUMS): LedgerQueries {
+function queriesBy(ask: SizedQuery): LedgerQueries {
   const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
     const windows = of.map(({ window }) => window);
     const columns = [
@@ -27,7 +25,7 @@ function queriesBy(ask: SizedQuery, sums: string = SUMS): LedgerQueries {
       windows.map(({ start }) => start),
       windows.map(({ end }) => end),
     ];
-    const rows = await ask<{ place: string; amount: string }>(of.length, sums, columns);
+    const rows = await ask<{ place: string; amount: string }>(of.length, SUMS, columns);
     const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
     return of.map((each, place) => ({ ...each, spent: spent.get(place) ?? 0n }));
   };
@@ -63,10 +61,22 @@ export async function inPortions<T, A>(
   return results;
 }
 
+/**
+ * Sums with rejected rows: a rejected row counts as spent until a person decides. It counts in the window that it
+ * charged, and in a window that contains the time in its id: that one may have replaced the other by an edit.
+ */
 export const SUMS = `
-select t.place, s.amount::text as amount
+select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
-  join gateway_operator.sum s using (scope_id, window_start, window_end)`;
+  left join gateway_operator.sum s using (scope_id, window_start, window_end)
+  left join lateral (
+    select sum(cost) as amount from gateway_operator.entry_rejected cross join lateral json_array_elements(charges) as charge
+    where scope_ids @> array[t.scope_id::text] and charge ->> 'scopeId' = t.scope_id::text
+      and (charge -> 'window' ->> 'start' = t.window_start::text and charge -> 'window' ->> 'end' = t.window_end::text
+        or left(replace(id, '-', ''), 12) collate "C" >= lpad(to_hex(t.window_start), 12, '0')
+          and left(replace(id, '-', ''), 12) collate "C" < lpad(to_hex(t.window_end), 12, '0'))
+  ) r on true
+where s.amount is not null or r.amount is not null`;
 
 /** The bounds of the ids exclude the months that cannot contain them. */
 export const BOOKED = `

@@ -143,14 +143,27 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       ['a negative cost that a request settled', { cost: -1n }],
       ['a cost beyond 64 bits', { cost: 2n ** 63n }],
       ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
-    ])('%s is rejected and reported, and the rest of its batch is booked', async (_, bad) => {
+    ])('%s is rejected and reported, the rest of its batch is booked, and it counts as spent', async (_, bad) => {
       const rest = Array.from({ length: 20 }, () => ledgerRowOf());
       const refused = ledgerRowOf(bad);
       const [before, after] = [rest.slice(0, 13), rest.slice(13)];
       expect(await book(...before, refused, ...after)).toEqual({ rejected: [refused.id] });
-      expect(await spent(scopeWindow(1))).toEqual([2000n]);
+      expect(await spent(scopeWindow(1))).toEqual([2000n + refused.cost]);
       expect(await book(refused)).toEqual({ rejected: [refused.id] });
-      expect(await spent(scopeWindow(1))).toEqual([2000n]);
+      expect(await spent(scopeWindow(1))).toEqual([2000n + refused.cost]);
+    });
+
+    test('a rejected row counts in the window that an edit has put in the place of the one that it charged', async () => {
+      const refused = ledgerRowOf({ model: 'a\u0000b' });
+      await book(refused);
+      const time = NOON;
+      const windows = [
+        { start: time, end: time + 1 },
+        { start: time - HOUR, end: time },
+        { start: time + 1, end: time + HOUR },
+      ];
+      expect(await spent(...windows.map((window) => scopeWindow(1, window)))).toEqual([refused.cost, 0n, 0n]);
+      expect(await spent(scopeWindow(2, windows[0]))).toEqual([0n]);
     });
 
     test('concurrent batches over the same scopes, in any order, lose nothing and do not deadlock', async () => {

@@ -40,3 +40,13 @@ test('a process that has not shown itself for five seconds is not awaited', asyn
   );
   expect(await epochs.state()).toMatchObject({ missing: 0 });
 });
+
+test('a process of a deleted instance raises no epoch: the counters that were cleared do not come back', async () => {
+  const uid = instance();
+  await database.openInstance({ uid, namespace: 'default', name: 'main' });
+  const epochs = database.epochs(uid, ONE_STORE);
+  await epochs.raise(0, 0);
+  await database.closeInstance(uid);
+  await expect(epochs.raise(1, 0)).rejects.toThrow('is deleted');
+  expect(await epochs.state()).toMatchObject({ epoch: 1 });
+});
