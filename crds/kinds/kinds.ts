@@ -33,6 +33,8 @@ interface PrinterColumn {
   readonly jsonPath: string;
   readonly description: string;
   readonly type: 'string' | 'integer' | 'date';
+  /** 1: only with `-o wide`. */
+  readonly priority?: 1;
 }
 
 const column = (name: string, jsonPath: string, description: string, type: PrinterColumn['type'] = 'string') =>
@@ -40,8 +42,17 @@ const column = (name: string, jsonPath: string, description: string, type: Print
 
 const ready = column('Ready', '.status.conditions[?(@.type=="Ready")].status', 'Whether it works.');
 const age = column('Age', '.metadata.creationTimestamp', 'When it was created.', 'date');
-const spend = column('Spend', '.status.currentSpend', 'Dollars spent in the current budget window.');
 const instance = '.spec.connectionRef.instanceRef.name';
+const budget = [
+  column('Spend', '.status.currentSpend', 'Dollars spent in the current budget window.'),
+  column('Budget', '.spec.maxBudget', 'Dollars that each budget window allows.'),
+  // A string: `kubectl` shows a date in the future as invalid.
+  column('Resets', '.status.budgetResetDate', 'End of the current budget window.'),
+];
+/** A column of `-o wide`. */
+const wide = (...values: Parameters<typeof column>) => ({ ...column(...values), priority: 1 }) satisfies PrinterColumn;
+const reason = wide('Reason', '.status.conditions[?(@.type=="Ready")].reason', 'Reason of the condition Ready.');
+const ofInstance = wide('Instance', instance, 'Name of the instance.');
 
 export const gatewayInstances: Kind<gatewayInstance.GatewayInstanceSpec> = {
   ...resources.gatewayInstances,
@@ -53,6 +64,7 @@ export const gatewayInstances: Kind<gatewayInstance.GatewayInstanceSpec> = {
     ready,
     column('Keys', '.status.keys.active', 'Keys that work.', 'integer'),
     age,
+    reason,
   ],
   selectableFields: [],
 };
@@ -62,7 +74,15 @@ export const virtualKeys: Kind<virtualKey.VirtualKeySpec> = {
   ...virtualKey.schemas,
   shortNames: ['vk'],
   description: 'An API key for a proxy, with a spend limit, its window, and the models that it may use.',
-  columns: [column('Alias', '.spec.keyAlias', 'Alias of the key.'), ready, spend, age],
+  columns: [
+    column('Alias', '.spec.keyAlias', 'Alias of the key.'),
+    ready,
+    ...budget,
+    age,
+    reason,
+    ofInstance,
+    wide('Policy', '.spec.deletionPolicy', 'What a deletion does with the key.'),
+  ],
   selectableFields: ['.spec.keyAlias', instance],
 };
 
@@ -71,7 +91,7 @@ export const users: Kind<user.UserSpec> = {
   ...user.schemas,
   shortNames: ['gwuser'],
   description: 'A person with a budget of their own, and a key if wanted.',
-  columns: [column('E-mail', '.spec.userEmail', 'E-mail address.'), ready, spend, age],
+  columns: [column('Email', '.spec.userEmail', 'E-mail address.'), ready, ...budget, age, reason, ofInstance],
   selectableFields: ['.spec.userEmail', instance],
 };
 
@@ -80,7 +100,7 @@ export const teams: Kind<team.TeamSpec> = {
   ...team.schemas,
   shortNames: ['gwteam'],
   description: 'Users who share a budget.',
-  columns: [column('Alias', '.spec.teamAlias', 'What the team is called.'), ready, spend, age],
+  columns: [column('Alias', '.spec.teamAlias', 'What the team is called.'), ready, ...budget, age, reason, ofInstance],
   selectableFields: ['.spec.teamAlias', instance],
 };
 

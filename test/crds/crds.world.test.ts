@@ -121,9 +121,16 @@ describeUnless(why, 'a real API server', () => {
     const heads = kinds.map((kind) => lines(kubectl('get', kind.shortNames[0] ?? ''))[0]?.split(/ {2,}/));
     expect(heads).toEqual([
       ['NAME', 'URL', 'READY', 'KEYS', 'AGE'],
-      ['NAME', 'ALIAS', 'READY', 'SPEND', 'AGE'],
-      ['NAME', 'E-MAIL', 'READY', 'SPEND', 'AGE'],
-      ['NAME', 'ALIAS', 'READY', 'SPEND', 'AGE'],
+      ['NAME', 'ALIAS', 'READY', 'SPEND', 'BUDGET', 'RESETS', 'AGE'],
+      ['NAME', 'EMAIL', 'READY', 'SPEND', 'BUDGET', 'RESETS', 'AGE'],
+      ['NAME', 'ALIAS', 'READY', 'SPEND', 'BUDGET', 'RESETS', 'AGE'],
+    ]);
+    const wide = kinds.map((kind) => lines(kubectl('get', kind.shortNames[0] ?? '', '-o', 'wide'))[0]?.split(/ {2,}/));
+    expect(wide.map((head = [], index) => head.slice(heads[index]?.length))).toEqual([
+      ['REASON'],
+      ['REASON', 'INSTANCE', 'POLICY'],
+      ['REASON', 'INSTANCE'],
+      ['REASON', 'INSTANCE'],
     ]);
   });
 
