@@ -80,7 +80,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
   test('the database knows who spent what', async () => {
     const page = 'find-out-who-spent-what';
     await stack().resync();
-    expect(await type(block(page, 'keys'))).toMatch(/team-web +claude-grace +0\.0\d+ +50 /);
+    expect(await type(block(page, 'keys'))).toMatch(/team-web +claude-grace +claude-grace +True +0\.0\d+ +50 +20\d\d-/);
     await type(`kubectl patch vk claude-grace -n team-web --type=merge -p '{"spec":{"tags":["cost-centre-4711"]}}'`);
     const { host, port, username, password, dbname } = stack().endpoints.database;
     const client = new Client({ host, port, user: username, password, database: dbname });
