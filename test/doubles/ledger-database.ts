@@ -3,7 +3,6 @@
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
-import { counterKey } from '#core/ports/policy.ts';
 import { toExpiredRows } from '../../infra/adapters/postgres/expired-rows.ts';
 import type { MemoryEpochs } from './epochs.ts';
 import { createMemoryLedgerRows, type MemoryLedgerRows } from './ledger-rows.ts';

@@ -2,7 +2,7 @@
 import type { AccountFigures, AccountRow } from './counter-store.ts';
 import type { LedgerQueries, LedgerRow } from './ledger-rows.ts';
 import type { Millis } from './money.ts';
-import type { ScopeSpend, ScopeWindow } from './policy.ts';
+import type { ScopeSpend } from './policy.ts';
 
 export interface Batch {
   readonly epoch: number;

@@ -15,10 +15,10 @@ import { SSE } from '../../../test/gateway/upstream.ts';
 import { createGateway, createSharedState } from '../app.ts';
 
 /** Everything takes minutes; some of it shows a mistake as well. */
-const IS_ALL = process.env.TEST_ALL !== undefined;
+const IS_ALL = process.env.TEST_CAMPAIGNS !== undefined;
 const SOME = ['one long text', 'one long name', 'a member in other spellings', 'marked ids'];
 const SOME_PAIRS = ['chat for openai', 'chat for anthropic', 'responses for openai'];
-/** The pair that gets every shape with TEST_ALL; the others get some, because each measurement collects all garbage. */
+/** The pair that gets every shape with TEST_CAMPAIGNS; the others get some, because each measurement collects all garbage. */
 const ALL_SHAPES = ['chat for openai'];
 /** Bytes of a body, and how many requests there are. */
 const SIZE = 300_000;

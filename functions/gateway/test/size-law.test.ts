@@ -98,7 +98,7 @@ function open(
 const encoder = new TextEncoder();
 const JSON_TYPE = { 'content-type': 'application/json' };
 /** Everything takes minutes; a part of it shows a mistake as well. */
-const IS_ALL = process.env.TEST_ALL !== undefined;
+const IS_ALL = process.env.TEST_CAMPAIGNS !== undefined;
 /** Elements of the small input, in bodies that a route reads element by element and in others. */
 const [MANY, SOME] = [1500, 300];
 /** Clouds differ in their addresses, and in the frames of their streams. */

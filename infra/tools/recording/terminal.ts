@@ -20,7 +20,8 @@ export function toRecording(lines: readonly Line[], title: string): string {
   const percent = (at: number) => `${((100 * at) / seconds).toFixed(2)}%`;
   const scroll = (n: number) => `transform:translateY(${-Math.max(0, n + 1 - ROWS) * HEIGHT}px)`;
   const shows = lines.map(({ at }, n) => `@keyframes l${n}{0%{opacity:0}${percent(at)}{opacity:1}}`);
-  const scrolls = lines.map(({ at }, n) => `${percent(at)}{${scroll(n)}}`);
+  // Of several lines at the same time, the last one decides how far the screen has scrolled.
+  const scrolls = new Map(lines.map(({ at }, n) => [percent(at), scroll(n)]));
   const texts = lines.map(({ text, isCommand }, n) => {
     const y = PAD + 14 + n * HEIGHT;
     return `<text x="${PAD}" y="${y}"${isCommand ? ' class="c"' : ''} style="animation-name:l${n}">${toXml(text)}</text>`;
@@ -36,14 +37,15 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',mon
 #screen{${scroll(lines.length - 1)}}
 @media (prefers-reduced-motion:no-preference){
 text,#screen{animation:s ${seconds.toFixed(1)}s step-end infinite}
-@keyframes s{0%{transform:none}${scrolls.join('')}100%{${scroll(lines.length - 1)}}}
+@keyframes s{0%{transform:none}${[...scrolls].map(([at, rule]) => `${at}{${rule}}`).join('')}100%{${scroll(lines.length - 1)}}}
 ${shows.join('\n')}
 }
 </style>
 <rect width="100%" height="100%" rx="8" fill="var(--back)"/>
-<svg y="${PAD / 2}" width="100%" height="${height - PAD}"><g id="screen">
+<clipPath id="edge"><rect y="${PAD / 2}" width="100%" height="${height - PAD}"/></clipPath>
+<g clip-path="url(#edge)"><g id="screen">
 ${texts.join('\n')}
-</g></svg>
+</g></g>
 </svg>
 `;
 }

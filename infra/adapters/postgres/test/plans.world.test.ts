@@ -46,7 +46,7 @@ test.each(hotStatements(MANY).map(({ name, lookups }) => [name, lookups] as cons
 test.each([
   ['find a key with its policy', 25],
   ['find an unknown key', 10],
-  ['load three counters', 15],
+  ['load three counters', 30],
   ['enter a batch of an account', 15],
   ['rows of 20 accounts', 250],
   ['recount 30 days of the busy team', 800],
