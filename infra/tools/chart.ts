@@ -84,6 +84,7 @@ export function renderManifest(root: string, file: string): string {
   const documents = parts
     .join('')
     .replaceAll(/^# Source: .*\n/gm, '')
+    .replaceAll(/^ *(app\.kubernetes\.io\/managed-by|helm\.sh\/chart): .*\n/gm, '')
     .replaceAll(/\n{2,}/g, '\n');
   return `${headOf(root, file)}\n${documents.replace(/^---\n/, '')}`;
 }

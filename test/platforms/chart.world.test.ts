@@ -134,6 +134,41 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     expect(policies('namespaces={apps}', 'metricsFrom=null')[0]?.spec).toMatchObject({ ingress: [serving] });
   });
 
+  test('every object but kinds and Pods has the labels that Kubernetes recommends', () => {
+    const documents = readDocuments(template('--set=podMonitor.enabled=true,prometheusRule.enabled=true'));
+    for (const { kind, metadata } of documents.filter(({ kind: one }) => !/^(CustomResourceDefinition|Pod)$/.test(one)))
+      expect(metadata.labels, `${kind} ${metadata.name}`).toMatchObject({
+        'app.kubernetes.io/name': expect.any(String),
+        'app.kubernetes.io/instance': 'gateway-operator',
+        'app.kubernetes.io/version': '0.1.0',
+        'app.kubernetes.io/part-of': 'gateway-operator',
+        'app.kubernetes.io/managed-by': 'Helm',
+        'helm.sh/chart': 'gateway-operator-0.1.0',
+      });
+  });
+
+  test('Prometheus scrapes gateways of Deployments and of Knative, which names their port and hides ours', () => {
+    const [, gateways] = readDocuments(
+      template('--set=podMonitor.enabled=true', '--show-only=templates/monitoring.yaml'),
+    );
+    const named = ['gateway', 'gateway-serving'];
+    expect(gateways).toMatchObject({
+      spec: {
+        namespaceSelector: { any: true },
+        selector: { matchExpressions: [{ key: 'app.kubernetes.io/name', operator: 'In', values: named }] },
+        podMetricsEndpoints: [
+          { port: 'metrics' },
+          { port: 'user-port', relabelings: [{ targetLabel: '__address__', replacement: `$1:${METRICS_PORT}` }] },
+        ],
+      },
+    });
+    const one = template(
+      '--set=podMonitor.enabled=true,oneNamespace.enabled=true',
+      '--show-only=templates/monitoring.yaml',
+    );
+    expect(one).not.toContain('namespaceSelector');
+  });
+
   test('in one namespace nothing belongs to the cluster: Roles, no webhook, and reconcile looks nowhere else', () => {
     const documents = readDocuments(template('--set=oneNamespace.enabled=true'));
     expect(documents.map(({ metadata }) => metadata.namespace)).toEqual(documents.map(() => NAMESPACE));

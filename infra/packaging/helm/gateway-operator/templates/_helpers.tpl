@@ -4,16 +4,21 @@
 {{ required "image.repository is required: the repository that you pushed the image to (docs/install/image.md); an upgrade keeps its values with --reset-then-reuse-values" $image.repository }}{{ if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
-{{/* Labels of an object. `name` is its function. */}}
+{{/* The labels that Kubernetes recommends, for every object but Pods. `name` is its function. */}}
 {{- define "operator.labels" -}}
-app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/name: {{ .name | default "gateway-operator" }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion }}
 app.kubernetes.io/part-of: gateway-operator
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
 {{/* Labels and annotations of a Pod. A Secret that was lost and made again restarts Pods, which read it at their start. */}}
 {{- define "operator.podMetadata" -}}
 labels:
-  {{- include "operator.labels" . | nindent 2 }}
+  app.kubernetes.io/name: {{ .name }}
+  app.kubernetes.io/part-of: gateway-operator
   {{- with .root.Values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
