@@ -90,9 +90,12 @@ function whyBroken({ message, cause }: ConnectionBroke): string {
   return `cannot be reached (${message}): check host and port`;
 }
 
-/** Whether the connection broke, so that another connection may succeed. */
+/**
+ * Whether the connection broke, or its server became a read-only standby by a failover (25006), so that another
+ * connection may succeed.
+ */
 export function isBroken(error: unknown): boolean {
-  if (error instanceof pg.DatabaseError) return /^(08|57P0[123])/.test(error.code ?? '');
+  if (error instanceof pg.DatabaseError) return /^(08|25006|57P0[123])/.test(error.code ?? '');
   return error instanceof ConnectionBroke && !(error.cause instanceof AnswerRefused);
 }
 

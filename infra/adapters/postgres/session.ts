@@ -249,5 +249,9 @@ const isInTransaction = (client: pg.PoolClient): boolean => client.getTransactio
 
 /** Whether the connection itself failed, not only a statement. */
 function isOfConnection(error: unknown): boolean {
-  return error instanceof ConnectionBroke || (error instanceof pg.DatabaseError && error.severity !== 'ERROR');
+  return (
+    isBroken(error) ||
+    error instanceof ConnectionBroke ||
+    (error instanceof pg.DatabaseError && error.severity !== 'ERROR')
+  );
 }

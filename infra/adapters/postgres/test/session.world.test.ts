@@ -234,6 +234,29 @@ describe('a session', () => {
     expect(JSON.stringify(log.lines)).not.toContain(connection.password);
   });
 
+  test('whose server became a read-only standby dials again, and no call notices', async () => {
+    const session = sessionAt(plain.connection);
+    const write = () => session.transaction(LIMIT, (query) => query('create temporary table written (one integer)'));
+    const readOnly = 'set session characteristics as transaction read only';
+    await Promise.all(Array.from({ length: 4 }, () => session.query(LIMIT, `${readOnly}; select pg_sleep(0.05)`)));
+    await expect(write()).resolves.toEqual([]);
+  });
+
+  test('whose new connections are read-only too says so, and works when they are not', async () => {
+    const connection = await plain.migratedDatabase();
+    const session = sessionAt(connection);
+    const setReadOnly = (value: string) =>
+      plain.query(
+        plain.connection,
+        `alter database "${connection.dbname}" set default_transaction_read_only = ${value}`,
+      );
+    const write = () => session.transaction(LIMIT, (query) => query('create table written (one integer)'));
+    await setReadOnly('on');
+    await expect(write()).rejects.toThrow('is read-only: point the instance to the primary');
+    await setReadOnly('off');
+    await expect(write()).resolves.toEqual([]);
+  });
+
   test('reads nothing from the PG* variables of the environment', async () => {
     const before = { ...process.env };
     Object.assign(process.env, {
