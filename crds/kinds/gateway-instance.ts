@@ -27,19 +27,34 @@ const RedisSecretRef = z.object({
 const DatabaseSecretRef = z.object({
   nameRef: secretName,
   keys: withRule(
-    z.object({
-      hostSecret: secretKey('host, `name` or `name:port`'),
-      portSecret: secretKey('port; absent: the port in the host, else 5432').optional(),
-      passwordSecret: secretKey('password; an empty value means none'),
-      usernameSecret: secretKey('user name'),
-      dbnameSecret: secretKey('name of the database'),
-    }),
+    withRule(
+      z.object({
+        hostSecret: secretKey('host, `name` or `name:port`'),
+        portSecret: secretKey('port; absent: the port in the host, else 5432').optional(),
+        passwordSecret: secretKey('password; an empty value means none'),
+        usernameSecret: secretKey('user name'),
+        dbnameSecret: secretKey('name of the database'),
+        sslmodeSecret: secretKey(
+          'mode of TLS, as in libpq: `disable`, `prefer`, `require`, `verify-ca` or `verify-full`; absent: `prefer`',
+        ).optional(),
+        sslrootcertSecret: secretKey('certificates (PEM) of the trusted authorities, or `system`').optional(),
+        sslcertSecret: secretKey('client certificate (PEM); together with `sslkeySecret`').optional(),
+        sslkeySecret: secretKey('private key (PEM) of the client certificate, without a passphrase').optional(),
+      }),
+      {
+        id: 'PasswordIsUsername',
+        cel: 'self.passwordSecret != self.usernameSecret',
+        isMet: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
+        message: 'must be another key than usernameSecret; write the name of the key that holds the password',
+        at: 'passwordSecret',
+      },
+    ),
     {
-      id: 'PasswordIsUsername',
-      cel: 'self.passwordSecret != self.usernameSecret',
-      isMet: ({ passwordSecret, usernameSecret }) => passwordSecret !== usernameSecret,
-      message: 'must be another key than usernameSecret; write the name of the key that holds the password',
-      at: 'passwordSecret',
+      id: 'CertificateWithoutKey',
+      cel: 'has(self.sslcertSecret) == has(self.sslkeySecret)',
+      isMet: ({ sslcertSecret, sslkeySecret }) => (sslcertSecret === undefined) === (sslkeySecret === undefined),
+      message: 'must come together with sslkeySecret; write both, or none',
+      at: 'sslcertSecret',
     },
   ).describe('Which key of the Secret has each value.'),
 });
@@ -86,7 +101,7 @@ export const instanceName: Rule<string> = {
 export const GatewayInstanceSpec = z.object({
   redisSecretRef: RedisSecretRef.describe('The Secret with the connection to Redis.'),
   databaseSecretRef: DatabaseSecretRef.describe(
-    'The Secret with the connection to the relational database. Its optional keys `sslmode` and `sslrootcert`, whose names are fixed, choose TLS as in libpq. Without them the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
+    'The Secret with the connection to the relational database. `sslmodeSecret` chooses TLS; without it the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
   ),
   models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
   workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),

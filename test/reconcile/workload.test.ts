@@ -131,8 +131,7 @@ test('the credentials of a model named "gpt" and of one named "gpt-4o" are mount
   });
 });
 
-type Source = { name?: string; optional?: boolean; items: object[] };
-type Volume = { name: string; secret?: Source; projected?: { sources: Array<{ secret: Source }> } };
+type Volume = { name: string; secret?: { items: object[] } };
 type PodSpec = { template: { spec: { automountServiceAccountToken: boolean; volumes: Volume[] } } };
 const podOf = (type: WorkloadType, spec: object = {}, store: StoreConnection['type'] = 'redis') => {
   const [made] = build(type, spec, store);
@@ -152,7 +151,7 @@ test.each(['Deployment', 'Knative'] as const)(
 
 describe('a connection whose entries have names of their own', () => {
   const keys = (names: readonly string[]) => Object.fromEntries(names.map((name) => [`${name}Secret`, `MY_${name}`]));
-  const database = ['host', 'port', 'username', 'password', 'dbname'];
+  const database = ['host', 'port', 'username', 'password', 'dbname', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
   const spec = {
     databaseSecretRef: { nameRef: 'db', keys: keys(database) },
     redisSecretRef: { nameRef: 'store', keys: keys(['host', 'port', 'password']) },
@@ -163,15 +162,8 @@ describe('a connection whose entries have names of their own', () => {
   const mounted = (names: readonly string[]) => names.map((name) => ({ key: `MY_${name}`, path: name }));
 
   test('is mounted under the names that the gateway knows', () => {
-    const [needed] = volume('database')?.projected?.sources ?? [];
-    expect(needed?.secret).toEqual({ name: 'db', items: mounted(database) });
+    expect(items('database', 'redis')).toEqual(mounted(database));
     expect(items('store', 'redis')).toEqual(mounted(['host', 'port', 'password']));
-  });
-
-  test('brings along how TLS is spoken to the database, where the Secret says it', () => {
-    const [, optional] = volume('database')?.projected?.sources ?? [];
-    const entries = ['sslmode', 'sslrootcert'].map((key) => ({ key, path: key }));
-    expect(optional?.secret).toEqual({ name: 'db', optional: true, items: entries });
   });
 
   test('needs no entry that this kind of store does not have', () => {

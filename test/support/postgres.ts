@@ -34,13 +34,15 @@ export interface TestPostgresOptions {
   readonly durable?: boolean;
   /** A certificate and key in PEM, with which the server also speaks TLS. */
   readonly tls?: { readonly cert: string; readonly key: string };
+  /** Certificates in PEM: the database `for_certificates` is for clients whose certificate they have signed. */
+  readonly clientAuthority?: string;
   /** More settings, `name=value` each. */
   readonly settings?: ReadonlyArray<string>;
 }
 
 /** Runs initdb and starts, which takes about a second: call it once per test file. */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
-  const { durable = false, tls, settings = [] } = options;
+  const { durable = false, tls, clientAuthority, settings = [] } = options;
   const folder = temporaryFolder();
   const server = await launcher.startPostgres({
     children: createChildren(join(folder, 'children')),
@@ -49,8 +51,17 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
     username: 'postgres',
     password: randomBytes(9).toString('hex'),
     isDurable: durable,
-    ...(tls !== undefined && { files: { 'server.cert': tls.cert, 'server.key': tls.key } }),
-    settings: [...settings, ...(tls === undefined ? [] : WITH_TLS)],
+    files: {
+      ...(tls !== undefined && { 'server.cert': tls.cert, 'server.key': tls.key }),
+      ...(clientAuthority !== undefined && { 'clients.cert': clientAuthority, 'clients.conf': FOR_CERTIFICATES }),
+    },
+    settings: [
+      ...settings,
+      ...(tls === undefined ? [] : WITH_TLS),
+      ...(clientAuthority === undefined
+        ? []
+        : ['ssl_ca_file=clients.cert', `hba_file=${join(folder, 'data/clients.conf')}`]),
+    ],
   });
   const { connection } = server;
   const pids = () => [server.pid(), ...childrenOf(server.pid())];
@@ -80,6 +91,11 @@ export async function startPostgres(options: TestPostgresOptions = {}): Promise<
     },
   };
 }
+
+const FOR_CERTIFICATES = `hostssl for_certificates all all scram-sha-256 clientcert=verify-ca
+host for_certificates all all reject
+host all all all scram-sha-256
+`;
 
 const WITH_TLS = ['ssl=on', 'ssl_cert_file=server.cert', 'ssl_key_file=server.key'];
 

@@ -13,6 +13,9 @@ export interface DatabaseConnection {
   readonly sslmode?: SslMode;
   /** PEM texts of the trusted authorities, or `system`: the authorities that the platform trusts. */
   readonly sslrootcert?: string;
+  /** The client certificate and its private key, both PEM; both or none. */
+  readonly sslcert?: string;
+  readonly sslkey?: string;
 }
 
 /** Values of `sslmode`, with libpq's meaning. */

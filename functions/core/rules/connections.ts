@@ -17,15 +17,26 @@ export interface ConnectionProblem {
 
 type SecretData = Readonly<Record<string, string>>;
 
+/** Files of a mounted database Secret; the gateway reads them in place of the Secret's own keys. */
+export const DATABASE_FILES = [
+  'host',
+  'port',
+  'username',
+  'password',
+  'dbname',
+  'sslmode',
+  'sslrootcert',
+  'sslcert',
+  'sslkey',
+] as const;
+
 /** `data` as stored: base64. The host is `name` or `name:port`; an IPv6 address is in brackets. */
 export function toDatabaseConnection(
   ref: GatewayInstanceSpec['databaseSecretRef'],
   data: SecretData,
 ): Result<DatabaseConnection, ConnectionProblem> {
   const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = ref.keys;
-  const absent = [hostSecret, usernameSecret, passwordSecret, dbnameSecret, portSecret].find(
-    (name) => name !== undefined && ownMember(data, name) === undefined,
-  );
+  const absent = Object.values(ref.keys).find((name) => name !== undefined && ownMember(data, name) === undefined);
   if (absent !== undefined) return err(missing(absent));
   const long = findLong(data, [hostSecret, usernameSecret, passwordSecret, dbnameSecret]);
   if (long !== undefined) return err(long);
@@ -39,7 +50,7 @@ export function toDatabaseConnection(
     return err(invalid(portSecret ?? hostSecret, 'has no valid port; write a number from 1 to 65535'));
   const empty = [usernameSecret, dbnameSecret].find((name) => read(data, name) === '');
   if (empty !== undefined) return err(invalid(empty, 'is empty; write the name there'));
-  const tls = toTls(data);
+  const tls = toTls(ref.keys, data);
   if (!tls.ok) return tls;
   return ok({
     host: host[1].replace(/^\[(.*)\]$/, '$1'),
@@ -51,37 +62,63 @@ export function toDatabaseConnection(
   });
 }
 
-type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert'>;
+type DatabaseKeys = GatewayInstanceSpec['databaseSecretRef']['keys'];
+type Tls = Pick<DatabaseConnection, 'sslmode' | 'sslrootcert' | 'sslcert' | 'sslkey'>;
 
-/**
- * The optional keys `sslmode` and `sslrootcert`, meant as libpq means them: `require` with certificates is `verify-ca`.
- */
-function toTls(data: SecretData): Result<Tls, ConnectionProblem> {
-  if ((ownMember(data, 'sslrootcert') ?? '').length > MAX_AUTHORITIES)
-    return err(invalid('sslrootcert', 'must be at most 64 KiB; keep only the authorities of this database'));
-  const text = read(data, 'sslmode');
-  const sslrootcert = read(data, 'sslrootcert').trim();
+/** TLS as libpq means it: `require` with certificates is `verify-ca`. */
+function toTls(keys: DatabaseKeys, data: SecretData): Result<Tls, ConnectionProblem> {
+  const { sslmodeSecret: modeKey, sslrootcertSecret: authoritiesKey, sslcertSecret, sslkeySecret } = keys;
+  const long = [authoritiesKey, sslcertSecret, sslkeySecret].find(
+    (key) => (encodedOf(data, key) ?? '').length > MAX_PEM,
+  );
+  if (long !== undefined) return err(invalid(long, 'must be at most 64 KiB; keep only what this database needs'));
+  const text = modeKey === undefined ? '' : read(data, modeKey);
+  const sslrootcert = authoritiesKey === undefined ? '' : read(data, authoritiesKey).trim();
   const isSystem = sslrootcert === 'system';
   const sslmode = SSL_MODES.find((mode) => mode === text) ?? (isSystem && text === '' ? 'verify-full' : undefined);
-  if (sslmode === undefined && text !== '') return err(invalid('sslmode', `must be one of ${SSL_MODES.join(', ')}`));
-  if (isSystem && sslmode !== 'verify-full')
-    return err(invalid('sslmode', 'must be verify-full if sslrootcert is `system`'));
-  if (sslrootcert === '') {
-    if (sslmode === 'verify-ca' || sslmode === 'verify-full') return err(invalid('sslrootcert', NO_AUTHORITIES));
-    return ok(sslmode === undefined ? {} : { sslmode });
+  const isVerifying = sslmode === 'verify-ca' || sslmode === 'verify-full';
+  if (modeKey !== undefined) {
+    if (sslmode === undefined && text !== '') return err(invalid(modeKey, `must be one of ${SSL_MODES.join(', ')}`));
+    if (isSystem && sslmode !== 'verify-full')
+      return err(invalid(modeKey, `must be verify-full if ${authoritiesKey} is \`system\``));
+    if (sslrootcert === '' && isVerifying) return err(invalid(authoritiesKey ?? modeKey, NO_AUTHORITIES));
   }
-  if (!isSystem && !sslrootcert.includes('-----BEGIN CERTIFICATE-----'))
-    return err(invalid('sslrootcert', 'must be certificates (PEM) or `system`'));
-  if (sslmode === undefined || sslmode === 'prefer')
-    return err(invalid('sslmode', 'must be require, verify-ca or verify-full if sslrootcert is set'));
-  return ok({ sslmode, sslrootcert });
+  if (authoritiesKey !== undefined && sslrootcert !== '' && !isSystem) {
+    if (!CERTIFICATE.test(sslrootcert)) return err(invalid(authoritiesKey, 'must be certificates (PEM) or `system`'));
+    if (!isVerifying && sslmode !== 'require') return err(invalid(modeKey ?? authoritiesKey, NO_MODE));
+  }
+  const client = toClientCertificate(keys, data);
+  if (!client.ok) return client;
+  return ok({
+    ...(sslmode === undefined ? {} : { sslmode }),
+    ...(sslrootcert === '' ? {} : { sslrootcert }),
+    ...client.value,
+  });
 }
 
-/** 64 KiB, in characters of base64. To read certificates takes time and memory that all instances share. */
-const MAX_AUTHORITIES = 4 * Math.ceil(65_536 / 3);
+/** The client certificate, both of its parts or none. */
+function toClientCertificate(
+  { sslcertSecret, sslkeySecret }: DatabaseKeys,
+  data: SecretData,
+): Result<Pick<Tls, 'sslcert' | 'sslkey'>, ConnectionProblem> {
+  if (sslcertSecret === undefined || sslkeySecret === undefined) return ok({});
+  const [sslcert, sslkey] = [read(data, sslcertSecret), read(data, sslkeySecret)];
+  if (!CERTIFICATE.test(sslcert)) return err(invalid(sslcertSecret, 'must be a certificate (PEM)'));
+  if (!/-----BEGIN ((EC|RSA) )?PRIVATE KEY-----/.test(sslkey))
+    return err(invalid(sslkeySecret, 'must be a private key (PEM) without a passphrase'));
+  return ok({ sslcert, sslkey });
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----/;
+
+/** Characters of base64: 64 KiB. Reading certificates takes time and memory that all instances share. */
+const MAX_PEM = 4 * Math.ceil(65_536 / 3);
 
 const NO_AUTHORITIES =
-  'is required to verify a certificate; write the certificates (PEM) of its authorities, or `system` with verify-full';
+  'needs certificates to verify with: map sslrootcertSecret to a key with the certificates (PEM) of its authorities, or with `system` for verify-full';
+
+const NO_MODE =
+  'needs a mode that verifies with these certificates: map sslmodeSecret to a key with require, verify-ca or verify-full';
 
 /**
  * The host is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word
@@ -130,6 +167,8 @@ function toUpstash(key: string, text: string, token: string): Result<StoreConnec
   }
   return ok({ type: 'upstash', url: text, token });
 }
+
+const encodedOf = (data: SecretData, key: string | undefined) => (key === undefined ? undefined : ownMember(data, key));
 
 /** UTF-8 text of a base64 value. A trailing newline, which `echo` leaves, is not part of it. */
 const read = (data: SecretData, key: string): string => decode(ownMember(data, key) ?? '').replace(/\r?\n$/, '');

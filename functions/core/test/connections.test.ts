@@ -34,6 +34,15 @@ test('a missing key is named', () => {
 });
 
 const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
+const KEY = '-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----';
+
+/** The Secret has each value under a key of its own, such as `my-sslmode`, which the mapping names. */
+const toOwn = (values: Record<string, string>) =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`my-${name}`, value]));
+const mapping = (values: object) => ({
+  ...database,
+  keys: { ...database.keys, ...Object.fromEntries(Object.keys(values).map((name) => [`${name}Secret`, `my-${name}`])) },
+});
 
 test.each([
   [{}, {}],
@@ -58,25 +67,44 @@ test.each([
     { sslmode: 'verify-full', sslrootcert: 'system' },
   ],
   [{ sslrootcert: 'system' }, { sslmode: 'verify-full', sslrootcert: 'system' }],
-])('TLS entries %j of a database secret mean %j', (entries, tls) => {
-  const read = toDatabaseConnection(database, encode({ ...good, ...entries }));
+  [
+    { sslmode: 'require', sslcert: `${PEM}\n`, sslkey: `${KEY}\n` },
+    { sslmode: 'require', sslcert: PEM, sslkey: KEY },
+  ],
+])('TLS values %j of a database Secret mean %j', (entries, tls) => {
+  const read = toDatabaseConnection(mapping(entries), encode({ ...good, ...toOwn(entries) }));
   const plain = { host: 'db.example', port: 5432, username: 'me', password: '', dbname: 'gateway' };
   expect(read).toEqual({ ok: true, value: { ...plain, ...tls } });
 });
 
-test.each([
-  [{ sslmode: 'allow' }, 'sslmode'],
-  [{ sslmode: 'Require' }, 'sslmode'],
-  [{ sslmode: 'verify-ca' }, 'sslrootcert'],
-  [{ sslmode: 'verify-full' }, 'sslrootcert'],
-  [{ sslmode: 'verify-full', sslrootcert: '/etc/ssl/root.crt' }, 'sslrootcert'],
-  [{ sslmode: 'verify-full', sslrootcert: `${PEM}\n`.repeat(2000) }, 'sslrootcert'],
-  [{ sslmode: 'verify-ca', sslrootcert: 'system' }, 'sslmode'],
-  [{ sslmode: 'require', sslrootcert: 'system' }, 'sslmode'],
-  [{ sslmode: 'prefer', sslrootcert: PEM }, 'sslmode'],
-  [{ sslrootcert: PEM }, 'sslmode'],
-])('TLS keys %j of a database Secret, which would verify less than people expect, are refused at %s', (data, key) => {
-  const read = toDatabaseConnection(database, encode({ ...good, ...data }));
+test('values of a database Secret that are not mapped are not read', () => {
+  const read = toDatabaseConnection(database, encode({ ...good, sslmode: 'verify-full', sslrootcert: 'system' }));
+  expect(read.ok && Object.keys(read.value)).toEqual(['host', 'port', 'username', 'password', 'dbname']);
+});
+
+test.each(['sslmode', 'sslrootcert', 'sslcert', 'sslkey'])('a mapped key for %s that is missing is named', (name) => {
+  const all = { sslmode: 'verify-full', sslrootcert: PEM, sslcert: PEM, sslkey: KEY };
+  const { [name]: _, ...rest } = all as Record<string, string>;
+  const read = toDatabaseConnection(mapping(all), encode({ ...good, ...toOwn(rest) }));
+  expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyMissing', key: `my-${name}` });
+});
+
+test.each<[Record<string, string>, string]>([
+  [{ sslmode: 'allow' }, 'my-sslmode'],
+  [{ sslmode: 'Require' }, 'my-sslmode'],
+  [{ sslmode: 'verify-ca' }, 'my-sslmode'],
+  [{ sslmode: 'verify-full', sslrootcert: '' }, 'my-sslrootcert'],
+  [{ sslmode: 'verify-full', sslrootcert: '/etc/ssl/root.crt' }, 'my-sslrootcert'],
+  [{ sslmode: 'verify-full', sslrootcert: `${PEM}\n`.repeat(2000) }, 'my-sslrootcert'],
+  [{ sslmode: 'verify-ca', sslrootcert: 'system' }, 'my-sslmode'],
+  [{ sslmode: 'require', sslrootcert: 'system' }, 'my-sslmode'],
+  [{ sslmode: 'prefer', sslrootcert: PEM }, 'my-sslmode'],
+  [{ sslrootcert: PEM }, 'my-sslrootcert'],
+  [{ sslmode: 'require', sslcert: 'x', sslkey: KEY }, 'my-sslcert'],
+  [{ sslmode: 'require', sslcert: PEM, sslkey: PEM }, 'my-sslkey'],
+  [{ sslmode: 'require', sslcert: PEM, sslkey: KEY.replaceAll('PRIVATE', 'ENCRYPTED PRIVATE') }, 'my-sslkey'],
+])('TLS values %j of a database Secret, which would verify less than they say, are refused at %s', (values, key) => {
+  const read = toDatabaseConnection(mapping(values), encode({ ...good, ...toOwn(values) }));
   expect(read.ok === false && read.failure).toMatchObject({ reason: 'SecretKeyInvalid', key });
 });
 

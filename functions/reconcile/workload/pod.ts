@@ -2,6 +2,7 @@
 // API server.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
+import { DATABASE_FILES } from '#core/rules/connections.ts';
 import { isOwnVariable, type OwnVariable } from '#core/rules/reserved-variables.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/names/group.ts';
@@ -113,7 +114,10 @@ function volumes({ instance, snapshot, store }: PodInput): Volume[] {
   return [
     { name: 'snapshot', configMap: { name: snapshot.name } },
     ...(sources.length === 0 ? [] : [{ name: 'credentials', projected: { sources } } as const]),
-    { name: 'database', projected: { sources: databaseSources(instance) } },
+    {
+      name: 'database',
+      secret: { secretName: instance.spec.databaseSecretRef.nameRef, items: databaseItems(instance) },
+    },
     { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
     { name: 'journal', emptyDir: {} },
   ];
@@ -136,19 +140,12 @@ function credentialSources({ spec }: GatewayInstance): object[] {
   });
 }
 
-/** Secret keys under the file names that the gateway reads. The two for TLS may be missing. */
-function databaseSources({ spec }: GatewayInstance): object[] {
-  const { nameRef: name, keys } = spec.databaseSecretRef;
-  const { hostSecret, portSecret, usernameSecret, passwordSecret, dbnameSecret } = keys;
-  const items = [
-    { key: hostSecret, path: 'host' },
-    ...(portSecret === undefined ? [] : [{ key: portSecret, path: 'port' }]),
-    { key: usernameSecret, path: 'username' },
-    { key: passwordSecret, path: 'password' },
-    { key: dbnameSecret, path: 'dbname' },
-  ];
-  const tls = ['sslmode', 'sslrootcert'].map((key) => ({ key, path: key }));
-  return [{ secret: { name, items } }, { secret: { name, optional: true, items: tls } }];
+/** Secret keys under the file names that the gateway reads. */
+function databaseItems({ spec }: GatewayInstance): object[] {
+  return DATABASE_FILES.flatMap((path) => {
+    const key = spec.databaseSecretRef.keys[`${path}Secret`];
+    return key === undefined ? [] : [{ key, path }];
+  });
 }
 
 /**

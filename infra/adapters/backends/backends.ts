@@ -125,8 +125,7 @@ function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock'
   };
   return {
     opened: (connection: DatabaseConnection): Pool => {
-      const { host, port, username, password, dbname, sslmode, sslrootcert } = connection;
-      const id = JSON.stringify([host, port, username, password, dbname, sslmode, sslrootcert]);
+      const id = JSON.stringify(Object.entries(connection).sort());
       const askedAt = clock.now();
       const { database = openDatabase(connection), limitFlushes = createLimiter(FLUSHES) } = open.get(id) ?? {};
       const pool = { database, limitFlushes, askedAt };

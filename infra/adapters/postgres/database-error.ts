@@ -75,6 +75,8 @@ export const NO_TLS = 'The server does not support SSL connections';
 /** Part of the client library's message if the server asks for more rounds than MAX_ROUNDS. */
 const TOO_MANY_ROUNDS = 'exceeds scramMaxIterations';
 
+/** Error codes of OpenSSL for a certificate or a key of ours that cannot be read, or that do not belong together. */
+const UNREADABLE = /^ERR_OSSL_/;
 /** Error codes of Node and OpenSSL for a certificate that does not verify. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;
 
@@ -84,8 +86,10 @@ function whyBroken({ message, cause }: ConnectionBroke): string {
     return 'does not offer TLS, which sslmode requires: enable TLS there, or set a weaker sslmode';
   if (message.includes(TOO_MANY_ROUNDS))
     return `asks for more than ${MAX_ROUNDS} rounds of hashing (${message}): set a smaller scram_iterations there, then set the user's password again`;
-  const isCertificate = cause instanceof Error && 'code' in cause && CERTIFICATE.test(String(cause.code));
-  if (isCertificate)
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  if (UNREADABLE.test(code))
+    return `is not called, because a certificate or key cannot be used (${message}): check the values of sslrootcert, sslcert and sslkey`;
+  if (CERTIFICATE.test(code))
     return `has a certificate that does not verify (${message}): check sslrootcert and the host's name`;
   return `cannot be reached (${message}): check host and port`;
 }

@@ -12,7 +12,7 @@ import { Client, type MeteredClient } from './metered-client.ts';
 const CONNECTIONS = 8;
 const CONNECT_TIMEOUT: Millis = 5000;
 const NOT_VERIFIABLE =
-  'this platform verifies by its own authorities only: sslrootcert must be `system`, sslmode verify-full';
+  'this platform verifies by its own authorities only, and has no client certificates: sslrootcert must be `system`, sslmode verify-full';
 
 export interface PoolDependencies {
   readonly log: Log;
@@ -33,12 +33,14 @@ export interface MeteredPool {
  */
 export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
   const mode = modeOf(connection);
-  const isVerifiable = deps.trustsSystemOnly !== true || [undefined, 'system'].includes(connection.sslrootcert);
+  const { sslrootcert, sslcert } = connection;
+  const isVerifiable =
+    deps.trustsSystemOnly !== true || ([undefined, 'system'].includes(sslrootcert) && sslcert === undefined);
   const { host, port } = connection;
   let isPlain = false;
   let pool: pg.Pool | undefined;
   const currentPool = (): pg.Pool => {
-    pool ??= createPool(connection, isPlain ? false : tlsOf(mode, connection.sslrootcert), deps);
+    pool ??= createPool(connection, isPlain ? false : tlsOf(mode, connection), deps);
     return pool;
   };
   return {
@@ -81,14 +83,16 @@ function modeOf({ host, sslmode }: DatabaseConnection): SslMode {
 }
 
 /**
- * With `sslrootcert`, `require` verifies the certificate, as in libpq. The certificates of the authorities are read
- * once for all connections of the pool.
+ * With `sslrootcert`, `require` verifies the certificate, as in libpq. Certificates are read once for all connections
+ * of the pool.
  */
-function tlsOf(mode: SslMode, sslrootcert: string | undefined): pg.ConnectionConfig['ssl'] {
+function tlsOf(mode: SslMode, { sslrootcert, sslcert, sslkey }: DatabaseConnection): pg.ConnectionConfig['ssl'] {
   if (mode === 'disable') return false;
-  if (mode === 'prefer' || sslrootcert === undefined) return { rejectUnauthorized: false };
-  const authorities = sslrootcert === 'system' ? {} : { secureContext: createSecureContext({ ca: sslrootcert }) };
-  return mode === 'verify-full' ? authorities : { ...authorities, checkServerIdentity: () => undefined };
+  const ca = sslrootcert === 'system' ? undefined : sslrootcert;
+  const files = { ...(ca && { ca }), ...(sslcert && { cert: sslcert }), ...(sslkey && { key: sslkey }) };
+  const secureContext = Object.keys(files).length === 0 ? {} : { secureContext: createSecureContext(files) };
+  if (mode === 'prefer' || sslrootcert === undefined) return { ...secureContext, rejectUnauthorized: false };
+  return mode === 'verify-full' ? secureContext : { ...secureContext, checkServerIdentity: () => undefined };
 }
 
 function createPool(

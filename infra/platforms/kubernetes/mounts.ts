@@ -6,7 +6,12 @@ import type { Result } from '#core/failure/result.ts';
 import { readSnapshot, type Snapshot } from '#core/models/snapshot.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/clock.ts';
-import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from '#core/rules/connections.ts';
+import {
+  type ConnectionProblem,
+  DATABASE_FILES,
+  toDatabaseConnection,
+  toStoreConnection,
+} from '#core/rules/connections.ts';
 import { GatewayEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import type { GatewayParts } from '../../runtime/node/gateway.ts';
@@ -66,10 +71,15 @@ export const toSnapshot =
 
 /** Secrets are mounted under fixed names, so that this reads no spec. */
 function readConnection(folder: string): DatabaseConnection {
-  const data = readEntries(folder, ['host', 'username', 'password', 'dbname', 'port', 'sslmode', 'sslrootcert']);
-  const keys = { hostSecret: 'host', usernameSecret: 'username', passwordSecret: 'password', dbnameSecret: 'dbname' };
-  const port = data.port === undefined ? {} : { portSecret: 'port' };
-  return orThrow(toDatabaseConnection({ nameRef: 'mounted', keys: { ...keys, ...port } }, data));
+  const data = readEntries(folder, DATABASE_FILES);
+  const required = {
+    hostSecret: 'host',
+    usernameSecret: 'username',
+    passwordSecret: 'password',
+    dbnameSecret: 'dbname',
+  };
+  const mounted = Object.fromEntries(Object.keys(data).map((name) => [`${name}Secret`, name]));
+  return orThrow(toDatabaseConnection({ nameRef: 'mounted', keys: { ...required, ...mounted } }, data));
 }
 
 /** A folder without `host` is a mistake, never a store in memory. */

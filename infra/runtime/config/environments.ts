@@ -253,8 +253,8 @@ export const GatewayEnvironment = {
     /** Folder with the credentials of providers: a folder per Secret, in it a file per key. */
     CREDENTIALS_DIR: withDefault(text, '/etc/gateway/credentials'),
     /**
-     * Folder with the files `host`, `username`, `password`, `dbname`; optional are `port` (5432), `sslmode` and
-     * `sslrootcert`.
+     * Folder with the files `host`, `username`, `password`, `dbname`; optional are `port` (5432), `sslmode`,
+     * `sslrootcert`, `sslcert` and `sslkey`.
      */
     DATABASE_DIR: withDefault(text, '/etc/gateway/database'),
     /** Folder with the files `host`, `port`, `password`; `host` alone if it is `memory`. */

@@ -14,12 +14,17 @@ let tls: TestPostgres;
 /** Of the authority that signed the server's certificate, and of one that signed nothing. */
 let authority: string;
 let stranger: string;
+/** Of clients: signed by the authority that the server trusts, and by the other one. */
+let client: { readonly cert: string; readonly key: string };
+let strange: typeof client;
 
 beforeAll(async () => {
   const [ours, other] = await Promise.all([newAuthority(), newAuthority()]);
   [authority, stranger] = [ours.cert, other.cert];
   const pair = await ours.sign('localhost');
-  [plain, tls] = await Promise.all([sharedPostgres(), startPostgres({ tls: pair })]);
+  [client, strange] = await Promise.all([ours.sign('gateway'), other.sign('gateway')]);
+  [plain, tls] = await Promise.all([sharedPostgres(), startPostgres({ tls: pair, clientAuthority: authority })]);
+  await tls.query(tls.connection, 'create database for_certificates');
 });
 
 afterAll(async () => {
@@ -118,6 +123,31 @@ describe('a connection is never less safe than its sslmode', () => {
     expect(await outcomeOf({ ...at, sslrootcert: stranger })).toEqual(NOT_VERIFIED);
     const unsafe = { ...plain.connection, host, sslmode, sslrootcert: authority };
     expect(await outcomeOf(unsafe)).toEqual(NOT_OFFERED);
+  });
+
+  test('a client certificate is shown to a server that requires one, in every mode with TLS', async () => {
+    const at = { ...tls.connection, dbname: 'for_certificates', host: 'localhost' };
+    const shown = { sslcert: client.cert, sslkey: client.key };
+    for (const sslmode of ['prefer', 'require', 'verify-full'] as const) {
+      const mode = { ...at, sslmode, ...(sslmode === 'verify-full' && { sslrootcert: authority }) };
+      expect(await outcomeOf({ ...mode, ...shown }), sslmode).toBe('tls');
+      expect(await outcomeOf(mode), sslmode).toContain('valid client certificate');
+    }
+    const unknown = { ...at, sslmode: 'require', sslcert: strange.cert, sslkey: strange.key } as const;
+    expect(await outcomeOf(unknown)).toMatch(/^DatabaseUnreachable: /);
+  });
+
+  test.each(['sslcert', 'sslkey'] as const)('a value of %s that cannot be used is named', async (name) => {
+    const broken = `-----BEGIN ${name === 'sslkey' ? 'PRIVATE KEY' : 'CERTIFICATE'}-----\nMIIB\n-----END`;
+    const files = { sslrootcert: authority, sslcert: client.cert, sslkey: client.key, [name]: broken };
+    expect(await outcomeOf({ ...tls.connection, sslmode: 'verify-full', ...files })).toMatch(
+      /check the values of sslrootcert, sslcert and sslkey$/,
+    );
+  });
+
+  test('a key that does not belong to its certificate is named', async () => {
+    const mixed = { sslcert: client.cert, sslkey: strange.key };
+    expect(await outcomeOf({ ...tls.connection, sslmode: 'require', ...mixed })).toContain('sslcert and sslkey');
   });
 
   test('the authorities of the system do not know ours', async () => {

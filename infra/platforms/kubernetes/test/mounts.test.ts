@@ -30,6 +30,6 @@ function problemWith(files: Readonly<Record<string, string>>): string | undefine
 test('a gateway speaks TLS to its database as the mounted entries say', () => {
   expect(problemWith(DATABASE)).toBeUndefined();
   expect(problemWith({ ...DATABASE, sslmode: 'verify-full', sslrootcert: 'system' })).toBeUndefined();
-  expect(problemWith({ ...DATABASE, sslmode: 'verify-full' })).toContain('sslrootcert is required');
+  expect(problemWith({ ...DATABASE, sslmode: 'verify-full' })).toContain('sslmode needs certificates to verify with');
   expect(problemWith({ ...DATABASE, sslmode: 'sometimes' })).toContain('sslmode must be one of');
 });
