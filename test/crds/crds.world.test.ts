@@ -54,7 +54,7 @@ describeUnless(why, 'a real API server', () => {
         (text) => text.includes('DESCRIPTION'),
       );
     const database = await explained('databaseSecretRef');
-    for (const words of ['sslmode', 'sslrootcert', 'prefer']) expect(database).toContain(words);
+    for (const words of ['sslmodeSecret', 'prefer']) expect(database).toContain(words);
     expect(await explained('keyValueInStatus')).toContain('Redacted');
     expect(await explained('allowedNamespaces.from')).toMatch(/any\s+namespace/);
   });

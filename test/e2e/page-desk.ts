@@ -30,7 +30,7 @@ export function openPageDesk({ endpoints, folder: state }: TestStack): PageDesk 
   const replaced: ReadonlyArray<readonly [from: string, to: string]> = [
     ['host: postgres.example.com', `host: "${database.host}:${database.port}"`],
     [', password: change-me, dbname: gateway', `, password: ${database.password}, dbname: ${database.dbname}`],
-    [', sslmode: verify-full, sslrootcert: system', ''],
+    [', sslmode: verify-full, sslrootcert: system', ', sslmode: disable, sslrootcert: ""'],
     ['host: rediss://redis.example.com, port: "6379", password: change-me', 'host: memory, port: "6379", password: ""'],
     // Counters in memory are of one process.
     ['  workload: { scale: { min: 2, max: 2 } }\n', ''],

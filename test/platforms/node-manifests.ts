@@ -13,7 +13,7 @@ export function mine(text: string, { username, password, dbname }: DatabaseConne
     .replace('host: postgres.example.com', 'host: postgres')
     .replace(
       'username: gateway, password: change-me, dbname: gateway, sslmode: verify-full, sslrootcert: system',
-      `username: ${username}, password: ${password}, dbname: ${dbname}, sslmode: disable`,
+      `username: ${username}, password: ${password}, dbname: ${dbname}, sslmode: disable, sslrootcert: ""`,
     )
     .replace('sk-change-me', UPSTREAM_KEY)
     .replace('{ model: openai/gpt-5-mini }', '{ model: openai/gpt-5-mini, apiBase: "http://upstream.default.svc/v1" }');

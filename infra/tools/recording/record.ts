@@ -12,7 +12,7 @@ const TITLE = 'A terminal: npm start, a call with a key, and a key whose budget 
 /** Seconds. Nobody waits longer than `PAUSE` for the next output; reading a command takes a time for each character. */
 const PAUSE = 1.2;
 const TYPING = 0.012;
-/** What ends the output of a command. */
+/** The line that ends the output of a command. */
 const MARK = '--done--';
 /** A command that hangs fails the recording after this time, in milliseconds. */
 const LIMIT = 120_000;
@@ -61,7 +61,7 @@ function follow(child: ChildProcess, isLast: (line: string) => boolean, isHidden
 const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-recording-'));
 const state = join(folder, '.gateway-operator');
 showCommand('npm start');
-// What `npm start` runs, with a state folder and a port of its own.
+// `npm start` runs this program; here it has a state folder and a port of its own.
 const stack = spawn(process.execPath, [join(ROOT, 'infra/platforms/local/main.ts'), '--state', state, '--port', '0'], {
   stdio: ['ignore', 'pipe', 'inherit'],
 });
