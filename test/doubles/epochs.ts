@@ -37,7 +37,10 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
         calls,
         missing: live.filter((each) => each.store === store && each.joined < epoch).length,
         isOfOtherStore: store !== user.store,
-        hasSuccessor: live.some((each) => each.store !== user.store && each.startedAt > user.startedAt),
+        hasSuccessor: live.some(
+          (each) =>
+            (each.store !== user.store || (epoch > 0 && each.joined === epoch)) && each.startedAt > user.startedAt,
+        ),
         liveOnOtherStores: live.filter((each) => each.store !== store && each.joined > 0).length,
       };
     };
@@ -48,9 +51,10 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
       },
       state,
       async raise(from, above) {
-        if (current.epoch !== from) return;
+        if (current.epoch !== from) return undefined;
         const epoch = Math.max(from, above) + 1;
         current = { epoch, store: user.store, isOpen: false, raisedAt: clock.now(), calls: 0 };
+        return epoch;
       },
       async open(epoch) {
         if (current.epoch === epoch) current = { ...current, isOpen: true };

@@ -12,17 +12,20 @@ import { append } from './journal-records.ts';
 import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previous-accounts.ts';
 
 /**
- * Closes previous accounts and reports everything under a new account. False: the epoch is over, or the account could
- * not be opened.
+ * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not have
+ * it (yet), or the account could not be opened.
  */
 export async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
   const { account, counterStore, ids, sharedStore } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
-    // The epoch was raised, so the store starts empty.
-    const storeEpoch = await counterStore.begin(epoch);
-    if (storeEpoch !== epoch) return recordStoreEpoch(account, epoch, storeEpoch);
+    // The process that has raised the epoch empties its store for it. The others must find it in theirs.
+    const storeEpoch = await counterStore.begin(epoch, account.raisedEpoch === epoch);
+    if (storeEpoch > epoch) return recordStoreEpoch(account, epoch, storeEpoch);
+    account.storeEpoch = storeEpoch;
+    if (storeEpoch < epoch) return false;
+    account.raisedEpoch = 0;
   }
   Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
   const ends = await closePreviousAccounts(context, epoch, !isOpen);
@@ -34,9 +37,12 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, calls
   // process can correct the account: its charge stays.
   if (sharedStore === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
-  if (await reportAll(context, isOpen, ends)) return true;
-  leaveAccount(context);
-  return false;
+  if (!(await reportAll(context, isOpen, ends))) {
+    leaveAccount(context);
+    return false;
+  }
+  account.knownEpoch = epoch;
+  return true;
 }
 
 /**

@@ -87,6 +87,12 @@ export interface Account {
   staleEpoch: number | undefined;
   /** The epoch of the last reply of the store. */
   storeEpoch: number;
+  /** The epoch that this process has raised and not begun: it empties its store for it, once; 0: none. */
+  raisedEpoch: number;
+  /** The last epoch in which this process has found its store; 0: none. */
+  knownEpoch: number;
+  /** The epoch that this process has looked for by a new connection; 0: none. */
+  reconnectedEpoch: number;
   /** The store's clock. */
   now(): Millis;
 }
@@ -128,6 +134,9 @@ export const createAccount = (clock: Clock, store: StoreState): Account => ({
   joinedEpoch: 0,
   staleEpoch: undefined,
   storeEpoch: 0,
+  raisedEpoch: 0,
+  knownEpoch: 0,
+  reconnectedEpoch: 0,
   store,
   counters: createCounters(),
   requests: createRequests(),

@@ -5,7 +5,7 @@ import { reasonOf } from '../failure/error-text.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { Millis } from '../ports/money.ts';
-import { addUnreservedCharge, type LeaveReason, recordCalls, STOPPED } from './account.ts';
+import { type Account, addUnreservedCharge, type LeaveReason, recordCalls, STOPPED } from './account.ts';
 import { leaveAccount, openAccount } from './account-opening.ts';
 import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
@@ -147,7 +147,7 @@ async function join(context: LedgerContext): Promise<void> {
   const { account, epochs, timer, processName, metrics } = context;
   for (;;) {
     if (account.isStopping) throw new Error(STOPPED);
-    if (account.staleEpoch !== undefined) await raise(context, account.staleEpoch);
+    if (account.staleEpoch !== undefined) await raiseOrReconnect(context, account.staleEpoch);
     const state = await epochs.beat(processName, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;
     else if (state.isOfOtherStore) await moveToOwnStore(context, state);
@@ -155,6 +155,7 @@ async function join(context: LedgerContext): Promise<void> {
       // The account may belong to an epoch that was raised again before it was open.
       if (account.id !== '') leaveAccount(context);
       if (await openAccount(context, state)) account.joinedEpoch = state.epoch;
+      else if (isAtOtherServer(account, state)) account.staleEpoch = state.epoch;
       else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
     else if (state.liveOnOtherStores > 0 || (state.missing > 0 && state.age < JOIN_TIMEOUT))
@@ -178,21 +179,56 @@ async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: E
   if (account.id !== '') leaveAccount(context);
   if (!hasSuccessor) {
     await counterStore.accounts(false, 1);
-    await epochs.raise(epoch, account.storeEpoch);
+    account.raisedEpoch = (await epochs.raise(epoch, account.storeEpoch)) ?? account.raisedEpoch;
     return log.warn('ledger: this process moves the counters to another store, where they are built from PostgreSQL', {
       instance,
       epoch,
     });
   }
-  if (account.requests.unbookedCount() > 0 || account.previousAccounts.size > 0) await bookWithoutAccount(context);
+  await bookWhileWaiting(context);
   throw new Error(
     'a process that started later uses another counter store than this process. During a rollout, wait until this process is stopped. If you planned none, restore the previous host and port in the Secret of redisSecretRef',
   );
 }
 
-/** Raises the epoch because the store has lost state. */
-async function raise({ account, epochs, log, instanceUid: instance }: LedgerContext, from: number): Promise<void> {
-  await epochs.raise(from, account.storeEpoch);
+async function bookWhileWaiting(context: LedgerContext): Promise<void> {
+  const { requests, previousAccounts } = context.account;
+  if (requests.unbookedCount() > 0 || previousAccounts.size > 0) await bookWithoutAccount(context);
+}
+
+/**
+ * Whether the store lacks an epoch that another process has raised and begun elsewhere. The process that has raised it
+ * may need a moment to begin it.
+ */
+function isAtOtherServer(
+  { storeEpoch, raisedEpoch }: Account,
+  { epoch, isOpen, age, hasSuccessor }: EpochState,
+): boolean {
+  return !isOpen && raisedEpoch !== epoch && storeEpoch < epoch && (hasSuccessor || age >= JOIN_TIMEOUT);
+}
+
+/**
+ * Raises the epoch because the store has lost state. If this process has never found the epoch in its store, the address
+ * may lead to another server now than the connection of this process, or than the connections of others: it connects
+ * again first. Then it raises the epoch, unless a process that started later is in it.
+ */
+async function raiseOrReconnect(context: LedgerContext, from: number): Promise<void> {
+  const { account, counterStore, epochs, log, instanceUid: instance } = context;
+  if (from > 0 && from !== account.knownEpoch) {
+    if (account.reconnectedEpoch !== from) {
+      Object.assign(account, { staleEpoch: undefined, reconnectedEpoch: from });
+      return counterStore.reconnect();
+    }
+    const state = await epochs.state();
+    if (state.epoch === from && state.hasSuccessor && !state.isOfOtherStore) {
+      Object.assign(account, { staleEpoch: undefined, reconnectedEpoch: 0 });
+      await bookWhileWaiting(context);
+      throw new Error(
+        'a process that started later uses another server behind the address of the counter store: check that the address leads to one server only',
+      );
+    }
+  }
+  account.raisedEpoch = (await epochs.raise(from, account.storeEpoch)) ?? account.raisedEpoch;
   account.staleEpoch = undefined;
   // The first epoch has lost nothing.
   if (from > 0) log.warn('ledger: the store has lost state, and is rebuilt from PostgreSQL', { instance, epoch: from });

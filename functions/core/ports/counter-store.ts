@@ -280,8 +280,13 @@ export interface CounterStore {
     rows: ReadonlyMap<string, AccountRow>,
     deadline: Millis,
   ): Promise<AuditReport | StaleStore>;
-  /** Moves the store to this epoch: empty, unless it is there already. Returns the epoch: a higher one stays. */
-  begin(epoch: number): Promise<number>;
+  /**
+   * Returns the store's epoch. `isNew`: this process has raised the epoch, so a store with a lower epoch is emptied and
+   * begins it. The others find it there, unless their connection leads to another server.
+   */
+  begin(epoch: number, isNew: boolean): Promise<number>;
+  /** Ends the connection, if there is one: the next call connects again, to where the address leads then. */
+  reconnect(): void;
   /** Deletes everything of the instance. */
   clear(): Promise<void>;
 }

@@ -18,7 +18,10 @@ export interface EpochState {
   readonly calls: number;
   /** Whether the epoch belongs to another store than the one of this process. */
   readonly isOfOtherStore: boolean;
-  /** Whether a live process with another store has started later than this process. */
+  /**
+   * Whether a live process that has started later than this process has another store, or has joined the epoch: while it
+   * lives, this process does not take the epoch to its own store.
+   */
   readonly hasSuccessor: boolean;
   /** The number of live processes that are still in an epoch of another store than the current epoch's. */
   readonly liveOnOtherStores: number;
@@ -46,8 +49,9 @@ export interface Epochs {
    * Raises the number of the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds. The
    * epoch then belongs to the store of this process. No request is admitted until `open`.
    * `above`: the store's own epoch, which is higher if PostgreSQL was restored. Throws if the instance is deleted.
+   * Returns the new epoch if this call has raised it.
    */
-  raise(from: number, above: number): Promise<void>;
+  raise(from: number, above: number): Promise<number | undefined>;
   open(epoch: number): Promise<void>;
   /** Ends a process cleanly: no other process waits for it. */
   leave(process: string): Promise<void>;

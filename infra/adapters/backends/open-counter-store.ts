@@ -31,7 +31,7 @@ export function openAccounts(
 ): OpenedAccounts {
   if (connection.type === 'memory')
     return { accounts: createMemoryCounterStore({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
-  const { evaluate, close } =
+  const { evaluate, close, reconnect } =
     connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { share });
-  return { accounts: createRedisCounterStore({ evaluate, instanceUid, share }), isShared: true, close };
+  return { accounts: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
 }

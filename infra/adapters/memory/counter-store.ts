@@ -84,10 +84,11 @@ export function createMemoryCounterStore({
       if (result.changedAccounts.length === 0) store.calls += 1;
       return { outcome: 'done', now, calls: store.calls, ...result };
     },
-    async begin(wanted) {
-      if (store.epoch < wanted) store = state.createStoreState(wanted);
+    async begin(wanted, isNew) {
+      if (isNew && store.epoch < wanted) store = state.createStoreState(wanted);
       return store.epoch;
     },
+    reconnect() {},
     async clear() {
       store = state.createStoreState(0);
     },

@@ -28,8 +28,9 @@ raised as (
   select $1, $3::bigint + 1, $4 from alone where not exists (select from deleted)
   on conflict (instance_uid) do update
     set epoch = greatest(e.epoch, $3::bigint) + 1, store = $4, raised_at = clock_timestamp(), opened_at = null, calls = 0
-    where e.epoch = $2::bigint)
-select from deleted`;
+    where e.epoch = $2::bigint
+  returning e.epoch)
+select exists (select from deleted) as "isDeleted", (select epoch::float8 from raised) as epoch`;
 
 const BEAT = `
 insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, store, started_at, seen_at)
@@ -48,7 +49,8 @@ live as (
   where instance_uid = $1 and left_at is null and seen_at > clock_timestamp() - ${ALIVE})
 select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
   state.store <> $2 as "isOfOtherStore",
-  exists (select from live where live.store <> $2 and live.started_at > $3::bigint) as "hasSuccessor",
+  exists (
+    select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasSuccessor",
   (select count(*)::integer from live where live.store = state.store and live.epoch < state.epoch) as missing,
   (select count(*)::integer from live where live.store <> state.store and live.epoch > 0) as "liveOnOtherStores"
 from state`;
@@ -63,12 +65,18 @@ export function createEpochs(session: Session, instanceUid: string, user: EpochU
       }),
     state: () => session.run(LIMIT, (query) => readState(query, instanceUid, user)),
     raise: async (from, above) => {
-      const deleted = await session.query(LIMIT, RAISE, [instanceUid, from, above, store]);
-      if (deleted.length > 0) throw new Error('the GatewayInstance of this process is deleted');
+      const [row] = await session.query<RaiseReply>(LIMIT, RAISE, [instanceUid, from, above, store]);
+      if (row?.isDeleted) throw new Error('the GatewayInstance of this process is deleted');
+      return row?.epoch ?? undefined;
     },
     open: async (epoch) => void (await session.query(LIMIT, OPEN, [instanceUid, epoch])),
     leave: async (process) => void (await session.query(LIMIT, LEAVE, [instanceUid, process])),
   };
+}
+
+interface RaiseReply {
+  readonly isDeleted: boolean;
+  readonly epoch: number | null;
 }
 
 const OPEN = `

@@ -688,7 +688,7 @@ local function wipe()
   for _, use in pairs(uses) do redisCall('UNLINK', use.present, use.before) end
 end
 function operations.begin()
-  if input.epoch <= epoch then return { epoch = epoch } end
+  if input.epoch <= epoch or not input.isNew then return { epoch = epoch } end
   wipe()
   redisCall('HSET', KEYS[1], 'layout', LAYOUT, 'epoch', int(input.epoch), 'now', nowText)
   return { epoch = input.epoch }

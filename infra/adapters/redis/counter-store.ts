@@ -34,6 +34,8 @@ export function createEvaluate(
 export interface RedisCounterStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
+  /** Absent: each call has a connection of its own. */
+  readonly reconnect?: (() => void) | undefined;
   /** The work that uses the store: the last reply takes its memory. Absent: the store belongs to the process. */
   readonly share?: MemoryShare | undefined;
 }
@@ -42,7 +44,12 @@ export interface RedisCounterStoreDependencies {
  * Every method is one evaluation of the script. Throws if the server is unreachable, its reply is lost, or another
  * version has written its layout.
  */
-export function createRedisCounterStore({ evaluate, instanceUid, share }: RedisCounterStoreDependencies): CounterStore {
+export function createRedisCounterStore({
+  evaluate,
+  instanceUid,
+  reconnect = () => undefined,
+  share,
+}: RedisCounterStoreDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const reservedMemory = {};
@@ -78,9 +85,10 @@ export function createRedisCounterStore({ evaluate, instanceUid, share }: RedisC
         rows: Object.fromEntries(rows),
         deadline: Math.floor(deadline),
       }),
-    async begin(epoch) {
-      return (await run<{ epoch: number }>('begin', { epoch })).epoch;
+    async begin(epoch, isNew) {
+      return (await run<{ epoch: number }>('begin', { epoch, isNew })).epoch;
     },
+    reconnect,
     async clear() {
       await run('clear', {});
     },

@@ -19,6 +19,8 @@ export interface StoreDependencies {
 
 export interface RedisConnection {
   readonly evaluate: Evaluate;
+  /** Ends the connection and connects again, to where the address leads now. */
+  reconnect(): void;
   close(): Promise<void>;
 }
 
@@ -47,6 +49,9 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
       await firstTry;
       return redis[command](script, 1, key, ...args);
     }),
+    reconnect() {
+      opening.then(({ redis }) => redis.disconnect(true)).catch(() => undefined);
+    },
     async close() {
       (await opening).close();
     },

@@ -38,6 +38,7 @@ export function openUpstash(
   };
   return {
     evaluate: createEvaluate((command, script, key, args) => post([command, script, '1', key, ...args])),
+    reconnect: () => undefined,
     close: async () => undefined,
   };
 }

@@ -1,4 +1,5 @@
 // One instance's gateway on Node: the gateway function with its ledger, store, journal and database.
+import { hostname } from 'node:os';
 import { openAccounts } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
@@ -60,21 +61,23 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   opened.defer(journal.close);
   const database = createDatabase(connection, { log });
   opened.defer(database.close);
+  // Counters in memory are a store of their own in each Pod.
+  const store = isShared ? storeName(storeConnection) : `memory of ${hostname()}`;
   const ledger = createLedger({
     ...parts,
     instanceUid,
     counterStore: accounts,
     journal,
     tick: afterReading,
-    epochs: database.epochs(instanceUid, { store: storeName(storeConnection), startedAt: clock.now() }),
+    epochs: database.epochs(instanceUid, { store, startedAt: clock.now() }),
     metrics,
     database: {
       ...database.ledgerDatabase(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
     monotonic: { now: () => performance.now() },
-    // One process at a time has a store of its own: the previous one is not waited for.
-    ...(isShared ? {} : { processName: 'memory' }),
+    // With counters in memory, a restarted container does not wait for the process before it; a new Pod does.
+    ...(isShared ? {} : { processName: store }),
   });
   opened.defer(() => ledger.close());
   const starting = keepStarting(ledger.start, parts);

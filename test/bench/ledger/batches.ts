@@ -32,7 +32,7 @@ export async function benchBatches(): Promise<string> {
     const rows: string[][] = [];
     for (const [counters, asks] of SIZES) {
       const accounts = createRedisCounterStore({ evaluate, instanceUid: randomUUID() });
-      await accounts.begin(EPOCH);
+      await accounts.begin(EPOCH, true);
       const spend = await createSpending(accounts, counters, asks);
       await spend(WARM_UP);
       const before = await watch.cpu();

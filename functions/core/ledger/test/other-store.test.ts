@@ -45,15 +45,20 @@ async function spendAll(ledgers: ReadonlyArray<StartableLedger>): Promise<Readon
   return reservations;
 }
 
+/** The address of the scenario's store. */
+const SAME = 'store';
+
 test.each([
-  [1, 1],
-  [4, 2],
+  [1, 1, 'another address', undefined],
+  [4, 2, 'another address', undefined],
+  [1, 1, 'the same address', SAME],
+  [4, 2, 'the same address', SAME],
 ])(
-  '%i processes on the old store and %i on a new one never spend more than the budget together',
-  async (old, count) => {
+  '%i processes on the old store and %i on a new one at %s never spend more than the budget together',
+  async (old, count, _, address) => {
     const ledgers: StartableLedger[] = [];
     for (let index = 0; index < old; index += 1) ledgers.push(await startOld());
-    const process = scenario.createOtherStore();
+    const process = scenario.createOtherStore(address);
     for (let index = 0; index < count; index += 1) ledgers.push(startNew(process));
     await spendAll(ledgers);
     expect(booked()).toBeLessThanOrEqual(1000n);
@@ -85,10 +90,13 @@ test('a new store that does not reply changes nothing for the processes on the o
   expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).not.toBe('reserved');
 });
 
-test('a process on the old store books what has ended, while it waits and when it stops', async () => {
+test.each([
+  ['another address', undefined],
+  ['the same address', SAME],
+])('a process books what has ended, while it waits for one on a store at %s, and when it stops', async (_, address) => {
   const old = await startOld();
   const [first, second] = [await scenario.take(old, 100n, key), await scenario.take(old, 100n, key)];
-  startNew();
+  startNew(scenario.createOtherStore(address));
   await scenario.time.advance(6000);
   void old.settle(first, settlementOf(30n));
   await scenario.time.advance(3000);
@@ -96,4 +104,33 @@ test('a process on the old store books what has ended, while it waits and when i
   void old.settle(second, settlementOf(50n));
   await scenario.ended(old.close());
   expect(booked()).toBe(90n);
+});
+
+test('of two servers behind one address the later process keeps its own, and the other refuses and says why', async () => {
+  const old = await startOld();
+  const other = startNew(scenario.createOtherStore(SAME));
+  await scenario.time.advance(6000);
+  expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).toBe('reserved');
+  expect((await scenario.tryReservation(old, requestOf(20n, key))).value).toMatchObject({
+    ok: false,
+    failure: { reason: 'unavailable', why: expect.stringContaining('another server behind the address') },
+  });
+  await scenario.time.advance(20_000);
+  expect((await scenario.epochs.part.state()).epoch).toBeLessThan(5);
+  await scenario.ended(other.close());
+  await scenario.time.advance(6000);
+  expect((await scenario.tryReservation(old, requestOf(20n, key))).outcome).toBe('reserved');
+});
+
+test('a process whose address leads to another server now connects again, and serves with the others', async () => {
+  const old = await startOld();
+  const process = scenario.createOtherStore(SAME);
+  const part = process.otherStore?.store.part;
+  scenario.store.part.reconnect = () => {
+    if (part !== undefined) scenario.store.part = part;
+  };
+  const other = startNew(process);
+  await scenario.time.advance(6000);
+  for (const ledger of [old, other])
+    expect((await scenario.tryReservation(ledger, requestOf(20n, key))).outcome).toBe('reserved');
 });

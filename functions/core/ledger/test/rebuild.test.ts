@@ -303,7 +303,7 @@ test('a store that has lost its counters whatever is loaded into it is not asked
 test('an epoch that PostgreSQL was restored to, below the store’s, is raised above both', async () => {
   const one = await scenario.start();
   await scenario.take(one, 60n, key);
-  await scenario.store.part.begin(7);
+  await scenario.store.part.begin(7, true);
   await scenario.time.advance(3000);
   expect((await scenario.epochs.part.state()).epoch).toBe(8);
   expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'busy' });
@@ -321,6 +321,7 @@ test('an epoch that is raised again before it opens is joined by a new account, 
   const { epoch, isOpen } = await scenario.epochs.part.state();
   expect(isOpen).toBe(false);
   await scenario.epochs.part.raise(epoch, epoch);
+  await scenario.store.part.begin(epoch + 1, true);
   await scenario.time.advance(3000);
   expect(await scenario.epochs.part.state()).toMatchObject({ epoch: epoch + 1, isOpen: true });
   expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'busy' });

@@ -133,11 +133,10 @@ export function createScenario() {
         },
       });
     },
-    /** A process with an empty store of its own, which starts now. */
-    createOtherStore(): Process {
+    /** A process with an empty store of its own, at this address, which starts now. */
+    createOtherStore(address = `store of ${time.clock.now()}`): Process {
       const store: Part<CounterStore> = { part: record(time).accounts, behaviour: 'up' };
-      const startedAt = time.clock.now();
-      return { ...IMMORTAL, otherStore: { store, user: { store: `store of ${startedAt}`, startedAt } } };
+      return { ...IMMORTAL, otherStore: { store, user: { store: address, startedAt: time.clock.now() } } };
     },
     /** A started ledger in a new process with a disk of its own. */
     async start(process: Process = IMMORTAL, on: MemoryFolder = { records: [] }): Promise<StartableLedger> {

@@ -16,8 +16,8 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const one = start();
       await one.reservation(10n, key);
       const next = under.epoch + 2;
-      expect(await under.store.begin(next)).toBe(next);
-      expect(await under.store.begin(under.epoch + 1)).toBe(next);
+      expect(await under.store.begin(next, true)).toBe(next);
+      expect(await under.store.begin(under.epoch + 1, true)).toBe(next);
       expect(await read(key)).toEqual([undefined]);
       expect(await under.store.accounts(false, 10)).toEqual([]);
       const stale = { outcome: 'epoch', epoch: next };
@@ -28,8 +28,16 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
 
     test('that is there already begins without losing anything', async () => {
       const key = await loadCounter('key', 100n, 5n);
-      expect(await under.store.begin(under.epoch)).toBe(under.epoch);
+      expect(await under.store.begin(under.epoch, true)).toBe(under.epoch);
       expect(await read(key)).toEqual([[5n, 0n]]);
+    });
+
+    test('that another process begins is not begun in a store that does not have it', async () => {
+      const key = await loadCounter('key', 100n, 5n);
+      expect(await under.store.begin(under.epoch + 1, false)).toBe(under.epoch);
+      expect(await read(key)).toEqual([[5n, 0n]]);
+      expect(await under.store.begin(under.epoch + 1, true)).toBe(under.epoch + 1);
+      expect(await under.store.begin(under.epoch + 1, false)).toBe(under.epoch + 1);
     });
 
     test('other than the store’s is reported, and nothing is done in it', async () => {
@@ -58,7 +66,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       expect(await start().send()).toMatchObject({ outcome: 'epoch', epoch: 0 });
       expect(await read(key)).toEqual([undefined]);
       expect((await under.store.loaded(0, 10)).counters).toEqual([]);
-      expect(await under.store.begin(1)).toBe(1);
+      expect(await under.store.begin(1, true)).toBe(1);
     });
   });
 

@@ -242,7 +242,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
     test('are whole in a new epoch', async () => {
       const rates = ratesOf([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
       expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
-      const epoch = await under.store.begin(under.epoch + 1);
+      const epoch = await under.store.begin(under.epoch + 1, true);
       expect(await start().send({ epoch, requests: [rateRequestOf(rates)] })).toMatchObject({
         replies: [{ outcome: 'reserved' }],
       });

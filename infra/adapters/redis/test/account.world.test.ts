@@ -39,7 +39,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     uid = randomUUID();
     let now = Date.now();
     const store = createRedisCounterStore({ instanceUid: uid, evaluate: underClock(redis.evaluate, () => now) });
-    await store.begin(1);
+    await store.begin(1, true);
     under = {
       store,
       epoch: 1,
@@ -202,7 +202,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     await start().call({ changes: [changeOf(key, { spend: 1n })] });
     await under.advance(-61_000);
     await expect(start().call()).rejects.toThrow('answered with epoch');
-    expect(await under.store.begin(2)).toBe(2);
+    expect(await under.store.begin(2, true)).toBe(2);
     const reply = await accountsScenario(() => ({ ...under, epoch: 2 }))
       .start()
       .call();
@@ -228,9 +228,9 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const sentence =
       /^LAYOUT the store has the layout ".*" and this version reads ".*": stop all processes .* and delete the keys/;
     await expect(start().send()).rejects.toThrow(sentence);
-    await expect(under.store.begin(7)).rejects.toThrow(sentence);
+    await expect(under.store.begin(7, true)).rejects.toThrow(sentence);
     await admin.del(...(await admin.keys(`{${uid}}:*`)));
-    expect(await under.store.begin(7)).toBe(7);
+    expect(await under.store.begin(7, true)).toBe(7);
   });
 
   test('a server that has lost the script is sent it again', async () => {
@@ -240,7 +240,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   test('instances on one server do not see each other', async () => {
     const other = createRedisCounterStore({ instanceUid: `${uid}-other`, evaluate: redis.evaluate });
-    await other.begin(1);
+    await other.begin(1, true);
     const key = await loadCounter('key', 100n, 5n);
     expect(await read(key)).toEqual([[5n, 0n]]);
     expect(await other.read([key])).toEqual([undefined]);

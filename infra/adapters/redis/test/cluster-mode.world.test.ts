@@ -38,7 +38,7 @@ describeUnless(whyNoRedis(), 'a Redis in cluster mode', () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
     const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one' });
-    for (let attempt = 0; attempt < 3; attempt += 1) await expect(accounts.begin(1)).rejects.toThrow();
+    for (let attempt = 0; attempt < 3; attempt += 1) await expect(accounts.begin(1, true)).rejects.toThrow();
     expect(log.lines).toEqual([
       { level: 'warn', message: 'the store is away', fields: { store: expect.any(String), why: WHY } },
     ]);

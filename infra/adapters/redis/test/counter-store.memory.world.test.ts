@@ -63,7 +63,7 @@ describeUnless(whyNoRedis(), 'Redis and memory', () => {
         return one;
       };
       const scenario = createScenario(pick, clock.now);
-      await both((store) => store.begin(1));
+      await both((store) => store.begin(1, true));
       const sums = scenario.sums().slice(0, 3);
       await both((store) => store.load(1, sums));
       for (let at = 0; at < STEPS; at += 1) {

@@ -37,7 +37,7 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
 async function underManualClock(evaluate: Evaluate): Promise<AccountsUnderTest> {
   let now = Date.now();
   const store = createRedisCounterStore({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
-  await store.begin(1);
+  await store.begin(1, true);
   return {
     store,
     epoch: 1,

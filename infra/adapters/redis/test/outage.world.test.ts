@@ -86,7 +86,7 @@ describeUnless(missing, 'a Redis', () => {
     const redis = openRedis(full.connection, { log: createMemoryLog() });
     onTestFinished(redis.close);
     const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
-    await accounts.begin(1);
+    await accounts.begin(1, true);
     await expect(accounts.load(1, [{ ...COUNTER, spent: 1n }])).rejects.toThrow(/^OOM command not allowed/);
     const health = await probeRedis(full.connection, 'instance-1');
     expect(health).toMatchObject({ ok: false, message: expect.stringMatching(/OOM.*more memory/) });
@@ -96,7 +96,7 @@ describeUnless(missing, 'a Redis', () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
     const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
-    await accounts.begin(1);
+    await accounts.begin(1, true);
     const { host, port, password } = server.connection;
     const direct = new Redis({ host, port, password, protocol: 2 });
     onTestFinished(async () => {
@@ -105,7 +105,7 @@ describeUnless(missing, 'a Redis', () => {
       await redis.close();
     });
     await direct.replicaof('127.0.0.1', '1');
-    await expect(accounts.begin(2)).rejects.toThrow(/^READONLY/);
+    await expect(accounts.begin(2, true)).rejects.toThrow(/^READONLY/);
     const lines = await eventually(
       async () => log.lines.map(({ message }) => message),
       (messages) => messages.includes('the store is back'),

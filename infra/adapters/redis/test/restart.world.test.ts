@@ -17,7 +17,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
     const redis = openRedis(server.connection, { log: createMemoryLog() });
     onTestFinished(redis.close);
     const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one' });
-    await accounts.begin(1);
+    await accounts.begin(1, true);
     await accounts.load(1, [{ ...counter, spent: 5n }]);
     const account = randomUUID();
     let number = 0;
