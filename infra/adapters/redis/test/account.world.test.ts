@@ -66,7 +66,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     };
     const name = `0:${10 ** 15} key`;
     const call = { epoch: 1, account: 'one', number: 1, lease: 60_000, deadline: 10 ** 15, batch: 1, bookedBatch: 0 };
-    expect(run('begin', { epoch: 1 })).toEqual({ epoch: 1 });
+    expect(run('begin', { epoch: 1, isNew: true })).toEqual({ epoch: 1 });
     run('load', { epoch: 1, sums: [[name, '5']] });
     const asks = [{ amount: '20', minAmount: '20', counters: [0] }];
     expect(
