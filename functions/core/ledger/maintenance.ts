@@ -171,10 +171,16 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
   return 'done';
 }
 
+/** Pauses between attempts to close the same account: each is twice as long as the one before. */
+const FIRST_PAUSE: Millis = 500;
+const MAX_PAUSE: Millis = 16_000;
+
 /** Closes the ended accounts that replies name, one after the other. */
 export function createClosing(context: LedgerContext): Closing {
-  const { account: own, sharedStore } = context;
+  const { account: own, sharedStore, clock } = context;
   const ended = new Set<string>();
+  /** Accounts that could not be closed: an attempt may block the store, so each is followed by a longer pause. */
+  const pauses = new Map<string, { readonly millis: Millis; readonly until: Millis }>();
   let running: Promise<void> | undefined;
 
   const run = async (): Promise<void> => {
@@ -184,8 +190,11 @@ export function createClosing(context: LedgerContext): Closing {
       ended.delete(account);
       try {
         if ((await closeEnded(context, own.epoch, account)) === 'behind') context.membership.leave('behind');
+        pauses.delete(account);
       } catch (error) {
         report(context, 'close', error, { account });
+        const millis = Math.min(2 * (pauses.get(account)?.millis ?? FIRST_PAUSE / 2), MAX_PAUSE);
+        pauses.set(account, { millis, until: clock.now() + millis });
       }
     }
     running = undefined;
@@ -193,12 +202,14 @@ export function createClosing(context: LedgerContext): Closing {
 
   return {
     close({ endedAccounts: accounts, calls }): void {
-      if (accounts.length === 0 || own.isStopped) return;
+      if (own.isStopped) return;
+      if (accounts.length === 0) pauses.clear();
       // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
       // number in the store.
       const first = calls % accounts.length;
-      for (const account of sharedStore === undefined ? accounts : accounts.slice(first, first + 1)) ended.add(account);
-      running ??= run();
+      for (const account of sharedStore === undefined ? accounts : accounts.slice(first, first + 1))
+        if (clock.now() >= (pauses.get(account)?.until ?? 0)) ended.add(account);
+      if (ended.size > 0) running ??= run();
     },
     /** Resolves when the account that is being closed is closed, or its closing has failed. */
     stop: async (): Promise<void> => running,

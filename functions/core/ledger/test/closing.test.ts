@@ -21,6 +21,29 @@ const sum = (): bigint => scenario.ledgerRows.all().reduce((all, { cost }) => al
 const outcomeOf = async (ledger: StartableLedger, amount: bigint): Promise<string> =>
   (await scenario.tryReservation(ledger, requestOf(amount, key))).outcome;
 
+test('an account that cannot be closed is tried again after pauses that grow, and closed when it can be', async () => {
+  let attempts = 0;
+  await scenario.start({
+    ...IMMORTAL,
+    failureOf: (method) => {
+      if (method !== 'freeze') return undefined;
+      attempts += 1;
+      return attempts < 6 ? 'rejects' : undefined;
+    },
+  });
+  await scenario.ended(one.close());
+  const process = createProcess();
+  const mortal = await scenario.start(process);
+  await scenario.take(mortal, 30n, key);
+  await scenario.time.advance(50);
+  process.is.dead = true;
+  await scenario.time.advance(21 * SECOND);
+  expect(attempts).toBeLessThan(3);
+  await scenario.time.advance(25 * SECOND);
+  expect(attempts).toBe(6);
+  expect(booked().filter(([kind]) => kind === 'expired')).toEqual([['expired', 30n]]);
+});
+
 describe('a process that died with its disk', () => {
   test('is charged once what it had at risk, when its lease ends, also without any request', async () => {
     const process = createProcess();
