@@ -171,7 +171,7 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
   return 'done';
 }
 
-/** Pauses between attempts to close the same account: each is twice as long as the one before. */
+/** Pauses between attempts to close the same account: each is twice as long as the previous one. */
 const FIRST_PAUSE: Millis = 500;
 const MAX_PAUSE: Millis = 16_000;
 
