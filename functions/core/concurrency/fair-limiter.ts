@@ -5,10 +5,14 @@
 const SHARE = 1 / 4;
 
 /**
- * Runs tasks of owners, at most `places` concurrently. A free place goes to the owner with the fewest running tasks;
- * equal owners take turns. `isFull`: `maxWaiting` tasks wait, or this owner has its share of them.
+ * Runs tasks of owners, at most `places` concurrently and `maxOwn` of one owner. A free place goes to the owner with the
+ * fewest running tasks; equal owners take turns. `isFull`: `maxWaiting` tasks wait, or this owner has its share of them.
  */
-export function createFairLimiter(places: number, maxWaiting = Number.POSITIVE_INFINITY) {
+export function createFairLimiter(
+  places: number,
+  maxWaiting = Number.POSITIVE_INFINITY,
+  maxOwn = Math.ceil(places * SHARE),
+) {
   const running = new Map<string, number>();
   const waiting = new Map<string, Array<() => void>>();
   let [free, waitingCount] = [places, 0];
@@ -24,7 +28,7 @@ export function createFairLimiter(places: number, maxWaiting = Number.POSITIVE_I
     let next: string | undefined;
     for (const owner of waiting.keys()) {
       const count = placesOf(owner);
-      if (count < places * SHARE && (next === undefined || count < placesOf(next))) next = owner;
+      if (count < maxOwn && (next === undefined || count < placesOf(next))) next = owner;
       if (count === 0) break;
     }
     if (next === undefined) return;

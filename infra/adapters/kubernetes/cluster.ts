@@ -1,6 +1,6 @@
 // The Cluster port over HTTP, the same for Node and for Workers: only the transport differs.
 
-import { createLimiter } from '#core/concurrency/limiter.ts';
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { textOf } from '#core/json/json.ts';
 import {
@@ -72,6 +72,10 @@ const GROWTH = 1.25;
 const GIVE_UP_AFTER = 10_000;
 /** Enough for a resync, in the memory of the reconciler. */
 const READS = 16;
+/** The part of the reads that one namespace may have. With few reads it has two: one of them may be slow. */
+const [SHARE, MIN_OWN] = [1 / 4, 2];
+/** Whose reads of several namespaces are. */
+const CLUSTER = '';
 /** The field manager that every write names: whose fields these are. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
@@ -82,10 +86,14 @@ const METADATA = METADATA_LIST.replace('List;', ';');
 /** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads = READS }: ClusterDeps): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
-  const limitReads = createLimiter(maxReads);
-  /** Reads and parses one after the other: the text of a response is kept no longer. */
-  const read = <T>(draft: Omit<Draft, 'method'>, parse: (answer: Answer) => T): Promise<T> =>
-    limitReads(async () => parse(await call({ method: 'GET', ...draft })));
+  const maxOwn = Math.max(MIN_OWN, maxReads * SHARE);
+  const { run: limitReads } = createFairLimiter(maxReads, Number.POSITIVE_INFINITY, maxOwn);
+  /**
+   * Reads and parses one after the other: the text of a response is kept no longer. Whoever may write Secrets of 1 MB
+   * decides how long the reads of a namespace take.
+   */
+  const read = <T>(owner: string, draft: Omit<Draft, 'method'>, parse: (answer: Answer) => T): Promise<T> =>
+    limitReads(owner, async () => parse(await call({ method: 'GET', ...draft })));
 
   async function write<T>(
     what: string,
@@ -109,7 +117,8 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
     let max = wanted ?? PAGE;
     for (let [token, limit] = ['', wanted ?? FIRST_PAGE]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
-      const page = read({ ...how, path: `${collectionPath(resource, namespace)}?${query}` }, (answer) => {
+      const path = `${collectionPath(resource, namespace)}?${query}`;
+      const page = read(namespace ?? CLUSTER, { ...how, path }, (answer) => {
         if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
         return { ...readPage(answer.text), length: answer.text.length };
       });
@@ -137,7 +146,8 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
     get: async (resource, namespace, name, { metadataOnly } = {}) => {
       if (!isNameable(name) || !isNameable(namespace ?? name)) return undefined;
       const how = metadataOnly ? { accept: METADATA } : {};
-      return read({ ...how, path: objectPath(resource, namespace, name) }, (answer) => {
+      // A Namespace is an object of its own namespace.
+      return read(namespace ?? name, { ...how, path: objectPath(resource, namespace, name) }, (answer) => {
         if (answer.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(answer).metadata };
         if (answer.status === 200) return toObject(answer);
         if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;

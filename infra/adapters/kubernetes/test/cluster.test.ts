@@ -235,21 +235,74 @@ describe('a list', () => {
   });
 });
 
-test('objects are read some at a time', async () => {
-  let [reading, max] = [0, 0];
-  replies = [
-    (_request, response) => {
-      reading += 1;
-      max = Math.max(max, reading);
-      setTimeout(() => {
-        reading -= 1;
-        response.end(JSON.stringify(map('x')));
-      }, 5);
-    },
-  ];
-  const one = createCluster({ request: createFetchTransport({ address, token: 't', fetch }), maxReads: 3 });
-  await Promise.all(Array.from({ length: 20 }, () => get('x', one)));
-  expect(max).toBe(3);
+describe('reads', () => {
+  const of = (from: ReturnType<typeof cluster>, namespace: string) => from.get(RESOURCES.configMaps, namespace, 'x');
+  const reader = (maxReads?: number) =>
+    createCluster({
+      request: createFetchTransport({ address, token: 't', fetch }),
+      ...(maxReads === undefined ? {} : { maxReads }),
+    });
+  /** Reads that the API server answers when the test says so. */
+  const held = () => {
+    const waiting: Array<() => void> = [];
+    replies = [(_request, response) => void waiting.push(() => response.end(JSON.stringify(map('x'))))];
+    return waiting;
+  };
+
+  test.each([
+    [3, 1, 2],
+    [3, 5, 3],
+    [16, 1, 4],
+    [16, 5, 16],
+  ])('of %i at a time: %i namespaces have %i', async (maxReads, namespaces, expected) => {
+    let [reading, max] = [0, 0];
+    replies = [
+      (_request, response) => {
+        reading += 1;
+        max = Math.max(max, reading);
+        setTimeout(() => {
+          reading -= 1;
+          response.end(JSON.stringify(map('x')));
+        }, 5);
+      },
+    ];
+    const one = reader(maxReads);
+    await Promise.all(Array.from({ length: 40 }, (_, index) => of(one, `n${index % namespaces}`)));
+    expect(max).toBe(expected);
+  });
+
+  test('of a namespace leave places for those of others, of Namespaces and of the whole cluster, however many wait', async () => {
+    const waiting = held();
+    const one = reader();
+    const greedy = Array.from({ length: 200 }, () => of(one, 'greedy'));
+    await expect.poll(() => waiting.length).toBe(4);
+    const hold = replies;
+    replies = [json(200, { ...map('x'), items: [] })];
+    expect(await inTime(of(one, 'other'))).toMatchObject(map('x'));
+    expect(await inTime(one.get(RESOURCES.namespaces, undefined, 'other'))).toMatchObject(map('x'));
+    expect(await inTime(one.list(RESOURCES.configMaps, { namespace: 'other' }))).toEqual([]);
+    expect(await inTime(one.list(RESOURCES.configMaps))).toEqual([]);
+    replies = hold;
+    expect(waiting).toHaveLength(4);
+    replies = [json(200, map('x'))];
+    for (const answer of waiting) answer();
+    await Promise.all(greedy);
+  });
+
+  test('of many namespaces that take all places let the first read of another pass when one of them ends', async () => {
+    const waiting = held();
+    const one = reader();
+    const greedy = Array.from({ length: 400 }, (_, index) => of(one, `greedy-${index % 4}`));
+    await expect.poll(() => waiting.length).toBe(16);
+    const other = of(one, 'other');
+    seen.length = 0;
+    waiting.shift()?.();
+    await expect.poll(() => waiting.length).toBe(16);
+    expect(seen).toEqual(['GET /api/v1/namespaces/other/configmaps/x']);
+    replies = [json(200, map('x'))];
+    for (const answer of waiting) answer();
+    await Promise.all([other, ...greedy]);
+  });
 });
 
 describe('an answer that is none', () => {
