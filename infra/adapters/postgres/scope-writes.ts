@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { digestOf } from '#core/ports/policy-digest.ts';
+import { digestOf, toStoredText } from '#core/ports/policy-digest.ts';
 import { type Registry, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
 import { createCallMerger } from './call-merger.ts';
 import { lockForRecount, recount } from './recount.ts';
@@ -121,17 +121,13 @@ async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): P
     [rows, size] = [[], 0];
   };
   for (const { policy, generation } of writes) {
-    const row = withoutNul(JSON.stringify({ policy, digest: digestOf(policy, hash), generation }));
+    const row = toStoredText(JSON.stringify({ policy, digest: digestOf(policy, hash), generation }));
     rows.push(row);
     size += row.length;
     if (size >= MAX_TEXT) await write();
   }
   if (rows.length > 0) await write();
 }
-
-/** JSON in which NUL, which a text of PostgreSQL cannot contain, is the six characters of its escape. */
-const withoutNul = (json: string): string =>
-  json.replace(/\\(u0000|.)/g, (pair, escaped) => (escaped === 'u0000' ? `\\${pair}` : pair));
 
 /**
  * Characters of policies after which a statement ends: whoever may write a VirtualKey decides how large its policy is.

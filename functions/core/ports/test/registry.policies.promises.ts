@@ -1,5 +1,8 @@
 // Promises of policies, which the gateway finds by the hash of a value.
+import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Hash } from '../platform.ts';
+import { digestOf } from '../policy-digest.ts';
 import type { Registry } from '../registry.ts';
 import {
   hash,
@@ -8,9 +11,11 @@ import {
   openRegistry,
   type RegistryUnderTest,
   registryScenario,
+  scopeWrite,
   toWrite,
 } from './registry.scenario.promises.ts';
 
+const sha256: Hash = (text) => createHash('sha256').update(text).digest('hex');
 /** Of a member. */
 const HASH = /^[0-9a-f]{64}$/;
 
@@ -61,6 +66,36 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       const { claimed } = await workingKey('billing', hash('a'), { metadata: { note: 'a\u0000b', path: 'c:\\u0000' } });
       await write(claimed, { blocked: true, metadata: { note: 'a\u0000b' } });
       expect(await find(hash('a'))).toMatchObject({ key: { blocked: true } });
+    });
+
+    test.each([
+      ['short', ''],
+      ['long', 'x'.repeat(64)],
+    ])('a policy that was written has, when read, the digest that it had before, for any %s text', async (_, more) => {
+      const letters = ['\u0000', '\\', 'u0000', '"', 'd800', '\ud800', '\udc00', '__proto__'];
+      const pairs = letters.flatMap((one) => letters.map((other) => one + other));
+      const texts = [...letters, ...pairs, ...pairs.flatMap((pair) => letters.map((letter) => pair + letter))];
+      const window = { limit: '1', duration: '1d' };
+      const writes = texts.map((text, place) => {
+        const name = `${text}${more}`;
+        const members = {
+          name,
+          models: [name],
+          tags: [name, '\\u0000'],
+          metadata: Object.fromEntries([
+            [name, '1'],
+            // The same where it is stored.
+            [name.replaceAll('\u0000', '\\u0000'), '2'],
+          ]),
+          furtherBudgets: [{ ...window, scopeId: crypto.randomUUID(), model: name }],
+        };
+        const write = scopeWrite(`key-${place}`);
+        return { ...write, policy: { ...write.policy, ...members } };
+      });
+      const outcomes = await Promise.all(writes.map((one) => registry.putScope(one)));
+      expect(new Set(outcomes)).toEqual(new Set(['written']));
+      const read = new Map((await claims()).map(({ alias, policy }) => [alias, policy]));
+      for (const { alias, policy } of writes) expect(read.get(alias)).toEqual(digestOf(policy, sha256));
     });
 
     test('is listed with hashes in place of long members, which are others when these change', async () => {
