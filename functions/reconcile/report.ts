@@ -39,6 +39,8 @@ export interface Report {
   readonly deferredNamespaces?: ReadonlyArray<DeferredNamespace> | undefined;
   /** Objects that change without another request: the caller should send the request again. Absent: none. */
   readonly underWay?: number | undefined;
+  /** The object that the trigger names does not exist. `underWay` counts it, because it may be stored later. */
+  readonly notFound?: true | undefined;
   /** Steps in the life of the admission webhook's certificate. Absent: none. */
   readonly certificate?: CertificateReport | undefined;
 }
@@ -90,6 +92,7 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
     deferred: deferred === 0 ? undefined : deferred,
     deferredNamespaces: all.deferredNamespaces.size === 0 ? undefined : [...all.deferredNamespaces.values()],
     underWay: underWay === 0 ? undefined : underWay,
+    notFound: isAwaited || undefined,
     certificate: isQuiet ? undefined : certificate,
   };
 }

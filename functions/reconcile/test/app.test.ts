@@ -66,6 +66,7 @@ test('an event reconciles the object that it names, and what that object needs',
     actions: {},
     failed: {},
     underWay: 1,
+    notFound: true,
   });
   expect(await harness.trigger('Pod', 'not-ours')).toEqual({ observed: {}, actions: {}, failed: {} });
 });

@@ -66,9 +66,10 @@ test('keys that do not converge, however many, are not under way after each was 
 test('an object that a trigger names and that is not stored yet is under way; a deleted object is not', async () => {
   await harness.apply(makeInstance());
   await harness.resync();
-  expect(await harness.trigger('VirtualKey', 'chat')).toMatchObject({ underWay: 1 });
+  expect(await harness.trigger('VirtualKey', 'chat')).toMatchObject({ underWay: 1, notFound: true });
   await harness.apply(makeKey());
-  expect(await harness.trigger('VirtualKey', 'chat')).not.toHaveProperty('underWay');
+  const found = await harness.trigger('VirtualKey', 'chat');
+  expect([found.underWay, found.notFound]).toEqual([undefined, undefined]);
   await harness.remove(virtualKeys, 'chat');
   expect(await harness.trigger('VirtualKey', 'chat')).not.toHaveProperty('underWay');
 });

@@ -19,6 +19,7 @@ const [QUICK, SLOW_FOR] = [1_000, 60_000];
 const MAX_SLOW = 1_000;
 /** Objects with a trigger that is not over, in all, and of one namespace. */
 const MAX_PENDING = { all: 2000, namespace: 500 };
+const TOO_MANY = 'too many objects have triggers: the next resync looks at this one';
 
 export interface TriggerDependencies {
   readonly address: string;
@@ -33,6 +34,8 @@ interface PendingTrigger {
   /** The place of the next look in `PAUSES`. */
   step: number;
   traceparent: string | undefined;
+  /** Its place is another's. */
+  isDropped: boolean;
   /** Ends the pause before a repeated look. */
   wake(): void;
 }
@@ -45,7 +48,8 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
   const [quick, slow] = [createFairLimiter(MAX_SENT.quick), createFairLimiter(MAX_SENT.slow)];
   const slowUntil = createLru<number>(MAX_SLOW);
   const isSlow = (namespace: string): boolean => (slowUntil.get(namespace) ?? 0) > Date.now();
-  const post = async (trigger: Trigger, { namespace, traceparent }: PendingTrigger): Promise<string> => {
+  const post = async (trigger: Trigger, { namespace, traceparent, isDropped }: PendingTrigger): Promise<string> => {
+    if (isDropped) throw new Error(TOO_MANY);
     const timer = setTimeout(() => slowUntil.set(namespace, Date.now() + SLOW_FOR), QUICK);
     try {
       const answer = await deps.send(toEvent(deps, trigger, traceparent));
@@ -73,27 +77,51 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
     const earlier = pending.get(id);
     if (earlier !== undefined) {
       Object.assign(earlier, { step: 0, traceparent });
+      // The oldest comes first.
+      pending.delete(id);
+      pending.set(id, earlier);
       return earlier.wake();
     }
-    const ofNamespace = [...pending.values()].filter((one) => one.namespace === namespace).length;
-    if (pending.size >= MAX_PENDING.all || ofNamespace >= MAX_PENDING.namespace)
-      throw new Error('too many objects have triggers: the next resync looks at this one');
-    const own: PendingTrigger = { namespace, step: 0, traceparent, wake: () => undefined };
+    makePlace(pending, namespace);
+    const own: PendingTrigger = { namespace, step: 0, traceparent, isDropped: false, wake: () => undefined };
     pending.set(id, own);
     try {
       while (own.step < PAUSES.length) {
         const step = own.step++;
         await pause(PAUSES[step] ?? 0, step === 0 ? undefined : own);
+        if (own.isDropped) throw new Error(TOO_MANY);
         // A later write begins it anew; the first look at that comes a moment after it, whatever follows.
         if (step > 0 && own.step === 0) continue;
-        const { acted, underWay } = readReport(await ask(trigger, own));
-        if (own.step > 0 && !underWay && (acted || step > 0)) return;
+        const { acted, underWay, isOnlyNotFound } = readReport(await ask(trigger, own));
+        // A later step of admission may have refused the object: it is not awaited.
+        const isLeft = underWay && !(isOnlyNotFound && step > 0);
+        if (own.isDropped || (own.step > 0 && !isLeft && (acted || step > 0))) return;
       }
     } finally {
-      pending.delete(id);
+      if (!own.isDropped) pending.delete(id);
     }
   };
 }
+
+/**
+ * Throws if the namespace may have no further trigger. If all places are taken, the namespace that has most gives its
+ * oldest to one that has fewer.
+ */
+function makePlace(pending: Map<string, PendingTrigger>, namespace: string): void {
+  const counts = new Map<string, number>();
+  for (const one of pending.values()) counts.set(one.namespace, (counts.get(one.namespace) ?? 0) + 1);
+  const ofNamespace = counts.get(namespace) ?? 0;
+  const max = Math.max(0, ...counts.values());
+  if (ofNamespace >= MAX_PENDING.namespace) throw new Error(TOO_MANY);
+  if (pending.size < MAX_PENDING.all) return;
+  if (max <= ofNamespace + 1) throw new Error(TOO_MANY);
+  const [id, oldest] = [...pending].find(([, one]) => counts.get(one.namespace) === max) ?? [];
+  if (id === undefined || oldest === undefined) return;
+  pending.delete(id);
+  oldest.isDropped = true;
+  oldest.wake();
+}
+
 function pause(millis: number, woken: Pick<PendingTrigger, 'wake'> | undefined): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, millis);
@@ -106,18 +134,24 @@ function pause(millis: number, woken: Pick<PendingTrigger, 'wake'> | undefined):
 }
 
 /**
- * The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet. A text that is
- * no report shows none.
+ * The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet.
+ * `isOnlyNotFound`: nothing is under way but the object itself, which is not there. A text that is no report shows none.
  */
 export function readReport(text: string) {
   try {
-    const { actions = {}, underWay = 0 } = JSON.parse(text) as {
+    const {
+      actions = {},
+      underWay = 0,
+      notFound = false,
+    } = JSON.parse(text) as {
       readonly actions?: object;
       readonly underWay?: number;
+      readonly notFound?: boolean;
     };
-    return { acted: Object.keys(actions).length > 0, underWay: underWay > 0 };
+    const acted = Object.keys(actions).length > 0;
+    return { acted, underWay: underWay > 0, isOnlyNotFound: notFound && underWay === 1 };
   } catch {
-    return { acted: false, underWay: false };
+    return { acted: false, underWay: false, isOnlyNotFound: false };
   }
 }
 

@@ -59,6 +59,17 @@ test('a gateway that is ready at the third look is not asked about again', async
   expect(sent.map(({ at }) => at)).toEqual([250, 2250, 5250]);
 });
 
+test('an object that is not there at the second look is awaited no longer, unless something else is under way', async () => {
+  const notFound = { underWay: 1, notFound: true };
+  answers = [1, 2, 3, 4, 5].map(() => report(notFound));
+  expect(await tell()).toBe('told');
+  expect(sent.map(({ at }) => at)).toEqual([250, 2250]);
+  sent = [];
+  answers = [report(notFound), report({ ...notFound, underWay: 2 }), report({ underWay: 1 }), report({})];
+  expect(await tell()).toBe('told');
+  expect(sent.map(({ at }) => at)).toEqual([250, 2250, 5250, 10_250]);
+});
+
 test('an answer that is no report is looked behind once more, and a refusal is told', async () => {
   answers = [new Response('<html>'), new Response('no', { status: 503 })];
   expect(await tell()).toBe('reconcile answered 503: no');
@@ -163,6 +174,69 @@ test.each([
     isOver = true;
   },
 );
+
+const TOO_MANY = 'too many objects have triggers: the next resync looks at this one';
+
+test('four namespaces that take all places give some to others, until all have as many', async () => {
+  const lost: string[] = [];
+  const answered = new Map<string, number>();
+  const send = async (event: Request) => {
+    const { namespace } = (await event.json()) as typeof TRIGGER;
+    answered.set(namespace, (answered.get(namespace) ?? 0) + 1);
+    return report({ underWay: 1 });
+  };
+  const trigger = createTrigger({ address: 'http://reconcile/', send });
+  const write = (namespace: string, count: number) => {
+    for (let object = 0; object < count; object += 1)
+      void trigger({ ...TRIGGER, namespace, name: `${object}` }).catch(({ message }) => {
+        expect(message).toBe(TOO_MANY);
+        lost.push(namespace);
+      });
+  };
+  const lostOf = (namespace: string) => lost.filter((one) => one === namespace).length;
+  for (let namespace = 0; namespace < 4; namespace += 1) write(`greedy-${namespace}`, 500);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(lost).toEqual([]);
+  answered.clear();
+  write('default', 1);
+  await vi.advanceTimersByTimeAsync(250);
+  expect(answered).toEqual(new Map([['default', 1]]));
+  expect(lost).toHaveLength(1);
+  write('other', 600);
+  await vi.advanceTimersByTimeAsync(0);
+  // Of 2000 places `default` has one, each of the four 400, and `other` 399.
+  expect(lostOf('other')).toBe(201);
+  expect([0, 1, 2, 3].map((namespace) => lostOf(`greedy-${namespace}`))).toEqual([100, 100, 100, 100]);
+});
+
+test('a trigger that lost its place while it waited for a request is not sent', async () => {
+  const { promise: go, resolve } = Promise.withResolvers<void>();
+  const asked: string[] = [];
+  const send = async (event: Request) => {
+    const { namespace, name } = (await event.json()) as typeof TRIGGER;
+    asked.push(`${namespace}/${name}`);
+    await go;
+    return report(ACTED);
+  };
+  const trigger = createTrigger({ address: 'http://reconcile/', send });
+  const outcomes: Array<Promise<void>> = [];
+  const lost: string[] = [];
+  for (let object = 0; object < 2000; object += 1) {
+    const [namespace, name] = [`greedy-${object % 4}`, `${object}`];
+    outcomes.push(trigger({ ...TRIGGER, namespace, name }).catch(() => void lost.push(`${namespace}/${name}`)));
+  }
+  await vi.advanceTimersByTimeAsync(250);
+  expect(asked).toHaveLength(32);
+  for (let object = 0; object < 100; object += 1) outcomes.push(trigger({ ...TRIGGER, name: `${object}` }));
+  await vi.advanceTimersByTimeAsync(0);
+  resolve();
+  await vi.runAllTimersAsync();
+  await Promise.all(outcomes);
+  expect(asked).toContain('default/99');
+  expect(asked.filter((path) => lost.includes(path))).toEqual([]);
+  // Of the 100 that lost their places, 32 were sent before.
+  expect([lost.length, asked.length]).toEqual([68, 2032]);
+});
 
 test('reconcile has half a minute for an answer', async () => {
   vi.useRealTimers();
