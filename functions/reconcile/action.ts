@@ -74,13 +74,17 @@ interface ActionDetails {
     readonly uid: string | undefined;
   };
   readonly DeleteWorkload: ActionPart & { readonly object: string; readonly uid: string };
-  /** Claim, policy and value in one transaction. New scopes have no id yet. `proof` adopts a claim. */
+  /**
+   * Claim, policy and value in one transaction. New scopes have no id yet. `proof` adopts a claim. `holder`: the uid of
+   * an object that is gone; its policy is of no generation.
+   */
   readonly PutScope: ActionClaim & {
     readonly policy: PolicyWrite['policy'];
     readonly generation: number;
     readonly isNew: boolean;
     readonly proof?: string | undefined;
     readonly value?: ScopeValue | undefined;
+    readonly holder?: string | undefined;
   };
   readonly RetireScope: ActionClaim & { readonly scopeId: ScopeId };
   /** `overlap`: the time for which the values still work. Absent: they stop working now. */

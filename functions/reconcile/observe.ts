@@ -5,6 +5,7 @@ import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
+import { needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
@@ -13,11 +14,12 @@ import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
 import { readKeys, selectKeys } from './observe/keys.ts';
 import { putObject, removeObject, toOwnObjectView } from './observe/objects.ts';
-import { findOrphanedClaims, findOrphanedInstances } from './observe/orphans.ts';
+import { findOrphanedClaims, findOrphanedInstances, lookUpsOf } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
 import type { PartTime } from './observe/share.ts';
 import {
   aliasOf,
+  type InstanceView,
   idOf,
   instancePathOf,
   type Member,
@@ -143,6 +145,7 @@ async function observeInstances(
         observeWithOrphans(context, object, own),
       );
       world.instances.set(path, view);
+      await observeHolders(context, world, view);
       if (link === undefined) links.delete(path);
       else links.set(path, link);
     } catch (error) {
@@ -169,9 +172,40 @@ async function observeNamespaces({ deps, all }: ObserveContext, world: World) {
   const isSelecting = listed.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
   const deferred = isSelecting ? all.deferredNamespaces.keys() : [];
   const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...deferred]);
-  const labels = await mapConcurrent(names, async (name) => {
-    const namespace = await deps.cluster.get(RESOURCES.namespaces, undefined, name);
-    return [name, { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name }] as const;
-  });
+  const labels = await mapConcurrent(names, async (name) => [name, await readLabels(deps, name)] as const);
   return new Map(labels);
+}
+
+/**
+ * Labels of the namespaces of claims, if the instance selects by label and the namespace was not read before. A
+ * namespace that cannot be read stays unknown. Only a resync reads them, a part of very many at a time: the owner of a
+ * database may name any.
+ */
+async function observeHolders(
+  context: ObserveContext,
+  { namespaces }: WorldBuilder,
+  view: InstanceView,
+): Promise<void> {
+  const { all, deps, turns } = context;
+  const { object, claims } = view;
+  if (all.complete !== 'all' || !needsLabels(object.spec.allowedNamespaces)) return;
+  const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) =>
+    kind === 'key' && values.length > 0 && !namespaces.has(namespace) ? [namespace] : [],
+  );
+  const toRow = (namespace: string) => ({ namespace, id: namespace });
+  const list = `namespaces of ${pathOf(object.metadata)}`;
+  const batch = turns.take(list, [...new Set(holders)], lookUpsOf(context, view), toRow);
+  await mapConcurrent(batch.rows, async (name) => {
+    try {
+      namespaces.set(name, await readLabels(deps, name));
+    } catch (error) {
+      deps.log.warn('a namespace cannot be read', { namespace: name, why: reasonOf(error) });
+    }
+  });
+  batch.recordTurns();
+}
+
+async function readLabels({ cluster }: ObserveContext['deps'], name: string) {
+  const namespace = await cluster.get(RESOURCES.namespaces, undefined, name);
+  return { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name };
 }

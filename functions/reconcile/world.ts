@@ -62,6 +62,11 @@ export interface World {
    */
   readonly deferred: ReadonlySet<string>;
   /**
+   * Uids of existing VirtualKeys that must not work and that are not planned for: malformed ones, and of deferred ones
+   * those in deletion without the operator's finalizer.
+   */
+  readonly disabled: ReadonlySet<string>;
+  /**
    * VirtualKeys, Users and Teams that are left to the next run. Their statuses too: a status shows what is in force.
    */
   readonly postponed: ReadonlySet<ObjectId>;
@@ -100,6 +105,7 @@ export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder
   violations: new Map(),
   unobserved: new Map(),
   deferred: new Set(),
+  disabled: new Set(),
   postponed: new Set(),
   namespaces: new Map(),
   failures: new Map(),
@@ -241,6 +247,8 @@ export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
   metadata.deletionTimestamp !== undefined;
 export const hasFinalizer = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
   metadata.finalizers?.includes(FINALIZER) === true;
+/** Whether the object counts as gone: a finalizer of another program may keep it for any time. */
+export const isAbandoned = (object: Pick<OwnObject, 'metadata'>): boolean => isDeleted(object) && !hasFinalizer(object);
 
 /** Aliases of VirtualKeys have no prefix, because there are very many. No alias contains a control character. */
 export const claimKey = (kind: ClaimKind, alias: string): string => (kind === 'key' ? alias : `${kind}\n${alias}`);

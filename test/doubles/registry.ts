@@ -78,11 +78,11 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       return adoption;
     },
     closeInstance: async (uid) => close(uid),
-    claims: async (instanceUid) => live(instanceUid).map(toClaim),
+    claims: async (instanceUid) => live(instanceUid).map(withOwners),
     claimsOf: async (instanceUid, aliases) =>
       live(instanceUid)
         .filter((row) => aliases.some(({ kind, alias }) => row.kind === kind && row.alias === alias))
-        .map(toClaim),
+        .map(withOwners),
     putScope: async (write) => {
       const { instanceUid, holder, policy, value } = write;
       const row = claim(write);
@@ -127,6 +127,12 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     policies: (instanceUid) => policiesOf((hash) => find(instanceUid, hash)),
   };
   return registry;
+
+  function withOwners(row: Row): Claim {
+    const { policy } = row;
+    const charges = policy !== undefined && 'retained' in policy ? policy.charges : [];
+    return { ...toClaim(row), ...(charges.some((scopeId) => rows.get(scopeId)?.retired) && { isOwnerGone: true }) };
+  }
 
   /** The live claim of the alias: created, taken over or moved here where the writer may. */
   function claim({ instanceUid, kind, alias, holder, policy, proof }: ScopeWrite): Row | undefined {

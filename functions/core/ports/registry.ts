@@ -34,6 +34,8 @@ export interface Claim {
   /** The oldest first. */
   readonly values: ReadonlyArray<LiveValue>;
   readonly policy?: PolicyDigest;
+  /** Of a retained key: a user or team that it is charged to has retired. Absent: none has. */
+  readonly isOwnerGone?: true;
 }
 
 export type Alias = Pick<Claim, 'kind' | 'alias'>;

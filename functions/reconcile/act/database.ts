@@ -63,7 +63,7 @@ export const databaseHandlers = {
     // that has just got its finalizer in this run exists, and is not removed without the operator.
     const isSure = !isNew || object === undefined || !hasFinalizer(object);
     if (!isSure && !(await isAsPlanned(action, context))) return conflictOutcome;
-    const holder = { uid: object?.metadata.uid ?? '', namespace, name };
+    const holder = { uid: action.holder ?? object?.metadata.uid ?? '', namespace, name };
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
     const value = action.value && { ...action.value, hash: action.value.hash ?? createValue(action, scopeId, context) };
@@ -71,7 +71,8 @@ export const databaseHandlers = {
     const scope = { instanceUid, kind, alias, holder, ...write, ...given };
     const first = await registry.putScope(scope);
     // The list was outdated, or a backup of the cluster was restored: then the object has this generation now.
-    const isRestored = typeof first === 'object' && (await isAsPlanned(action, context));
+    const isRestored =
+      typeof first === 'object' && (action.holder !== undefined || (await isAsPlanned(action, context)));
     const outcome = isRestored ? await registry.putScope({ ...scope, overwrites: first.later }) : first;
     // In the first attempt, the scope that has the value may be one that this run retires.
     const isFirst = !context.world.attempts.has(identify(action));

@@ -15,9 +15,9 @@ import { comparedParts, secretNameOf } from '../key/secret-shape.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
 import {
-  hasFinalizer,
   type InstanceView,
   idOf,
+  isAbandoned,
   isDeleted,
   type KeyView,
   type MalformedObject,
@@ -92,8 +92,7 @@ const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(oth
 function isChanged({ deps }: ObserveContext, key: VirtualKey, { state, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  // A finalizer of another program may keep the object for any time.
-  if (isDeleted(key) && !hasFinalizer(key)) return false;
+  if (isAbandoned(key)) return false;
   return (
     isDeleted(key) ||
     status?.observedGeneration !== metadata.generation ||

@@ -20,6 +20,7 @@ import {
   createWorld,
   idOf,
   instancePathOf,
+  isAbandoned,
   keysIn,
   type MalformedObject,
   membersOf,
@@ -62,6 +63,7 @@ export async function loadObjects(
     drop: (own) => {
       removeObject(found, own);
       found.deferred.add(own.metadata.uid);
+      if (own.kind === 'VirtualKey' && isAbandoned(own)) found.disabled.add(own.metadata.uid);
     },
   });
   const instances = createObjectMemory<OwnObjectView>(max.instances, {
@@ -72,9 +74,12 @@ export async function loadObjects(
       found.unobserved.set(pathOf(own.metadata), 'the trigger has no memory for this instance: a resync looks at it');
     },
   });
+  const keep = (own: OwnObjectView) => {
+    if (own.kind === 'VirtualKey' && own.object === undefined) found.disabled.add(own.metadata.uid);
+    (own.kind === 'GatewayInstance' ? instances : members).keep(own);
+  };
   const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
-    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? []))
-      (own.kind === 'GatewayInstance' ? instances : members).keep(own);
+    for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? [])) keep(own);
   };
   const list: Loader['list'] = (kind, selection = {}, isWanted = undefined) =>
     ifServed(cluster, kind, () => cluster.listPages(kind, selection, (page) => take(page, isWanted)), undefined);

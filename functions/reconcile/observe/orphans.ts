@@ -14,9 +14,11 @@ import {
   type InstanceView,
   idOf,
   instancePathOf,
+  isAbandoned,
   KIND_OF,
   type Member,
   type ObjectId,
+  type OwnObject,
   type Path,
   pathOf,
   retainedSecret,
@@ -69,8 +71,11 @@ export async function findOrphanedClaims(
     return !isSame && listed.has(found.claims.uid);
   };
   const wanted = new Set(listed.values());
+  // A finalizer of another program may keep the object of a retained claim: its Secret decides.
+  const isSuspect = ([key, claim]: readonly [string, Claim]): boolean =>
+    (listed.get(claim.holder.uid) !== key || retainedSecret(claim) !== undefined) && !deferred.has(claim.holder.uid);
   const { true: first = [], false: others = [] } = Object.groupBy(
-    [...view.claims].filter(([key, { holder }]) => listed.get(holder.uid) !== key && !deferred.has(holder.uid)),
+    [...view.claims].filter(isSuspect),
     ([key]) => `${wanted.has(key)}` as const,
   );
   const rest = view.isComplete ? others : [];
@@ -107,6 +112,8 @@ function createLookUp(cluster: Cluster) {
     }
     const object = await ifServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
     if (object === undefined || object === 'not served') return object;
+    // The API server sets the metadata that our types require.
+    if (isAbandoned(object as Pick<OwnObject, 'metadata'>)) return undefined;
     const own = toOwnObjectView(object)?.object;
     if (own === undefined || own.kind === 'GatewayInstance') return { uid: object.metadata.uid };
     const claims = { instance: instancePathOf(own), key: aliasOf(own).key, uid: own.metadata.uid };
@@ -121,7 +128,7 @@ function createLookUp(cluster: Cluster) {
 }
 
 /** The number of objects that may be looked up for one instance's database: an equal share of its namespace's share. */
-function lookUpsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
+export function lookUpsOf({ instanceCounts, limits }: ObserveContext, { object }: ObservedInstance): number {
   const own = instanceCounts.get(object.metadata.namespace) ?? 1;
   return Math.ceil(limits.lookUps / Math.max(1, instanceCounts.size) / own);
 }

@@ -20,6 +20,7 @@ import {
   type OwnObject,
   type PresentSecret,
   presentSecret,
+  retainedSecret,
   type World,
 } from '../world.ts';
 import { claimOf } from './access.ts';
@@ -75,7 +76,7 @@ export function planInstanceDeletion(view: InstanceView, { now, world }: PlanCon
  */
 export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
-  if (!hasFinalizer(key)) return [];
+  if (!hasFinalizer(key)) return [...planAbandonment(key, context), ...planBlock(key, context)];
   // A Secret that could not be read would otherwise stay for ever.
   if (view.secret.state === 'unread' && !isTimedOut(key, context.now)) return [];
   const { instance } = context.access(key);
@@ -118,10 +119,11 @@ function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, sha
     secret.owners.length === 0 &&
     secret.labels[RETAINED_LABEL] === 'true' &&
     secret.annotations[KEY_UID_ANNOTATION] === key.metadata.uid;
-  // The policy is blocked because the User was deleted a moment ago. A retained VirtualKey must continue working.
   const { scopeId, anchor } = claim;
-  const retained = { scopeId, anchor, blocked: key.spec.blocked, retained: secret.name };
-  const isRemembered = policy.retained === secret.name && policy.blocked === key.spec.blocked;
+  // A policy that is blocked because a User or Team is missing does not charge it: nothing unblocks it but an adoption.
+  const blocked = key.spec.blocked || policy.blocked === true;
+  const retained = { scopeId, anchor, blocked, retained: secret.name };
+  const isRemembered = policy.retained === secret.name && policy.blocked === blocked;
   const write = { policy: retained, generation: key.metadata.generation, isNew: false };
   const steps: Action[] = [
     ...(isReleased ? [] : [{ action: 'PutSecret', ...on, shape, value: 'same', isNew: false } as const]),
@@ -151,6 +153,27 @@ export function planRetirement(member: Member, context: PlanContext): Action[] {
   if (claim?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
   const on = aboutClaim(member, `it is deleted: the ${kind} alias "${alias}" is free again`);
   return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
+}
+
+/**
+ * Retires the claim of a deleted member that has no finalizer of the operator, as if the member were gone. A retained
+ * claim stays.
+ */
+export function planAbandonment(member: Member, context: PlanContext): Action[] {
+  const claim = context.access(member).instance?.claims.get(aliasOf(member).key);
+  if (claim !== undefined && retainedSecret(claim) !== undefined) return [];
+  return planRetirement(member, context).filter(({ action }) => action === 'RetireScope');
+}
+
+/** Blocks a retained key whose object a finalizer of another program keeps. */
+function planBlock(key: VirtualKey, context: PlanContext): Action[] {
+  const claim = context.ownClaim(key)?.claim;
+  const retained = claim && retainedSecret(claim);
+  const isDone = !key.spec.blocked || claim?.policy?.blocked === true;
+  if (claim === undefined || retained === undefined || isDone || memberBlockedBy(key, context) !== undefined) return [];
+  const { scopeId, anchor } = claim;
+  const write = { policy: { scopeId, anchor, blocked: true, retained }, generation: key.metadata.generation };
+  return [{ action: 'PutScope', ...aboutClaim(key, 'spec.blocked is true'), ...write, isNew: false }];
 }
 
 const TIMED_OUT = 'cleaning up was tried for 20 seconds';

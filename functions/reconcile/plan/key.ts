@@ -17,9 +17,7 @@ import {
   isDeleted,
   type KeyView,
   type PresentSecret,
-  pathOf,
   presentSecret,
-  userAt,
   type World,
 } from '../world.ts';
 import { claimOf } from './access.ts';
@@ -39,20 +37,11 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   const { instance } = access;
   if (!isOpen(instance)) return planFinalizer(key);
   const { value, why, steps } = planSecret(view, instance, context);
-  // A VirtualKey that is deleted with its User is not blocked before: it may be retained.
-  const scope = isDeletedWithUser(key, context)
-    ? []
-    : planScope(key, instance, context, { view, ...(value && { value, why }) });
+  const scope = planScope(key, instance, context, { view, ...(value && { value, why }) });
   // The Secret waits for the row. The row may wait for the alias, or for a User or Team that is charged.
   const isRecorded = value === undefined || scope.some(({ action }) => action === 'PutScope');
   return [...planFinalizer(key), ...scope, ...(isRecorded ? steps : [])];
 }
-
-const isDeletedWithUser = ({ metadata }: VirtualKey, { world }: PlanContext): boolean =>
-  metadata.ownerReferences?.some(({ kind, name, uid }) => {
-    const user = kind === 'User' ? userAt(world, pathOf({ namespace: metadata.namespace, name })) : undefined;
-    return user?.metadata.uid === uid && isDeleted(user);
-  }) === true;
 
 /**
  * A VirtualKey of a namespace that the instance no longer admits does not work: its values are retired. Its claim and

@@ -31,19 +31,21 @@ import {
   type Problem,
   pathOf,
   presentSecret,
+  retainedSecret,
+  type World,
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOlder } from './claimants.ts';
 import { canHoldersStillArrive, isOpen } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
-import { planRetirement } from './deletion.ts';
+import { planAbandonment, planRetirement } from './deletion.ts';
 
 /** Why the values of a VirtualKey end although it continues to exist. */
 export const NOT_ADMITTED = 'the instance no longer admits its namespace';
 
 /** The steps of a User or Team that are possible now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
-  if (isDeleted(member)) return hasFinalizer(member) ? planRetirement(member, context) : [];
+  if (isDeleted(member)) return (hasFinalizer(member) ? planRetirement : planAbandonment)(member, context);
   const access = context.access(member);
   if (access.state !== 'allowed' || context.world.failures.has(idOf(member.kind, member.metadata))) return [];
   const { instance } = access;
@@ -150,26 +152,51 @@ export function planOrphanedClaims(
 }
 
 /**
- * Ends values of deferred VirtualKeys whose namespace the instance does not admit, however large the objects of that
- * namespace are.
+ * What becomes of key values for which no VirtualKey is planned: the VirtualKey is retained, malformed, deferred or not
+ * loaded. A namespace whose labels are not known counts as admitted.
  */
-export function planNotAdmittedKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
+export function planUnplannedKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
   const { object, database, claims } = instance;
-  if (world.deferred.size === 0 || !database.ok || object.spec.paused || isDeleted(object)) return [];
-  const { allowedNamespaces } = object.spec;
+  if (!database.ok || object.spec.paused || isDeleted(object)) return [];
+  const isExpelled = createIsExpelled(instance, world);
   return [...claims.values()].flatMap((claim): Action[] => {
-    const { holder, kind: scope, alias, scopeId } = claim;
+    const { holder, kind: scope, alias, scopeId, anchor, policy } = claim;
     const { uid, namespace, name } = holder;
-    const labels = world.namespaces.get(namespace);
-    if (scope !== 'key' || !world.deferred.has(uid) || (labels === undefined && needsLabels(allowedNamespaces)))
-      return [];
-    const holderNamespace = { name: namespace, labels: labels ?? {} };
+    const retained = retainedSecret(claim);
+    const isDisabled = retained === undefined && world.disabled.has(uid);
+    const why = isExpelled(namespace) ? NOT_ADMITTED : isDisabled ? DISABLED : undefined;
+    const isOwnerless = claim.isOwnerGone === true && policy?.blocked !== true;
+    if (scope !== 'key' || (why === undefined && !isOwnerless)) return [];
+    const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
+    if (why === undefined) {
+      if (retained === undefined) return [];
+      const write = { policy: { scopeId, anchor, blocked: true, retained }, generation: 0, isNew: false, holder: uid };
+      return [{ action: 'PutScope', ...on, why: OWNERLESS, ...write }];
+    }
     const hashes = hashesOf(claim);
-    if (hashes.length === 0 || admitsNamespace(allowedNamespaces, object.metadata.namespace, holderNamespace))
-      return [];
-    const on = { kind: KIND_OF[scope], namespace, name, why: NOT_ADMITTED, instance: path, scope, alias };
-    return [{ action: 'RetireValues', ...on, scopeId, hashes, overlap: undefined }];
+    const isPlanned = retained === undefined && world.keys.get(pathOf(holder))?.object.metadata.uid === uid;
+    if (isPlanned || hashes.length === 0) return [];
+    return [{ action: 'RetireValues', ...on, why, scopeId, hashes, overlap: undefined }];
   });
+}
+
+const DISABLED = 'its object is malformed, or in deletion: nothing can be planned for it';
+const OWNERLESS = 'a User or Team that it is charged to is gone: it is blocked until a VirtualKey adopts it';
+
+/** Answers once for each namespace: an instance may have 100,000 claims. */
+function createIsExpelled({ object: { metadata, spec } }: InstanceView, { namespaces }: World) {
+  const { allowedNamespaces } = spec;
+  const known = new Map<string, boolean>();
+  const ask = (name: string): boolean => {
+    const labels = namespaces.get(name);
+    if (labels === undefined && needsLabels(allowedNamespaces)) return false;
+    return !admitsNamespace(allowedNamespaces, metadata.namespace, { name, labels: labels ?? {} });
+  };
+  return (name: string): boolean => {
+    const answer = known.get(name) ?? ask(name);
+    known.set(name, answer);
+    return answer;
+  };
 }
 
 /**

@@ -21,7 +21,7 @@ describe('a user that is deleted', () => {
     expect(await harness.get(users, 'alice')).toBeUndefined();
   });
 
-  test('whose key has Retain leaves the key value working until a key adopts it', async () => {
+  test('whose key has Retain keeps the key value and spend for the key that adopts it, and blocks it until then', async () => {
     await harness.edit(virtualKeys, 'alice', { spec: { deletionPolicy: 'Retain' } });
     await harness.resync();
     const value = await harness.value('alice-key');
@@ -32,8 +32,11 @@ describe('a user that is deleted', () => {
     expect(await harness.get(virtualKeys, 'alice')).toBeUndefined();
     const instance = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
     const found = await recordOf(harness.database().policies(instance), sha256(value ?? ''));
-    // Requests are still charged to its user's budget.
-    expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key false', 'user false']);
+    expect(found?.scopes.map(({ kind, blocked }) => `${kind} ${blocked}`)).toEqual(['key true']);
+    expect(await harness.value('alice-key')).toBe(value);
+    await harness.apply(makeKey({ keyAlias: 'alice' }, 'alice'));
+    await harness.resync();
+    expect(await harness.policy(value)).toMatchObject({ blocked: false, charges: [] });
     expect(await harness.value('alice-key')).toBe(value);
   });
 

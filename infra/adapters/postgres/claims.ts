@@ -69,11 +69,12 @@ export async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Pr
 /** Milliseconds of a `timestamptz`, as a number: a `bigint` would come as text. */
 export const millis = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint::float8`;
 
-interface ClaimRow extends Omit<Claim, 'holder' | 'policy'> {
+interface ClaimRow extends Omit<Claim, 'holder' | 'policy' | 'isOwnerGone'> {
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
   readonly policy: NonNullable<Claim['policy']> | null;
+  readonly isOwnerGone: boolean;
   /** Bytes of the page until the end of this row. */
   readonly bytes: number;
 }
@@ -95,7 +96,9 @@ with page as (
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
         'notAfter', ${millis('v.not_after')}, 'rotation', case when v.not_after is null then v.asked end))
           order by v.created_at, v.hash)
-      from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values
+      from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values,
+    case when c.digest ? 'retained' then exists (select 1 from gateway_operator.claim s
+      where s.scope_id = any(c.charges) and s.retired_at is not null) else false end as is_owner_gone
   from gateway_operator.claim c ${join}
   where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > (${kind}, ${alias})
   order by c.kind, c.alias limit ${limit}),
@@ -104,9 +107,14 @@ sized as (
 summed as (
   select *, sum(size) over (order by kind, alias) as bytes from sized)
 select scope_id as "scopeId", kind, alias, holder_uid as uid, holder_namespace as namespace, holder_name as name, digest as policy,
-  ${millis('created_at')} as anchor, values, bytes::float8 as bytes
+  ${millis('created_at')} as anchor, values, is_owner_gone as "isOwnerGone", bytes::float8 as bytes
 from summed where bytes - size < ${PAGE_BYTES} order by kind, alias`;
 
-function toClaim({ uid, namespace, name, policy, bytes: _, ...claim }: ClaimRow): Claim {
-  return { ...claim, holder: { uid, namespace, name }, ...(policy === null ? {} : { policy }) };
+function toClaim({ uid, namespace, name, policy, isOwnerGone, bytes: _, ...claim }: ClaimRow): Claim {
+  return {
+    ...claim,
+    holder: { uid, namespace, name },
+    ...(policy === null ? {} : { policy }),
+    ...(isOwnerGone && { isOwnerGone }),
+  };
 }

@@ -26,6 +26,7 @@ export const ClaimRow = z.object({
     z.object({ hash: z.string(), createdAt: Instant, notAfter: Instant.optional(), rotation: z.string().optional() }),
   ),
   policy: Digest.nullable(),
+  isOwnerGone: z.boolean(),
 });
 
 const Place = z.object({ namespace: z.string(), name: z.string() });

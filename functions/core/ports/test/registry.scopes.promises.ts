@@ -1,5 +1,6 @@
 // Promises of every registry about scopes as they are written: alias, policy and value, all or none.
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { KeyPolicy } from '../policy.ts';
 import { type Holder, type Registry, SAME_PLACE } from '../registry.ts';
 import {
   hash,
@@ -183,6 +184,26 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await claims()).toEqual([]);
       expect(await registry.putScope({ ...movedWrite, policy: { ...write.policy, name: 'brought' } })).toBe('written');
       expect((await policies(OTHER.uid).find([hash('a')])).get(hash('a'))?.key.name).toBe('brought');
+    });
+
+    test('a retained claim shows that a scope which it is charged to has retired; other claims do not', async () => {
+      const owners = [scopeWrite('research', { kind: 'team' }), scopeWrite('ann@example.org', { kind: 'user' })];
+      for (const owner of owners) await registry.putScope(owner);
+      const charges = owners.map(({ policy }) => policy.scopeId);
+      const put = async (alias: string, more: Partial<KeyPolicy>) => {
+        const write = scopeWrite(alias);
+        await registry.putScope({ ...write, policy: { ...write.policy, ...more } as KeyPolicy });
+      };
+      await put('kept', { charges, retained: 'kept-key' });
+      await put('ordinary', { charges });
+      await put('free', { charges: [], retained: 'free-key' });
+      const ownerless = async () => (await claims()).flatMap((claim) => (claim.isOwnerGone ? [claim.alias] : []));
+      expect(await ownerless()).toEqual([]);
+      await registry.retire(charges.slice(1));
+      expect(await ownerless()).toEqual(['kept']);
+      expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'key', alias: 'kept' }])).toMatchObject([
+        { isOwnerGone: true },
+      ]);
     });
 
     test('a claim that is not retained stays where it is, whoever has a copy of its value', async () => {
