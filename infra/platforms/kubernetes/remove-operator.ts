@@ -1,5 +1,5 @@
 // The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that no operator
-// removes any more.
+// removes any more. What finalizers of others hold is never freed, and is reported.
 import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
@@ -26,20 +26,22 @@ type FoundObject = readonly [Kind, KubeObject];
  * go. `Keep` leaves all of them, and gateways serve on; then reconcile must not run any more, which would put its
  * finalizers back. Either way nothing of the operator answers for the cluster any more: the webhooks go, and the
  * finalizers that are left. Repeating it is harmless, whatever was deleted before:
- * the operator, its namespace, kinds.
+ * the operator, its namespace, kinds. Throws with a list of the objects that only finalizers of others hold; then
+ * webhooks stay if an operator runs, because whoever repeats it still needs them.
  */
 export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' | 'Delete'): Promise<void> {
   // Instances last: keys are cleaned in the database of theirs.
   const isCleaned = objects === 'Delete' && (await removeAll(deps, [virtualKeys, users, teams]));
-  if (isCleaned) await removeAll(deps, [gatewayInstances]);
+  const isAllCleaned = isCleaned && (await removeAll(deps, [gatewayInstances]));
+  if (isAllCleaned) await refuseHeldByOthers(deps);
   for (const resource of WEBHOOK_CONFIGURATIONS) {
     const hook = await deps.cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (hook === undefined) continue;
     await deps.cluster.delete(resource, undefined, CONFIGURATION_NAME, hook.metadata.uid ?? '');
     deps.print(`deleted ${resource.kind} ${CONFIGURATION_NAME}`);
   }
-  const isHeld = ([, { metadata }]: FoundObject) =>
-    objects === 'Delete' || metadata.finalizers?.includes(FINALIZER) === true;
+  const isHeld = (found: FoundObject) =>
+    objects === 'Delete' ? !isHeldByOthers(found) : found[1].metadata.finalizers?.includes(FINALIZER) === true;
   const findHeld = async () => (await find(deps.cluster)).filter(isHeld);
   for (let held = await findHeld(); held.length > 0; held = await findHeld()) {
     for (const [kind, object] of held) {
@@ -48,13 +50,14 @@ export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' |
       await release(deps, [kind, object], deleted);
     }
   }
+  if (objects === 'Delete') await refuseHeldByOthers(deps);
   const kept = (await find(deps.cluster)).length;
   if (kept > 0)
     deps.print(`${kept} objects of the operator's kinds stay; gateways serve until their instances are deleted`);
   deps.print('Nothing of the operator holds this cluster any more: delete its manifests and its kinds.');
 }
 
-/** True once they are gone; false when no operator removes them. */
+/** True once they are gone, or only finalizers of others hold them; false when no operator removes them. */
 async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): Promise<boolean> {
   const { cluster, print, now, pause } = deps;
   let since = now();
@@ -65,12 +68,37 @@ async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): 
       if (left.length > 0) print(`waiting until the operator has cleaned up behind ${left.length} objects`);
     }
     if (left.length === 0) return true;
-    if (now() - since >= DEADLINE) return false;
+    if (now() - since >= DEADLINE) return left.every(isHeldByOthers);
     before = left.length;
     const living = left.filter(([, { metadata }]) => metadata.deletionTimestamp === undefined);
     await Promise.all(living.map(([kind, { metadata }]) => remove(cluster, kind, metadata)));
     await pause(LOOK_EVERY);
   }
+}
+
+/** Whether the object is deleted, our part of it is done, and finalizers of others keep it. */
+const isHeldByOthers = ([, { metadata }]: FoundObject): boolean =>
+  metadata.deletionTimestamp !== undefined &&
+  othersOf(metadata).length > 0 &&
+  metadata.finalizers?.includes(FINALIZER) !== true;
+
+const othersOf = ({ finalizers = [] }: KubeObject['metadata']) =>
+  finalizers.filter((finalizer) => finalizer !== FINALIZER);
+
+/** Prints each of these objects with the command that frees it, and throws if there is any. */
+async function refuseHeldByOthers({ cluster, print }: RemoveDependencies): Promise<void> {
+  const held = (await find(cluster)).filter(isHeldByOthers);
+  if (held.length === 0) return;
+  for (const [{ kind, plural, group }, { metadata }] of held) {
+    const { namespace, name } = metadata;
+    const patch = `--type=merge --patch '{"metadata":{"finalizers":null}}'`;
+    print(`${kind} ${namespace}/${name} is held by the finalizer ${othersOf(metadata).join(', ')}`);
+    print(`  kubectl patch ${plural}.${group} ${name} --namespace ${namespace} ${patch}`);
+  }
+  throw new Error(
+    `uninstall is not complete: finalizers of other programs hold ${held.length} of the deleted objects. ` +
+      'Wait until their programs remove them, or run the command below each object. Then run the uninstall again',
+  );
 }
 
 async function find(
@@ -107,9 +135,8 @@ async function release(
   justDeleted: boolean,
 ) {
   const { namespace, name, resourceVersion, finalizers = [] } = metadata;
-  const others = finalizers.filter((finalizer) => finalizer !== FINALIZER);
-  if (others.length > 0 && others.length === finalizers.length)
-    throw new Error(`${kind.kind} ${namespace}/${name} is held by ${others.join(', ')}, which is not ours to remove`);
+  const others = othersOf(metadata);
+  if (others.length > 0 && others.length === finalizers.length) return;
   // The deletion has made another version.
   const version = justDeleted ? {} : { resourceVersion };
   const patch = { metadata: { ...version, finalizers: others } };

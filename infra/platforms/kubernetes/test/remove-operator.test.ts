@@ -1,0 +1,103 @@
+// `Delete` while a finalizer of another program holds an object.
+import { beforeEach, describe, expect, test } from 'vitest';
+import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
+import { FINALIZER } from '#crds/names/group.ts';
+import { CONFIGURATION_NAME, WEBHOOK_CONFIGURATIONS } from '../../../../functions/reconcile/certificates/objects.ts';
+import { createHarness, type Harness } from '../../../../test/reconcile/harness.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../../test/reconcile/objects.ts';
+import { removeOperator } from '../remove-operator.ts';
+
+const FOREIGN = 'example.com/x';
+
+let harness: Harness;
+let output: string[];
+beforeEach(async () => {
+  harness = createHarness();
+  output = [];
+  await harness.apply(
+    ...makeSecrets(),
+    makeInstance(),
+    makeTeam(),
+    makeUser(),
+    makeKey(),
+    makeKey({ keyAlias: 'b' }, 'b'),
+  );
+  for (const resource of WEBHOOK_CONFIGURATIONS) {
+    const { group, version, kind } = resource;
+    await harness.cluster.create(resource, {
+      apiVersion: `${group}/${version}`,
+      kind,
+      metadata: { name: CONFIGURATION_NAME },
+    });
+  }
+  await harness.resync();
+});
+
+/** `clean`: what happens every ten seconds. */
+const remove = (clean: () => Promise<unknown>) => {
+  const pause = async () => {
+    harness.clock.pass(10_000);
+    await clean();
+  };
+  const print = (line: string) => void output.push(line);
+  return removeOperator({ cluster: harness.cluster, print, now: harness.clock.now, pause }, 'Delete');
+};
+const hold = async (kind: (typeof kinds)[number], name: string) => {
+  const finalizers = [...((await harness.get(kind, name))?.metadata.finalizers ?? []), FOREIGN];
+  await harness.edit(kind, name, { metadata: { finalizers } });
+};
+const objects = () => kinds.flatMap((kind) => harness.cluster.objects(kind).map(({ metadata }) => metadata.name));
+const webhooks = () => WEBHOOK_CONFIGURATIONS.flatMap((resource) => harness.cluster.objects(resource)).length;
+
+describe('an object that a finalizer of another program holds', () => {
+  test.each([
+    [virtualKeys, 'chat', 'virtualkeys.auth'],
+    [users, 'alice', 'users.auth'],
+    [teams, 'research', 'teams.auth'],
+    [gatewayInstances, 'main', 'gatewayinstances.instance'],
+  ])(
+    'of kind $kind is reported with the command that frees it; all others are cleaned up, and the webhooks stay',
+    async (kind, name, resource) => {
+      await hold(kind, name);
+      const value = await harness.value('chat-key');
+      await expect(remove(harness.resync)).rejects.toThrow(
+        'uninstall is not complete: finalizers of other programs hold 1 of the deleted objects',
+      );
+      expect(output.filter((line) => line.includes('held by'))).toEqual([
+        `${kind.kind} default/${name} is held by the finalizer ${FOREIGN}`,
+      ]);
+      expect(output.at(-1)).toContain(`kubectl patch ${resource}.gateway-operator.dev ${name} --namespace default`);
+      expect(objects()).toEqual([name]);
+      expect(webhooks()).toBe(2);
+      expect(await harness.works(value)).toBe(false);
+      expect(output.filter((line) => line.startsWith('released'))).toEqual([]);
+      // As the printed command does.
+      await harness.edit(kind, name, { metadata: { finalizers: null } });
+      await remove(harness.resync);
+      expect([objects(), webhooks()]).toEqual([[], 0]);
+      expect(output.at(-1)).toContain('Nothing of the operator holds this cluster any more');
+    },
+  );
+
+  test('does not stop a removal if no operator runs: everything else is freed, and then it is reported', async () => {
+    await hold(virtualKeys, 'b');
+    await hold(gatewayInstances, 'main');
+    await expect(remove(async () => undefined)).rejects.toThrow('hold 2 of the deleted objects');
+    expect(output.filter((line) => line.includes('held by'))).toHaveLength(2);
+    expect(objects().toSorted()).toEqual(['b', 'main']);
+    expect(webhooks()).toBe(0);
+    for (const kind of kinds)
+      for (const { metadata } of harness.cluster.objects(kind)) expect(metadata.finalizers).not.toContain(FINALIZER);
+  });
+});
+
+test('an object whose other finalizer goes by itself is not reported', async () => {
+  await hold(virtualKeys, 'chat');
+  let runs = 0;
+  await remove(async () => {
+    await harness.resync();
+    runs += 1;
+    if (runs === 5) await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: null } });
+  });
+  expect([objects(), webhooks()]).toEqual([[], 0]);
+});
