@@ -14,8 +14,8 @@ import type { RunTarget } from './run-target.ts';
 const MAX_SLOW_LOADS = 6;
 
 /**
- * Runs a trigger in the queue of its namespace. `full`: too many triggers wait. The loaded objects show its instances: if one
- * is slow, the trigger leaves its place, and loads its objects again when it has a place for slow triggers.
+ * Runs a trigger in the queue of its namespace. `full`: too many triggers wait. The loaded objects show its instances:
+ * if one is slow, the trigger leaves its place, and loads its objects again when it has a place for slow triggers.
  */
 export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;

@@ -15,7 +15,7 @@ const DEADLINE = 60_000 + 50 * BODIES;
 const PATHS = ['/mutate', '/validate', '/validate?timeout=x', '/mutate?timeout=1e9s'];
 
 /** 200 with a complete answer, or an error of the caller, never ours. */
-async function judged(path: string, body: string | Uint8Array): Promise<number> {
+async function reviewStatus(path: string, body: string | Uint8Array): Promise<number> {
   const reply = await post(deps, path, body);
   expect([200, 400, 413]).toContain(reply.status);
   const { kind, response } = (await reply.json()) as { kind: string; response?: { uid: unknown; allowed: unknown } };
@@ -94,12 +94,16 @@ test('no text is answered with a status above 400', { timeout: DEADLINE }, async
   );
   await fc.assert(
     fc.asyncProperty(paths, texts, async (path, text) => {
-      expect(await judged(path, text)).toBe(400);
+      expect(await reviewStatus(path, text)).toBe(400);
     }),
     share(1 / 4),
   );
   await fc.assert(
-    fc.asyncProperty(paths, fc.uint8Array({ maxLength: 200 }), async (path, bytes) => void (await judged(path, bytes))),
+    fc.asyncProperty(
+      paths,
+      fc.uint8Array({ maxLength: 200 }),
+      async (path, bytes) => void (await reviewStatus(path, bytes)),
+    ),
     share(1 / 8),
   );
 });
@@ -107,7 +111,7 @@ test('no text is answered with a status above 400', { timeout: DEADLINE }, async
 test('no AdmissionReview around a valid object makes the function crash', { timeout: DEADLINE }, async () => {
   await fc.assert(
     fc.asyncProperty(paths, reviews.chain(twisted), async (path, request) => {
-      await judged(path, JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
+      await reviewStatus(path, JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request }));
     }),
     share(1 / 4),
   );
@@ -118,7 +122,7 @@ test('every object in a valid AdmissionReview gets an answer', { timeout: DEADLI
   await fc.assert(
     fc.asyncProperty(paths, reviews, async (path, request) => {
       const body = JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', request });
-      expect(await judged(path, body)).toBe(200);
+      expect(await reviewStatus(path, body)).toBe(200);
       answered += 1;
     }),
     share(3 / 8),
@@ -147,7 +151,7 @@ test.each([
 ])(
   '%s is answered, and does not hang',
   async (_, body) => {
-    for (const path of ['/mutate', '/validate']) await judged(path, body);
+    for (const path of ['/mutate', '/validate']) await reviewStatus(path, body);
   },
   30_000,
 );

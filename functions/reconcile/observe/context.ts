@@ -17,7 +17,8 @@ export interface Observation {
 export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
 
 /**
- * Lists the objects of a run's target. Rejects if the API server cannot be read: then nothing is planned. `isDry`: nothing may be written, not even ledger rows.
+ * Lists the objects of a run's target. Rejects if the API server cannot be read: then nothing is planned. `isDry`:
+ * nothing may be written, not even ledger rows.
  */
 export async function createObserveContext(deps: ReconcileDeps, memory: Memory, target: RunTarget, isDry: boolean) {
   const now = deps.clock.now();

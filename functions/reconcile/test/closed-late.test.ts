@@ -16,7 +16,7 @@ const pass = (millis: number) => {
   harness.clock.pass(millis);
   return harness.resync();
 };
-const heir = (ledger: string) => {
+const successor = (ledger: string) => {
   const instance = makeInstance();
   return { ...instance, metadata: { ...instance.metadata, annotations: { [ADOPT]: ledger } } };
 };
@@ -66,7 +66,7 @@ describe('an instance that was deleted while its database could not be reached',
     await harness.remove(gatewayInstances, 'second');
     await pass(MINUTE);
     harness.restart();
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     await pass(MINUTE);
     expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
@@ -75,7 +75,7 @@ describe('an instance that was deleted while its database could not be reached',
 
   test('can be continued by a new instance after that resync', async () => {
     await pass(MINUTE);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, isActive: true });
   });

@@ -76,10 +76,10 @@ async function converged(): Promise<Harness> {
 }
 
 /** Reports and cleanup are not counted. */
-const BESIDE = ['RecordEvent', 'DeleteSnapshot'];
+const NOT_COUNTED = ['RecordEvent', 'DeleteSnapshot'];
 const write = (actions: object) =>
   Object.entries(actions)
-    .filter(([action]) => !BESIDE.includes(action))
+    .filter(([action]) => !NOT_COUNTED.includes(action))
     .map(([action, count]) => `${action} ${count}`)
     .join(', ') || 'nothing';
 

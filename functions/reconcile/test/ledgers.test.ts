@@ -19,7 +19,7 @@ const pass = (millis: number) => {
   harness.clock.pass(millis);
   return harness.resync();
 };
-const heir = (ledger: string, spec: object = {}) => {
+const successor = (ledger: string, spec: object = {}) => {
   const instance = makeInstance(spec);
   return { ...instance, metadata: { ...instance.metadata, annotations: { [ADOPT]: ledger } } };
 };
@@ -56,7 +56,7 @@ describe('an instance that is created again', () => {
   test('with the annotation continues with keys, users, spend and windows, and names the ledger', async () => {
     const before = await harness.status(virtualKeys, 'chat');
     await pass(MINUTE);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     const report = await pass(MINUTE);
     expect(report.failed).toEqual({});
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({
@@ -79,7 +79,7 @@ describe('an instance that is created again', () => {
 
   test('with the annotation, after the window of a key was edited: its spend is counted again, not reset', async () => {
     await harness.edit(virtualKeys, 'chat', { spec: { budgetDuration: '60d' } });
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ currentSpend: '2.5' });
   });
@@ -87,7 +87,7 @@ describe('an instance that is created again', () => {
   test('does not restore a key that was deleted while there was no instance', async () => {
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     const found = await recordOf(harness.database().policies(await uidOf()), sha256(value));
     expect(found?.key.blocked ?? true).toBe(true);
@@ -106,7 +106,7 @@ describe('an instance that is created again', () => {
     await harness.remove(gatewayInstances, 'main');
     await pass(MINUTE);
     expect(await harness.works(value)).toBe(false);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     expect(await harness.works(value)).toBe(true);
     await pass(3 * 60 * MINUTE);
@@ -119,7 +119,7 @@ describe('keys that are restored from a backup after their instance', () => {
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     await pass(10 * MINUTE);
     const { labels, annotations } = secret?.metadata ?? {};
@@ -146,7 +146,7 @@ describe('keys that are restored from a backup after their instance', () => {
       await pass(MINUTE);
       expect(await harness.get(kind, name)).toBeUndefined();
     }
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     await harness.apply(makeTeam({ members: [{ name: 'alice' }] }), makeUser({ autoCreateKey: false }));
     await pass(MINUTE);
@@ -158,7 +158,7 @@ describe('keys that are restored from a backup after their instance', () => {
   test('without their Secrets get new values immediately, their alias, and no spend', async () => {
     await harness.remove(virtualKeys, 'chat');
     await pass(MINUTE);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await pass(MINUTE);
     await harness.apply(makeKey());
     await pass(MINUTE);
@@ -179,7 +179,7 @@ describe('the annotation is refused, and no ledger begins,', () => {
   };
 
   test('if its uid is unknown in this database', async () => {
-    await harness.apply(heir('0000-nobody'));
+    await harness.apply(successor('0000-nobody'));
     await refused(/the uid of no instance in this database: correct the uid, or spec.databaseSecretRef/);
     await harness.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: old } } });
     await pass(MINUTE);
@@ -188,7 +188,7 @@ describe('the annotation is refused, and no ledger begins,', () => {
 
   test('if the old ledger is in another database', async () => {
     const other = makeSecrets('elsewhere')[0];
-    await harness.apply(...(other === undefined ? [] : [other]), heir(old));
+    await harness.apply(...(other === undefined ? [] : [other]), successor(old));
     await refused(/the uid of no instance in this database/);
   });
 
@@ -201,13 +201,13 @@ describe('the annotation is refused, and no ledger begins,', () => {
   test('if it names an instance that is still open', async () => {
     await harness.apply(makeInstance({}, 'second'));
     await pass(MINUTE);
-    await harness.apply(heir(await uidOf('second')));
+    await harness.apply(successor(await uidOf('second')));
     await refused(/not closed: delete that instance first/);
   });
 
   test('if it names an instance whose cluster is gone, until it has the word lost', async () => {
     await harness.database().openInstance({ uid: 'theirs', namespace: 'default', name: 'main', cluster: 'lost' });
-    await harness.apply(heir('theirs'));
+    await harness.apply(successor('theirs'));
     await refused('if its whole cluster is gone, write "theirs lost"');
     await harness.edit(gatewayInstances, 'main', { metadata: { annotations: { [ADOPT]: 'theirs lost' } } });
     await pass(MINUTE);
@@ -225,7 +225,7 @@ describe('the annotation is refused, and no ledger begins,', () => {
     );
     await pass(MINUTE);
     const theirs = (await harness.value('theirs-key')) ?? '';
-    await harness.apply(heir(`${await uidOf('second')} lost`));
+    await harness.apply(successor(`${await uidOf('second')} lost`));
     await refused(/is not lost: it is the instance default\/second of this cluster/);
     expect(await harness.ready(gatewayInstances, 'second')).toBe('True Ready');
     expect(await recordOf(harness.database().policies(await uidOf('second')), sha256(theirs))).toBeDefined();
@@ -237,10 +237,10 @@ describe('the annotation is refused, and no ledger begins,', () => {
   });
 
   test('if another instance continues the ledger already, which the message names', async () => {
-    const second = { ...heir(old), metadata: { ...heir(old).metadata, name: 'second' } };
+    const second = { ...successor(old), metadata: { ...successor(old).metadata, name: 'second' } };
     await harness.apply(second);
     await pass(MINUTE);
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     await refused(new RegExp(`the instance ${await uidOf('second')} continues already`));
   });
 });
@@ -260,7 +260,7 @@ test('a ledger is adopted once, also if a run dies at any write or two runs over
     harness = createHarness();
     old = await deletedInstance(harness);
     value = (await harness.value('chat-key')) ?? '';
-    await harness.apply(heir(old));
+    await harness.apply(successor(old));
     let count = 0;
     let died = false;
     const dies = () => {

@@ -37,26 +37,26 @@ test('a namespace with large objects is reported, and others are not', async () 
   expect(JSON.stringify(last.conditions)).toContain('together need more memory than a resync has for them');
 });
 
-type Sizeable = Pick<OwnObjectView, 'metadata' | 'violations'> & { readonly object: { spec: unknown } | undefined };
+type SizedObject = Pick<OwnObjectView, 'metadata' | 'violations'> & { readonly object: { spec: unknown } | undefined };
 
 /** The objects that were dropped, by namespace. */
-function createNoted() {
+function createDropRecorder() {
   const dropped = new Map<string, number>();
-  const objects = createObjectMemory<Sizeable>(boundsOf(64 * MIB, 'everywhere').members, {
+  const objects = createObjectMemory<SizedObject>(boundsOf(64 * MIB, 'everywhere').members, {
     whole: true,
     drop: ({ metadata: { namespace } }) => void dropped.set(namespace, (dropped.get(namespace) ?? 0) + 1),
   });
   return { objects, dropped };
 }
 
-const ownOf = (object: KubeObject): Sizeable => {
+const ownOf = (object: KubeObject): SizedObject => {
   const own = toOwnObjectView(JSON.parse(JSON.stringify(object)));
   if (own?.object === undefined) throw new Error('malformed');
   return own;
 };
 
 test('all namespaces together have a limit, and objects of the largest are dropped first', () => {
-  const { objects, dropped } = createNoted();
+  const { objects, dropped } = createDropRecorder();
   const keep = (namespace: string, bytes: number) => {
     const own = ownOf(makeKey({}, 'chat', namespace));
     objects.keep({ ...own, object: { spec: 'x'.repeat(bytes) } });
@@ -71,13 +71,13 @@ test('all namespaces together have a limit, and objects of the largest are dropp
 });
 
 test('ten thousand ordinary objects of one namespace are not counted', () => {
-  const { objects, dropped } = createNoted();
+  const { objects, dropped } = createDropRecorder();
   for (let index = 0; index < 10_000; index += 1) objects.keep(ownOf(makeKey({}, `key-${index}`)));
   expect(dropped.size).toBe(0);
 });
 
 test('a namespace of 56 Teams with 1,000 members, 500 Users and 2,000 VirtualKeys takes half of its share', () => {
-  const { objects, dropped } = createNoted();
+  const { objects, dropped } = createDropRecorder();
   const members = Array.from({ length: 1000 }, (_, index) => ({ name: `${index}`.padEnd(245, 'x'), role: 'user' }));
   const team = ownOf(makeTeam({ members }));
   const user = ownOf(makeUser({ teamRefs: members.slice(0, 8).map(({ name }) => ({ name })) }));
