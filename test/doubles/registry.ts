@@ -17,7 +17,7 @@ import {
   type ScopeWrite,
   type ValueWrite,
 } from '#core/ports/registry.ts';
-import { policiesOf } from './policies.ts';
+import { policiesOf, sizeOf } from './policies.ts';
 
 interface Deps {
   readonly clock: Clock;
@@ -238,10 +238,10 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     const notAfter = row?.values.get(hash)?.notAfter;
     if (row?.policy === undefined || (notAfter !== undefined && notAfter <= clock.now())) return undefined;
     const key = structuredClone(row.policy) as KeyPolicy;
-    const scopes = key.charges.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
-    return scopes.every((scope) => scope !== undefined)
-      ? { key, scopes: [key, ...scopes], secret: row.secret }
-      : undefined;
+    const charged = key.charges.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
+    if (!charged.every((scope) => scope !== undefined)) return undefined;
+    const scopes = [key, ...charged];
+    return { key, scopes, secret: row.secret, size: sizeOf(scopes) };
   }
 }
 

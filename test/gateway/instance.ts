@@ -3,6 +3,7 @@ import { toKeyValue } from '#core/keys/key-value.ts';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import { parseMoney } from '#core/money/money.ts';
 import type { KeyPolicy, KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
+import { sizeOf } from '../doubles/policies.ts';
 import { NOW } from './time.ts';
 
 /** A key value of the right form, which the last 32 bytes of this text decide. */
@@ -62,7 +63,8 @@ export function keyRecord(
     charges: others.map(({ scopeId }) => scopeId),
     ...differences,
   };
-  return { key: policy, scopes: [policy, ...others], secret: `secret of ${policy.scopeId}` };
+  const scopes = [policy, ...others];
+  return { key: policy, scopes, secret: `secret of ${policy.scopeId}`, size: sizeOf(scopes) };
 }
 
 export function scope(kind: 'user' | 'team', differences: Partial<ScopePolicy> = {}): ScopePolicy {

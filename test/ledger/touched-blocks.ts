@@ -63,8 +63,8 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
     .update(aliasOf(Math.floor(keys / 2)))
     .digest('hex');
   return [
-    { lookups: 6, name: 'find a key with its policy', text: FIND, values: [[hash], INSTANCE] },
-    { lookups: 1, name: 'find an unknown key', text: FIND, values: [['0'.repeat(64)], INSTANCE] },
+    { lookups: 6, name: 'find a key with its policy', text: FIND, values: [[hash], INSTANCE, 4096] },
+    { lookups: 1, name: 'find an unknown key', text: FIND, values: [['0'.repeat(64)], INSTANCE, 4096] },
     // Each counter is also looked up in the index of rejected rows, which a small table is read without.
     { lookups: 6 * 3, name: 'load three counters', text: SUMS, values: sums([...scopes(2), BUSY]) },
     { lookups: 6 * 500, name: 'sums of 500 counters: a page of an audit', text: SUMS, values: sums(scopes(500)) },

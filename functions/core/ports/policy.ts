@@ -106,17 +106,28 @@ export interface KeyRecord {
    * but the database and gateways has it.
    */
   readonly secret: string;
+  /** Bytes of the policies of all scopes as JSON. */
+  readonly size: number;
 }
+
+/** A record that is not in the reply. */
+export interface UnreadRecord extends Pick<KeyRecord, 'size'> {
+  readonly key?: never;
+  readonly scopes?: never;
+  readonly secret?: never;
+}
+
+/** Undefined: the value is unknown, deleted or rotated away, or a scope that is charged has no policy. */
+export type FoundRecord = KeyRecord | UnreadRecord | undefined;
 
 /** The gateway's view of the registry. */
 export interface Policies {
   /**
-   * Answers by the hex SHA-256 of key values' texts, in one query. The record of a live key value; undefined if the value
-   * is unknown, deleted or rotated away, or a scope that is charged has no policy. Records are as large as tenants can
-   * make them: if not all fit into one reply, the smallest are read, and the others are not in the Map; call again with
-   * their hashes.
+   * Answers by the hex SHA-256 of key values' texts, in one query: the records of live key values. Records are as large
+   * as tenants can make them. Those above `maxSize` (absent: none) stay unread. If the others do not all fit into one
+   * reply, the smallest are read, at least one; call again with the hashes of the rest.
    */
-  find(hashes: ReadonlyArray<string>): Promise<ReadonlyMap<string, KeyRecord | undefined>>;
+  find(hashes: ReadonlyArray<string>, maxSize?: number): Promise<ReadonlyMap<string, FoundRecord>>;
 }
 
 /** The identity of a counter: a scope in one of its windows. */

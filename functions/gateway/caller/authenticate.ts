@@ -57,16 +57,8 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     onRecord?.(record);
     const failure = refusalOf(record, now);
     if (failure !== undefined) return err({ failure, chargedScopes: chargedScopesOf(record) });
-    const { key: policy, scopes, secret } = record;
-    const until = Math.min(freshUntil, policy.expiresAt ?? freshUntil);
-    return ok({
-      [ticket]: true,
-      key: policy,
-      scopes,
-      secret,
-      freshUntil: until,
-      databaseTime: databaseTime + now - startedAt,
-    });
+    const until = Math.min(freshUntil, record.key.expiresAt ?? freshUntil);
+    return ok({ [ticket]: true, ...record, freshUntil: until, databaseTime: databaseTime + now - startedAt });
   };
 }
 

@@ -18,18 +18,16 @@ const FRESH_UNKNOWN: Millis = 1_000;
 /** A look-up ends after this time, answered or not. The next request then begins a new look-up. */
 const LOOKUP_TIMEOUT: Millis = 2_000;
 const MAX_RECORDS = 10_000;
-/**
- * Characters of all records as JSON. One record may have some hundred thousand, and takes up to four bytes for each.
- */
-const MAX_CHARACTERS = 8 * 1024 * 1024;
-/** The maximum characters of an ordinary record; a longer record is large. */
+/** Bytes of all records as JSON. One record may have some hundred thousand, and takes up to four times as much memory. */
+const MAX_BYTES = 8 * 1024 * 1024;
+/** The maximum bytes of an ordinary record; a larger record is large. */
 const MAX_ORDINARY = 4096;
-const SIZES = {
-  maxSize: MAX_CHARACTERS,
-  sizeCalculation: ({ record }: CachedRecord) => JSON.stringify(record)?.length ?? 1,
-};
-/** Queries that run concurrently: for known keys, and for unknown keys, which may be made up. */
-const QUERIES = { known: 4, unknown: 2 };
+const SIZES = { maxSize: MAX_BYTES, sizeCalculation: ({ record }: CachedRecord) => record?.size ?? 1 };
+/**
+ * Queries that run concurrently: for known keys, for unknown keys, which may be made up, and for keys with large records,
+ * which no other query reads: a tenant may have many of them, and other keys must not wait for them.
+ */
+const QUERIES = { known: 4, unknown: 2, large: 1 };
 /** The maximum number of keys that wait for a query. One query reads all keys that wait. */
 const MAX_WAITING = 1_000;
 const TOO_MANY_LOOKUPS = 'too many keys wait for a look-up';
@@ -60,7 +58,7 @@ const PARTS = ['known', 'large', 'unknown'] as const;
 /** The part of the memory for a record. */
 function partOf(answer: CachedRecord): (typeof PARTS)[number] {
   if (answer.record === undefined) return 'unknown';
-  return SIZES.sizeCalculation(answer) > MAX_ORDINARY ? 'large' : 'known';
+  return answer.record.size > MAX_ORDINARY ? 'large' : 'known';
 }
 
 /**
@@ -72,7 +70,11 @@ export function createPolicyCache(
   memory: PolicyMemory = createPolicyMemory(),
 ) {
   const { known, large, unknown } = memory;
-  const queues = { known: createLookupQueue(QUERIES.known, query), unknown: createLookupQueue(QUERIES.unknown, query) };
+  const queues = {
+    known: createLookupQueue(QUERIES.known, queryUpTo(MAX_ORDINARY)),
+    unknown: createLookupQueue(QUERIES.unknown, queryUpTo(MAX_ORDINARY)),
+    large: createLookupQueue(QUERIES.large, queryUpTo(Number.POSITIVE_INFINITY)),
+  };
 
   return async function findPolicy(hash: string): Promise<PolicyResult> {
     const answer = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
@@ -91,18 +93,23 @@ export function createPolicyCache(
   }
 
   function lookUp(hash: string): Promise<PolicyResult> {
-    return (known.get(hash) ?? large.get(hash)) === undefined ? queues.unknown(hash) : queues.known(hash);
+    if (large.get(hash) !== undefined) return queues.large(hash);
+    return known.get(hash) === undefined ? queues.unknown(hash) : queues.known(hash);
   }
 
-  async function query(hashes: ReadonlyArray<string>, resolve: Resolve): Promise<void> {
-    const queriedAt = clock.now();
-    try {
-      const answers = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes));
-      for (const [hash, record] of answers) resolve(hash, ok(keep(hash, record, queriedAt)));
-    } catch (error) {
-      const failed = err(reasonOf(error));
-      for (const hash of hashes) resolve(hash, failed);
-    }
+  function queryUpTo(maxSize: number): Query {
+    return async (hashes, resolve) => {
+      const queriedAt = clock.now();
+      try {
+        const answers = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes, maxSize));
+        for (const [hash, record] of answers)
+          if (record === undefined || record.key !== undefined) resolve(hash, ok(keep(hash, record, queriedAt)));
+          else if (record.size > maxSize) resolve(hash, queues.large(hash));
+      } catch (error) {
+        const failed = err(reasonOf(error));
+        for (const hash of hashes) resolve(hash, failed);
+      }
+    };
   }
 
   function keep(hash: string, record: KeyRecord | undefined, queriedAt: Millis): CachedRecord {
@@ -116,7 +123,7 @@ export function createPolicyCache(
 
 type Lookup = PromiseWithResolvers<PolicyResult>;
 /** Ends the look-up of a hash. Only the first call for a hash counts. */
-type Resolve = (hash: string, result: PolicyResult) => void;
+type Resolve = (hash: string, result: PolicyResult | Promise<PolicyResult>) => void;
 type Query = (hashes: ReadonlyArray<string>, resolve: Resolve) => Promise<void>;
 
 /**

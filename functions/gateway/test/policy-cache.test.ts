@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ok } from '#core/failure/result.ts';
+import { policiesOf } from '../../../test/doubles/policies.ts';
 import { keyRecord } from '../../../test/gateway/instance.ts';
 import { createTime, settleDown } from '../../../test/gateway/time.ts';
 import { createPolicyCache } from '../caller/policy-cache.ts';
@@ -235,7 +236,8 @@ describe('a key policy', () => {
           queries.push([...hashes]);
           const small = hashes.filter((hash) => !hash.startsWith('large'));
           const read = small.length > 0 ? small : hashes.slice(0, 1);
-          return new Map(read.map((hash) => [hash, hash === 'unknown' ? undefined : known]));
+          const recordOf = (hash: string) => (hash === 'unknown' ? undefined : known);
+          return new Map(hashes.map((hash) => [hash, read.includes(hash) ? recordOf(hash) : { size: 1_000 }]));
         },
       },
       clock: time,
@@ -247,6 +249,42 @@ describe('a key policy', () => {
     expect(await Promise.all(large)).toMatchObject(Array(3).fill({ ok: true, value: { record: known } }));
     const position = (hash: string) => queries.findLastIndex((hashes) => hashes.includes(hash));
     expect(position('small')).toBeLessThan(Math.max(...['large 1', 'large 2', 'large 3'].map(position)));
+  });
+
+  test('of ordinary size waits for no query of large records, of which one runs', async () => {
+    const time = createTime();
+    const large = keyRecord({ models: Array.from({ length: 512 }, (_, index) => `${index}`.padEnd(64, 'x')) });
+    const policies = policiesOf((hash) => (hash.startsWith('large') ? large : known));
+    /** Queries of large records that run. */
+    const running: Array<() => void> = [];
+    const findPolicy = createPolicyCache({
+      policies: {
+        find: async (...query) => {
+          const found = await policies.find(...query);
+          const isLarge = [...found.values()].some((record) => record?.key?.models.length === 512);
+          return isLarge ? new Promise((resolve) => running.push(() => resolve(found))) : found;
+        },
+      },
+      clock: time,
+      timer: time.timer,
+    });
+    const ask = async (hash: string) => {
+      const found = findPolicy(hash);
+      await settleDown();
+      return Promise.race([found, Promise.resolve('waits')]);
+    };
+    for (let index = 0; index < 20; index += 1) expect(await ask(`large ${index}`)).toBe('waits');
+    expect(await ask('unseen')).toMatchObject({ ok: true, value: { record: known } });
+    expect(running).toHaveLength(1);
+    running.pop()?.();
+    await settleDown();
+    // Large records that are refreshed have no other query.
+    running.pop()?.();
+    await settleDown();
+    await time.pass(3_000);
+    for (let index = 0; index < 20; index += 1) expect(await ask(`large ${index}`)).toMatchObject({ ok: true });
+    expect(running).toHaveLength(1);
+    expect(await ask('unseen too')).toMatchObject({ ok: true, value: { record: known } });
   });
 
   test('that waits for its query fails if that query fails', async () => {

@@ -18,11 +18,8 @@ const uidOf = async () => (await harness.get(gatewayInstances, 'main'))?.metadat
 const claims = async () => harness.database().claims(await uidOf());
 const chargesOf = async (alias: string) => {
   const [value] = (await claims()).find((claim) => claim.kind === 'key' && claim.alias === alias)?.values ?? [];
-  const found = await harness
-    .database()
-    .policies(await uidOf())
-    .find([value?.hash ?? '']);
-  return [...found.values()].flatMap((record) => record?.scopes.slice(1).map(({ name }) => name) ?? []);
+  const record = await recordOf(harness.database().policies(await uidOf()), value?.hash ?? '');
+  return record?.scopes.slice(1).map(({ name }) => name) ?? [];
 };
 
 describe('a user', () => {

@@ -39,6 +39,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
         key: policy,
         scopes: [policy, team.policy, user.policy],
         secret: expect.stringMatching(/.{32}/),
+        size: expect.any(Number),
       });
     });
 
@@ -184,6 +185,21 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       expect(known.sort()).toEqual(['a', 'b', 'd'].map(hash).sort());
       expect(records.get(hash('b'))?.key).toEqual(keys[1]?.policy);
       expect((await policies(INSTANCE.uid).find([])).size).toBe(0);
+    });
+
+    test('a record that is larger than the query may read comes back as its size, and others are read', async () => {
+      await workingKey('ordinary', hash('a'));
+      const team = await claim('research', 'team', { models: ['m'.repeat(10_000)] });
+      await workingKey('large', hash('b'), { charges: [team.scopeId] });
+      const hashes = ['a', 'b', 'c'].map(hash);
+      const [ordinary, large, unknown] = await policies(INSTANCE.uid)
+        .find(hashes, 4096)
+        .then((found) => hashes.map((one) => found.get(one)));
+      expect([ordinary?.key?.name, large, unknown]).toEqual(['ordinary', { size: expect.any(Number) }, undefined]);
+      expect(ordinary?.size).toBeLessThan(1_000);
+      expect(large?.size).toBeGreaterThan(10_000);
+      expect(large?.size).toBeLessThan(11_000);
+      expect(await find(hash('b'))).toMatchObject({ key: { name: 'large' }, size: large?.size });
     });
 
     test('a retired key is not found', async () => {

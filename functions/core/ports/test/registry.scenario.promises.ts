@@ -1,4 +1,5 @@
 // The scenario of the promises of registries: two open instances, claims by name, and keys that work.
+import { recordOf } from '../../../../test/doubles/policies.ts';
 import type { KeyPolicy, Policies, ScopePolicy } from '../policy.ts';
 import type { Claim, Holder, Registry, ScopeOutcome, ScopeWrite } from '../registry.ts';
 
@@ -33,7 +34,7 @@ export async function openRegistry(make: () => Promise<RegistryUnderTest>): Prom
 
 /** `under` is called for each operation: each test has its own registry. */
 export function registryScenario(under: () => RegistryUnderTest) {
-  const find = async (value: string) => (await under().policies(INSTANCE.uid).find([value])).get(value);
+  const find = (value: string) => recordOf(under().policies(INSTANCE.uid), value);
   const claims = () => under().registry.claims(INSTANCE.uid);
   /** A scope as the registry lists it, with its policy. */
   const claim = async (

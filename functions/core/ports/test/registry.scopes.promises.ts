@@ -1,6 +1,7 @@
 // Promises of every registry about scopes as they are written: alias, policy and value, all or none.
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { KeyPolicy } from '../policy.ts';
+import { recordOf } from '../../../../test/doubles/policies.ts';
 import { type Holder, type Registry, SAME_PLACE } from '../registry.ts';
 import {
   hash,
@@ -22,7 +23,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     beforeEach(async () => {
       ({ registry, policies } = await openRegistry(make));
     });
-    const find = async (value: string) => (await policies(INSTANCE.uid).find([value])).get(value);
+    const find = (value: string) => recordOf(policies(INSTANCE.uid), value);
     const claims = () => registry.claims(INSTANCE.uid);
 
     test('one call makes a key that works: the claim with the scope and anchor of its policy, and the value', async () => {
@@ -183,7 +184,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       ]);
       expect(await claims()).toEqual([]);
       expect(await registry.putScope({ ...movedWrite, policy: { ...write.policy, name: 'brought' } })).toBe('written');
-      expect((await policies(OTHER.uid).find([hash('a')])).get(hash('a'))?.key.name).toBe('brought');
+      expect((await recordOf(policies(OTHER.uid), hash('a')))?.key.name).toBe('brought');
     });
 
     test('a retained claim shows that a scope which it is charged to has retired; other claims do not', async () => {

@@ -55,7 +55,7 @@ test('claims whose policies are large are read all, whatever they weigh together
   expect(new Set(found.map(({ alias }) => alias)).size).toBe(1300);
 });
 
-test('records of keys are found all, whatever they weigh together, and the smallest are answered first', async () => {
+test('records of keys are found all, in replies of 256 KiB or one record, and the smallest are answered first', async () => {
   await database.openInstance(ROW);
   await run(`insert into gateway_operator.key_value (scope_id, hash)
     select scope_id, 'hash ' || alias from gateway_operator.claim where alias::integer > 700`);
@@ -65,8 +65,11 @@ test('records of keys are found all, whatever they weigh together, and the small
   for (let unread = hashes; unread.length > 0; ) {
     const answers = await policies.find(unread);
     expect([...answers.values()]).not.toContain(undefined);
-    portions.push([...answers.keys()]);
-    unread = unread.filter((hash) => !answers.has(hash));
+    const read = unread.filter((hash) => answers.get(hash)?.key !== undefined);
+    const bytes = read.reduce((sum, hash) => sum + JSON.stringify(answers.get(hash)?.scopes).length, 0);
+    expect(read.length === 1 || bytes <= 256 * 1024).toBe(true);
+    portions.push(read);
+    unread = unread.filter((hash) => !read.includes(hash));
   }
   expect(portions.length).toBeGreaterThan(1);
   expect(portions.flat()).toHaveLength(600);
