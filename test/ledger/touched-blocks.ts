@@ -1,12 +1,14 @@
 // Blocks touched by each statement of requests, bookings and resyncs.
 import { createHash } from 'node:crypto';
 import pg from 'pg';
-import { ADD, INSERT, toAdditions, toColumns } from '#adapters/postgres/insert-batch.ts';
+import { createAdditions } from '#adapters/postgres/additions.ts';
+import { ADD, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
 import { CHARGES, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import {
   accountNumber,
   aliasOf,
@@ -96,7 +98,7 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
       lookups: PER_ENTRY * 1000,
       name: 'add a thousand ledger rows of an account',
       text: ADD,
-      values: [...toAdditions(batch(1000)), INSTANCE, 1, 5],
+      values: [...additionsOf(batch(1000)), INSTANCE, 1, 5],
     },
     {
       lookups: 2 * 20 + NEIGHBOURS,
@@ -112,6 +114,13 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
       values: [JSON.stringify([[BUSY, DAYS_30.start, DAYS_30.end, ...edgesOf(DAYS_30), BUSY]])],
     },
   ];
+}
+
+/** The values of the only statement of a small batch. */
+function additionsOf(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
+  const additions = createAdditions();
+  additions.add(rows);
+  return [...additions.portions()].flatMap(({ columns }) => columns);
 }
 
 /** A batch that is repeated because its answer was lost. */

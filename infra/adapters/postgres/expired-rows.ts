@@ -2,7 +2,6 @@
 // (LEDGER 3).
 import type { AccountClosing } from '#core/ports/ledger-database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
-import type { Millis } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
 import { createIds } from '../process/ids.ts';
 
@@ -16,12 +15,15 @@ export function toExpiredRows(
   bookedBatch: number,
   random: Random,
 ): ReadonlyArray<LedgerRow> {
+  let time = at;
+  // One source of ids draws random numbers for many ids together: an account may have 100,000 figures.
+  const ids = createIds({ clock: { now: () => time }, random });
   return figures.flatMap(({ scopeId, window, risk, unbooked }): LedgerRow[] => {
     const cost = unbooked.reduce((sum, { batch, spend }) => (batch > bookedBatch ? sum + spend : sum), risk);
+    if (cost === 0n) return [];
     // A recount finds a ledger row by the time in its id, so the time is inside the charged window.
-    const time = Math.max(window.start, Math.min(at, window.end - 1));
-    const id = idAt(time, random);
-    return cost === 0n ? [] : [{ ...UNKNOWN, id, cost, scopeWindows: [{ scopeId, window }], settledAt: at }];
+    time = Math.max(window.start, Math.min(at, window.end - 1));
+    return [{ ...UNKNOWN, id: ids.next(), cost, scopeWindows: [{ scopeId, window }], settledAt: at }];
   });
 }
 
@@ -33,5 +35,3 @@ const UNKNOWN = {
   identifier: '',
   estimated: true,
 } as const;
-
-const idAt = (time: Millis, random: Random): string => createIds({ clock: { now: () => time }, random }).next();

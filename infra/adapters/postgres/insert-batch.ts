@@ -1,13 +1,11 @@
 // The statements that write a batch of an account: its ledger rows in portions, then the additions of new rows to sums
-// and hours.
+// and hours, in portions too.
 import type { LedgerRow, LedgerRowKind } from '#core/ports/ledger-rows.ts';
-import type { Millis, Nano, Window } from '#core/ports/money.ts';
-import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
-import { timeOf } from '../process/ids.ts';
+import type { ScopeWindow } from '#core/ports/policy.ts';
+import { createAdditions } from './additions.ts';
 import { type Booking, insertAll } from './booking.ts';
 import { inPortions } from './ledger-queries.ts';
-import { lowestId } from './partitions.ts';
-import { hourOf } from './recount.ts';
+import { literal } from './literal.ts';
 import type { Query } from './session.ts';
 
 /**
@@ -38,16 +36,16 @@ export async function insertBatch(
     query,
     sorted.map(({ id }) => id),
   );
-  const newRows: LedgerRow[] = [];
-  const insert = async (portion: ReadonlyArray<LedgerRow>): Promise<void> => {
-    for (const row of await insertNew(query, instanceUid, portion)) newRows.push(row);
-  };
+  const additions = createAdditions();
+  const insert = async (portion: ReadonlyArray<LedgerRow>): Promise<void> =>
+    additions.add(await insertNew(query, instanceUid, portion));
   const rejected = await inPortions(sorted, (portion) => insertAll(booking, instanceUid, portion, insert), PORTION);
-  await query(ADD, [...toAdditions(newRows), instanceUid, epoch, calls]);
+  for (const { columns, isLast } of additions.portions())
+    await query(ADD, [...columns, instanceUid, epoch, isLast ? calls : 0]);
   return rejected;
 }
 
-const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
+export const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
   if (one.id !== other.id) return one.id < other.id ? -1 : 1;
   return one.kind < other.kind ? -1 : 1;
 };
@@ -79,15 +77,15 @@ with inserted as (
 select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys" from inserted`;
 
 /**
- * New rows are added up by scope, window and second; charges, sums and hours are made from these totals. A row whose
- * time was recounted into another window counts in both windows.
+ * New rows are added up by scope, window and second; charges and sums are made from these totals. A row whose time was
+ * recounted into another window counts in both windows.
  */
 export const ADD = `
 with added as materialized (
-  select scope_id, window_start, window_end, second, hour, sum(amount) as amount
-  from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::bigint[], $6::numeric[])
-    as t (scope_id, window_start, window_end, second, hour, amount)
-  group by scope_id, window_start, window_end, second, hour),
+  select scope_id, window_start, window_end, second, sum(amount) as amount
+  from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::numeric[])
+    as t (scope_id, window_start, window_end, second, amount)
+  group by scope_id, window_start, window_end, second),
 kept as (
   insert into gateway_operator.charge (scope_id, id, cost) select scope_id, second, amount from added),
 counted as (
@@ -104,13 +102,12 @@ summed as (
   returning 1),
 hours as (
   insert into gateway_operator.hour_sum as h (scope_id, hour, amount)
-  select scope_id, hour, sum(amount) from added
-  where (select count(*) from summed) > 0
-  group by scope_id, hour order by scope_id, hour
+  select scope_id, hour, amount from unnest($6::uuid[], $7::bigint[], $8::numeric[]) as t (scope_id, hour, amount)
+  where (select count(*) from summed) >= 0 order by scope_id, hour
   on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount
   returning 1)
-update gateway_operator.store_epoch set calls = $9
-where (select count(*) from hours) >= 0 and instance_uid = $7 and epoch = $8 and calls < $9`;
+update gateway_operator.store_epoch set calls = $11
+where (select count(*) from hours) >= 0 and instance_uid = $9 and epoch = $10 and calls < $11`;
 
 /** One array per column of `INSERT`. Rows that share a list of charges write the list once. */
 export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
@@ -140,51 +137,4 @@ export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown
     literal(charges, ({ window }) => window.end),
     literal(rows, (row) => first(row) + row.scopeWindows.length - 1),
   ];
-}
-
-const SECOND: Millis = 1000;
-
-/**
- * One array per column of additions: one addition for each counter and second. Rows come in the order of their time, so
- * nearly every row belongs to the latest addition of its scope; `ADD` sums two additions of one counter and second.
- */
-export function toAdditions(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
-  const latest = new Map<ScopeId, Addition>();
-  const additions: Addition[] = [];
-  for (const { id, scopeWindows, cost } of rows) {
-    const time = timeOf(id) ?? 0;
-    const second = time - (time % SECOND);
-    for (const { scopeId, window } of scopeWindows) {
-      const addition = latest.get(scopeId);
-      if (addition?.second === second && addition.start === window.start && addition.end === window.end)
-        addition.amount += cost;
-      else {
-        const next = { scopeId, start: window.start, end: window.end, second, amount: cost };
-        latest.set(scopeId, next);
-        additions.push(next);
-      }
-    }
-  }
-  return [
-    literal(additions, ({ scopeId }) => scopeId),
-    literal(additions, ({ start }) => start),
-    literal(additions, ({ end }) => end),
-    literal(additions, ({ second }) => lowestId(second)),
-    literal(additions, ({ second }) => hourOf(second)),
-    literal(additions, ({ amount }) => amount),
-  ];
-}
-
-interface Addition extends Window {
-  readonly scopeId: ScopeId;
-  readonly second: Millis;
-  amount: Nano;
-}
-
-/**
- * PostgreSQL's array text: exact for numbers of any size, and made in a third of the client library's time. Not for
- * free text: a comma would add an element, and PostgreSQL refuses the statement, because the other columns get nulls.
- */
-function literal<T>(rows: ReadonlyArray<T>, column: (row: T) => string | number | bigint | boolean): string {
-  return `{${rows.map(column).join(',')}}`;
 }

@@ -8,13 +8,15 @@ import type {
   BatchOutcome,
   LedgerDatabase,
 } from '#core/ports/ledger-database.ts';
+import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { type Booking, type BookingDeps, inBooking } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
 import { toExpiredRows } from './expired-rows.ts';
-import { insertBatch } from './insert-batch.ts';
+import { byIdAndKind, insertBatch } from './insert-batch.ts';
 import { createQueries, inPortions } from './ledger-queries.ts';
+import { literal } from './literal.ts';
 import { BOOKING_LOCK } from './recount.ts';
 import { GATEWAY_LIMIT, type Query } from './session.ts';
 
@@ -27,7 +29,10 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   return {
     ...createQueries(deps.session),
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
-    close: (closing) => inBooking(deps, (booking) => close(booking, instanceUid, { ...closing, random: deps.random })),
+    close: async (closing) => {
+      const rowsBeyond = await createExpiredRows(query, instanceUid, { ...closing, random: deps.random });
+      return inBooking(deps, (booking) => close(booking, instanceUid, closing, rowsBeyond));
+    },
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
     uncorrectedCharges: (accounts) => inPortions(accounts, (portion) => chargesOf(query, instanceUid, portion)),
@@ -106,10 +111,31 @@ const CHECK_REQUEST = `
 select 1 where not exists (
   select from gateway_operator.account where instance_uid = $1 and account = $2::uuid and closed_at is not null)`;
 
+/** Returns the charges of a closing beyond a batch. */
+type ExpiredRows = (bookedBatch: number) => ReadonlyArray<LedgerRow>;
+
+/**
+ * Makes the charges of a closing before its transaction begins, since PostgreSQL ends the transaction of a process that
+ * is silent for 2 s. They are made again if another batch was booked meanwhile.
+ */
+async function createExpiredRows(
+  query: Query,
+  instanceUid: string,
+  { random, ...closing }: AccountClosing & { readonly random: Random },
+): Promise<ExpiredRows> {
+  const [[, { bookedBatch: expected }] = ['', { bookedBatch: 0 }]] = await rowsOf(query, instanceUid, [
+    closing.account,
+  ]);
+  const make = (bookedBatch: number) => toExpiredRows(closing, bookedBatch, random).toSorted(byIdAndKind);
+  const rows = make(expected);
+  return (bookedBatch) => (bookedBatch === expected ? rows : make(bookedBatch));
+}
+
 async function close(
   booking: Booking,
   instanceUid: string,
-  { random, ...closing }: AccountClosing & { readonly random: Random },
+  closing: AccountClosing,
+  rowsBeyond: ExpiredRows,
 ): ReturnType<LedgerDatabase['close']> {
   const { query } = booking;
   const { account, epoch } = closing;
@@ -120,10 +146,10 @@ async function close(
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
   const [closedAccount] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
-  const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.booked), random);
+  const rows = closedAccount === undefined ? [] : rowsBeyond(Number(closedAccount.booked));
   if (closedAccount !== undefined) {
     await insertBatch(booking, instanceUid, { rows, epoch, calls: closing.calls });
-    await query(CHARGED, [instanceUid, account, rows.map(({ id }) => id)]);
+    await query(CHARGED, [instanceUid, account, literal(rows, ({ id }) => id)]);
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);

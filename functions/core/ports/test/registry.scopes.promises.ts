@@ -1,7 +1,7 @@
 // Promises of every registry about scopes as they are written: alias, policy and value, all or none.
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { KeyPolicy } from '../policy.ts';
 import { recordOf } from '../../../../test/doubles/policies.ts';
+import type { KeyPolicy } from '../policy.ts';
 import { type Holder, type Registry, SAME_PLACE } from '../registry.ts';
 import {
   hash,
