@@ -1,7 +1,9 @@
 // Times of log lines: the column *when* of docs/reference/log.md. `npm run generate` names a line of the source that has no
 // row here, and a row that has no line.
 
-/** A message as the page shows it, and when it is written. Causes and advice are in the message, in `why` or in alerts. */
+/**
+ * A message as the page shows it, and when it is written. Causes and advice are in the message, in `why` or in alerts.
+ */
 export const WHEN: Readonly<Record<string, string>> = {
   // Gateway.
   'a model entry cools down':
@@ -12,10 +14,12 @@ export const WHEN: Readonly<Record<string, string>> = {
   request: 'A request has ended. The level is that of its [error code](../use/errors.md), or of how its reply ended',
 
   // Ledger and Redis.
-  'a call to the store failed, and is repeated': 'The first of several failed calls to Redis, of one process',
-  'the store answers calls again': 'The first call after it that succeeds',
-  'the store is away': 'The connection to Redis has ended. Once, until it is back',
-  'the store is back': 'Redis is connected again',
+  'ledger: a call to the counter store failed, and is repeated':
+    'The first of several failed calls to Redis, of one process',
+  'ledger: the counter store answers calls again': 'The first call after it that succeeds',
+  'the connection to the counter store ended, and is opened again':
+    'The connection to Redis has ended. Once, until Redis is connected again',
+  'the counter store is connected again': 'Redis is connected again',
   'another process has taken over the journal: this process no longer writes to it, and its replies wait for PostgreSQL; stop one of them, or give it another folder':
     'Once, within a second after a second process has opened the same folder. `by` names it',
   'ledger: PostgreSQL accepts ledger rows again': 'The first booking that succeeds after failed ones',
@@ -25,13 +29,13 @@ export const WHEN: Readonly<Record<string, string>> = {
   'ledger: a counter differed from the sum of its ledger rows, and was repaired':
     'An audit has compared a counter of Redis with PostgreSQL. `by` is the difference',
   'ledger: a reply cost more than its reservation': 'At the end of such a request: it is charged what it cost',
-  'ledger: a reply of the store cannot be applied, so the process opens a new account (our error)':
-    'The code of the ledger threw an error on a reply of Redis',
+  'ledger: a call to the counter store cannot be composed, or its reply cannot be applied, so the process opens a new account (our error)':
+    'The code of the ledger threw an error before a call to Redis, or on its reply',
   'ledger: a request had not ended at the stop, and is charged':
     'At a stop, once per request in flight after the time that requests have to end',
   'ledger: a request that never ended cannot be charged': 'The settlement after one hour failed',
   'ledger: a request whose account was closed cannot be stopped (our error)':
-    'The code of the ledger threw an error when it told a stream that its account was closed',
+    'The code of the ledger threw an error when it notified a stream that its account was closed',
   'ledger: a reservation did not end within an hour, and is charged': 'A request is one hour old and has not ended',
   'ledger: a step of the stop failed; another process closes the account when its lease ends':
     'At a stop, if Redis or PostgreSQL does not answer in time',
@@ -56,11 +60,11 @@ export const WHEN: Readonly<Record<string, string>> = {
   'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them':
     'At a stop, if Redis or PostgreSQL did not take all charges in time',
   'ledger: sums are loaded again': 'Sums of PostgreSQL are in Redis after loading had failed',
-  'ledger: sums cannot be loaded into the store; loading is repeated':
+  'ledger: sums cannot be loaded into the counter store; loading is repeated':
     'The first of several failed attempts to read sums from PostgreSQL and write them to Redis, and each one with a new cause',
   'ledger: the cost of a request so far is unknown, so its whole reservation counts (our error)':
     'The code of the gateway threw an error while it counted the cost of a stream',
-  'ledger: the counters of the store cannot be audited':
+  'ledger: the counters of the counter store cannot be audited':
     'An audit ended early, because Redis or PostgreSQL did not answer',
   'ledger: the disk refuses the journal, which is discarded; until a restart, replies wait for PostgreSQL':
     'Once, at the first write that the disk refuses: it is full, read-only or broken',
@@ -69,9 +73,9 @@ export const WHEN: Readonly<Record<string, string>> = {
   'ledger: the process cannot join the epoch, and tries again':
     'After a start or a loss of data of Redis, while PostgreSQL or Redis does not answer; once per cause',
   'ledger: the process has joined the epoch': 'The process serves requests again after such a failure',
-  'ledger: this process moves the counters to another store, where they are built from PostgreSQL':
+  'ledger: this process moves the counters to another counter store, and builds them from PostgreSQL':
     'The Secret of Redis has another host or port, and this new process has reached that Redis',
-  'ledger: the store has lost state, and is rebuilt from PostgreSQL':
+  'ledger: the counter store has lost state, and is rebuilt from PostgreSQL':
     'One process has noticed that Redis is empty or older than before; requests wait for the rebuild',
   'the discarded journal cannot be deleted: if the process is killed while it is there, its requests are charged less than they cost; look at the disk':
     'Once, when the journal is discarded and its files cannot be deleted. The process tries again each second',

@@ -42,7 +42,7 @@ Generated from the source and from \`infra/tools/log-lines.ts\` by \`npm run gen
 
 <!-- not run: an example of a line -->
 \`\`\`json
-{"time":"2026-11-21T12:00:00.000Z","level":"warn","message":"the store is away","function":"gateway","why":"connect ECONNREFUSED"}
+{"time":"2026-11-21T12:00:00.000Z","level":"warn","message":"the connection to the counter store ended, and is opened again","function":"gateway","why":"connect ECONNREFUSED"}
 \`\`\`
 
 \`why\` has the cause. \`LOG_LEVEL\` ([environment](environment.md)) chooses the lowest level that is written. \`…\` stands for a name or a number. No line has

@@ -11,7 +11,7 @@ export interface MemoryEpochs extends Epochs {
   /** The epoch as a transaction of the same database sees it. */
   current(): { readonly epoch: number; readonly isOpen: boolean };
   /** A booking's count of the store's calls. */
-  record(epoch: number, calls: number): void;
+  record(epoch: number, callCount: number): void;
 }
 
 interface GatewayProcess extends EpochUser {
@@ -23,18 +23,18 @@ interface GatewayProcess extends EpochUser {
 export function createMemoryEpochs({ clock }: { readonly clock: Clock }): MemoryEpochs {
   const processes = new Map<string, GatewayProcess>();
   const first: EpochUser = { store: 'store', startedAt: 0 };
-  let current = { epoch: 0, store: '', isOpen: false, raisedAt: clock.now(), calls: 0 };
+  let current = { epoch: 0, store: '', isOpen: false, raisedAt: clock.now(), callCount: 0 };
   const of = (user: EpochUser): Epochs => {
     const state = async () => {
       const now = clock.now();
-      const { epoch, isOpen, raisedAt, calls } = current;
+      const { epoch, isOpen, raisedAt, callCount } = current;
       const store = current.store || user.store;
       const live = [...processes.values()].filter(({ seenAt }) => seenAt > now - ALIVE);
       return {
         epoch,
         isOpen,
         age: now - raisedAt,
-        calls,
+        callCount,
         missing: live.filter((each) => each.store === store && each.joined < epoch).length,
         isOfOtherStore: store !== user.store,
         hasSuccessor: live.some(
@@ -45,7 +45,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
       };
     };
     return {
-      beat(process, joined) {
+      heartbeat(process, joined) {
         processes.set(process, { ...user, joined, seenAt: clock.now() });
         return state();
       },
@@ -53,7 +53,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
       async raise(from, above) {
         if (current.epoch !== from) return undefined;
         const epoch = Math.max(from, above) + 1;
-        current = { epoch, store: user.store, isOpen: false, raisedAt: clock.now(), calls: 0 };
+        current = { epoch, store: user.store, isOpen: false, raisedAt: clock.now(), callCount: 0 };
         return epoch;
       },
       async open(epoch) {
@@ -68,8 +68,8 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
     ...of(first),
     of,
     current: () => current,
-    record(epoch, calls) {
-      if (current.epoch === epoch) current = { ...current, calls: Math.max(current.calls, calls) };
+    record(epoch, callCount) {
+      if (current.epoch === epoch) current = { ...current, callCount: Math.max(current.callCount, callCount) };
     },
   };
 }

@@ -31,9 +31,9 @@ export function createMemoryLedgerDatabase({
   const charged = new Map<string, ReadonlyArray<string>>();
   const drawn: Random = random ?? ((count) => crypto.getRandomValues(new Uint8Array(count)));
 
-  const outcomeOf = ({ epoch, account, isLast }: Batch): BatchOutcome => {
+  const outcomeOf = ({ epoch, account, closesAccount }: Batch): BatchOutcome => {
     const current = epochs.current();
-    if (current.epoch !== epoch && !(isLast && account !== undefined)) return 'epoch';
+    if (current.epoch !== epoch && !(closesAccount && account !== undefined)) return 'epoch';
     if (account === undefined) return current.isOpen ? 'closed' : 'booked';
     const { isClosed, bookedBatch } = rows.get(account.id) ?? NEW;
     return isClosed && account.batch > bookedBatch ? 'closed' : 'booked';
@@ -44,7 +44,7 @@ export function createMemoryLedgerDatabase({
     if (row.isClosed) return { row, ledgerRows: [] };
     const expiredRows = toExpiredRows({ account, ...closing }, row.bookedBatch, drawn);
     ledgerRows.insert(expiredRows);
-    epochs.record(closing.epoch, closing.calls);
+    epochs.record(closing.epoch, closing.callCount);
     charged.set(
       account,
       expiredRows.map(({ id }) => id),
@@ -60,12 +60,12 @@ export function createMemoryLedgerDatabase({
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
       if (outcome !== 'booked') return { outcome, rejected: [] };
-      const { account, isLast, epoch, calls, rows: batchRows } = batch;
+      const { account, closesAccount, epoch, callCount, rows: batchRows } = batch;
       if (account !== undefined) {
         const row = rows.get(account.id) ?? NEW;
         const [bookedBatch, number] = [Math.max(row.bookedBatch, account.batch), Math.max(row.number, account.number)];
-        rows.set(account.id, { ...row, bookedBatch, number, isClosed: row.isClosed || isLast === true });
-        epochs.record(epoch, calls);
+        rows.set(account.id, { ...row, bookedBatch, number, isClosed: row.isClosed || closesAccount === true });
+        epochs.record(epoch, callCount);
       }
       return { outcome: 'booked', rejected: ledgerRows.insert(batchRows) };
     },

@@ -4,7 +4,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { text } from 'node:stream/consumers';
 import { createBackends } from '#adapters/backends/backends.ts';
-import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
@@ -79,7 +79,7 @@ async function main(tenants: ReadonlyArray<Tenant>): Promise<Outcome> {
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const metrics = createMetrics();
   const parts = { ...node, log, metrics };
-  const { clear, flush } = createStoreMaintenance({ open: openAccounts, ...parts });
+  const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts });
   const app = createReconcile({
     ...parts,
     cluster,

@@ -2,7 +2,7 @@
 // outcomes.
 import { randomBytes } from 'node:crypto';
 import { writeSync } from 'node:fs';
-import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createMemoryJournal } from '#adapters/memory/journal.ts';
 import { createIds } from '#adapters/process/ids.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
@@ -40,7 +40,7 @@ async function rush({ connection, instanceUid, scopes, requests, amount }: Rush)
       ...createMemoryLedgerDatabase({ epochs, ledgerRows }),
       scopesOfOtherInstances: ledgerRows.scopesOfOtherInstances,
     },
-    counterStore: openAccounts(connection, { instanceUid, clock, log }).accounts,
+    counterStore: openCounterStore(connection, { instanceUid, clock, log }).counterStore,
     ids: createIds({ clock, random: (count) => randomBytes(count) }),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
     timer: (millis, callback) => {

@@ -55,7 +55,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
     requests: [],
     rateChanges: [],
     previousAccounts: [],
-    isLast: false,
+    finishesAccount: false,
   });
   late = 0;
   return accounts;
@@ -74,13 +74,13 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
     maxAnswers: 1024 * 1024,
     openDatabase: (of) => createDatabase(of, { log }),
     flush: async ({ uid: instanceUid }, { database, cursor }) => {
-      const accounts = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));
+      const counterStore = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       const epochs = database.epochs(instanceUid, ONE_STORE);
       const metrics = createMetrics();
       await maintainAlone(
-        { instanceUid, counterStore: accounts, database: ledgerDatabase, epochs, clock, timer, log, metrics },
+        { instanceUid, counterStore, database: ledgerDatabase, epochs, clock, timer, log, metrics },
         cursor,
       );
     },

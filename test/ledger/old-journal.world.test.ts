@@ -58,7 +58,12 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   await epochs.raise(0, 0);
   await epochs.open(1);
   const account = ids.next();
-  await ledgerDatabase.bookBatch({ epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 1, rows: [booked] });
+  await ledgerDatabase.bookBatch({
+    epoch: 1,
+    account: { id: account, batch: 1, number: 1 },
+    callCount: 1,
+    rows: [booked],
+  });
   expect(await database.dropMonths(2)).not.toEqual([]);
 
   // The process died before it learned that the first one was booked, and before it booked the other.
@@ -68,10 +73,10 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   const log = createMemoryLog();
   const surroundings = { ...nodeDependencies(), metrics: createMetrics() };
   const start = async () => {
-    const accounts = createMemoryCounterStore({ ...surroundings, epoch: 0 });
+    const counterStore = createMemoryCounterStore({ ...surroundings, epoch: 0 });
     const parts = {
       instanceUid: INSTANCE,
-      counterStore: accounts,
+      counterStore,
       database: ledgerDatabase,
       epochs,
       journal: createMemoryJournal(folder),

@@ -125,7 +125,7 @@ describeUnless(missing, 'processes on one Redis', () => {
         requests: asks,
         rateChanges: [],
         previousAccounts: [],
-        isLast: false,
+        finishesAccount: false,
       });
       expect(reply).toMatchObject({
         replies: [

@@ -11,6 +11,12 @@ export async function bookEntries(
 ): Promise<{ readonly rejected: ReadonlyArray<string> }> {
   const account = { id: randomUUID(), batch: 1, number: 0 };
   const ledgerDatabase = database.ledgerDatabase(instanceUid, randomBytes);
-  const { rejected } = await ledgerDatabase.bookBatch({ epoch: 0, account, isLast: true, calls: 0, rows: entries });
+  const { rejected } = await ledgerDatabase.bookBatch({
+    epoch: 0,
+    account,
+    closesAccount: true,
+    callCount: 0,
+    rows: entries,
+  });
   return { rejected };
 }

@@ -26,7 +26,7 @@ export interface PendingCall {
   readonly counters: ReadonlyArray<CounterState>;
   readonly waiters: ReadonlyArray<WaitingRequest>;
   /** The store's count of calls when this call was made. */
-  readonly calls: number;
+  readonly callCount: number;
   /** Whether the call has only requests with a counter that the store may lack. */
   readonly isProbe: boolean;
 }
@@ -44,10 +44,10 @@ const UNUSED_AFTER: Millis = 750;
 /** The share of idle escrow: at most a sixteenth of what is left of a limit, divided among the live accounts. */
 const IDLE_SHARE = 16n;
 
-/** The next call of the account, empty. */
-export function toCall(account: Account): AccountCall {
-  account.number += 1;
-  const { epoch, id, number, batch, bookedBatch } = account;
+/** Begins the next call of the account, without content. */
+export function beginCall(account: Account): AccountCall {
+  account.callNumber += 1;
+  const { epoch, id, callNumber: number, openBatchNumber: batch, bookedBatchNumber: bookedBatch } = account;
   return {
     epoch,
     account: id,
@@ -60,7 +60,7 @@ export function toCall(account: Account): AccountCall {
     requests: [],
     rateChanges: [],
     previousAccounts: [],
-    isLast: false,
+    finishesAccount: false,
   };
 }
 
@@ -79,15 +79,12 @@ export function compose(
   const counters: CounterState[] = [];
   const { waiters, isProbe } = takeRequests(counters, requests, mayProbe);
   const rateChanges = isProbe ? [] : takeReports(account, counters);
-  if (
-    !isRenewal &&
-    counters.length + waiters.length + account.requests.in('inFlight').length + rateChanges.length === 0
-  )
+  if (!isRenewal && counters.length + waiters.length + account.requests.in('inCall').length + rateChanges.length === 0)
     return undefined;
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
-  const changes = counters.map((counter) => toCounterChange(account, counter, requested.has(counter)));
-  const call = { ...toCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
-  return { call, counters, waiters, calls: account.store.calls, isProbe };
+  const changes = counters.map((counter) => takeCounterChange(account, counter, requested.has(counter)));
+  const call = { ...beginCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
+  return { call, counters, waiters, callCount: account.store.callCount, isProbe };
 }
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
@@ -146,15 +143,15 @@ const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({
   ...(waiter.isGrowth ? { isGrowth: waiter.isGrowth } : {}),
 });
 
-export function toCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
+export function takeCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
   const { scopeId, window } = counter.scopeWindow;
   const { limit, spend, risk } = counter;
   account.changed.delete(counter);
   counter.isChanged = false;
-  risk.inFlight = risk.current;
+  risk.inCall = risk.current;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
   counter.returning = escrowChange.returned;
-  return { scopeId, window, limit, spend: spend.inFlight, risk: risk.current, registered: 0n, ...escrowChange };
+  return { scopeId, window, limit, spend: spend.inCall, risk: risk.current, registered: 0n, ...escrowChange };
 }
 
 /**
@@ -200,7 +197,7 @@ export function applyDone(
   { call, counters, waiters }: Pick<PendingCall, 'call' | 'counters' | 'waiters'>,
   reply: DoneReply,
 ): void {
-  account.answeredNumber = call.number;
+  account.answeredCallNumber = call.number;
   // A repeated call does not renew a lease that has ended, so that there may be no live account.
   account.liveAccounts = Math.max(1, reply.liveAccounts);
   counters.forEach((counter, index) => {
@@ -215,7 +212,7 @@ export function applyDone(
     Object.assign(counter, { escrowOfAll, escrow, isWantedByOthers } satisfies Partial<CounterState>);
     if (isWantedByOthers && idleEscrow(counter) > 0n) markChanged(account, counter);
   });
-  account.requests.move('inFlight', 'openBatch');
+  account.requests.move('inCall', 'openBatch');
   // The store counts grants as risk.
   waiters.forEach(({ chargedCounters }, index) => {
     const result = reply.replies[index];
@@ -240,11 +237,11 @@ function limitAtGrantOf(
 
 /** Applies the refusal of a whole call: everything that it reported is in the next call again. */
 export function applyRefused(account: Account, { call, counters }: PendingCall): void {
-  account.answeredNumber = call.number;
+  account.answeredCallNumber = call.number;
   for (const counter of counters) {
     revokeReport(counter);
     markChanged(account, counter);
   }
-  account.requests.move('inFlight', 'unreported');
+  account.requests.move('inCall', 'unreported');
   for (const change of call.rateChanges) addRateChange(account, change);
 }

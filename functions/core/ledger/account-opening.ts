@@ -4,7 +4,7 @@ import { MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import { dropUnreported, resetAccount, takeCharges } from './account.ts';
-import { applyDone, toCall, toCounterChange } from './account-call.ts';
+import { applyDone, beginCall, takeCounterChange } from './account-call.ts';
 import { book } from './booking.ts';
 import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
@@ -15,7 +15,7 @@ import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previ
  * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not have
  * it (yet), or the account could not be opened.
  */
-export async function openAccount(context: LedgerContext, { epoch, isOpen, calls }: EpochState): Promise<boolean> {
+export async function openAccount(context: LedgerContext, { epoch, isOpen, callCount }: EpochState): Promise<boolean> {
   const { account, counterStore, ids, sharedStore } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
@@ -27,9 +27,9 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, calls
     if (storeEpoch < epoch) return false;
     account.raisedEpoch = 0;
   }
-  Object.assign(store, { epoch, calls: store.epoch === epoch ? Math.max(store.calls, calls) : calls });
-  const ends = await closePreviousAccounts(context, epoch, !isOpen);
-  if (ends === undefined) return false;
+  Object.assign(store, { epoch, callCount: store.epoch === epoch ? Math.max(store.callCount, callCount) : callCount });
+  const closedAccounts = await closePreviousAccounts(context, epoch, !isOpen);
+  if (closedAccounts === undefined) return false;
   await addCorrections(context);
   if (!(await dropBooked(context, epoch, isOpen))) return false;
   const id = ids.next();
@@ -37,7 +37,7 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, calls
   // process can correct the account: its charge stays.
   if (sharedStore === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
-  if (!(await reportAll(context, isOpen, ends))) {
+  if (!(await reportAll(context, isOpen, closedAccounts))) {
     leaveAccount(context);
     return false;
   }
@@ -69,16 +69,19 @@ const MAX_LOADS = 5;
 
 /**
  * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
- * corrections, all of a counter in one call. The last of these calls ends the previous accounts: until then their escrow
- * stays set aside, so that other processes cannot spend it. Before the epoch is
- * open no spend is reported, since no process reads sums; requests that have ended since then keep their escrow until
- * the epoch is open.
+ * corrections, all of a counter in one call. The last of these calls finishes the previous accounts: until then their
+ * escrow stays set aside, so that other processes cannot spend it. Before the epoch is open no spend is reported, since
+ * no process reads sums; requests that have ended since then keep their escrow until the epoch is open.
  */
-async function reportAll(context: LedgerContext, isOpen: boolean, ends: ReadonlyArray<string>): Promise<boolean> {
+async function reportAll(
+  context: LedgerContext,
+  isOpen: boolean,
+  closedAccounts: ReadonlyArray<string>,
+): Promise<boolean> {
   const { account } = context;
   if (isOpen) takeCharges(account);
   const remaining = [...account.counters.all()].filter(
-    ({ reservations, spend }) => reservations > 0 || spend.inFlight !== 0n || spend.unreported > 0n,
+    ({ reservations, spend }) => reservations > 0 || spend.inCall !== 0n || spend.unreported > 0n,
   );
   let loads = 0;
   do {
@@ -86,9 +89,9 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
     const changes = counters.map((counter) => {
       const { limit, liveAmount, spend } = counter;
       const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
-      return { ...toCounterChange(account, counter, false), registered };
+      return { ...takeCounterChange(account, counter, false), registered };
     });
-    const call = { ...toCall(account), changes, previousAccounts: remaining.length === 0 ? ends : [] };
+    const call = { ...beginCall(account), changes, previousAccounts: remaining.length === 0 ? closedAccounts : [] };
     const reply = await context.sync.call(call);
     if (reply.outcome === 'done') {
       loads = 0;
@@ -109,7 +112,7 @@ async function reportAll(context: LedgerContext, isOpen: boolean, ends: Readonly
 
 /** Leaves the account; the process closes it itself when it joins again, or when it books without an account. */
 export function leaveAccount({ account }: LedgerContext): void {
-  if (account.number > 0) account.previousAccounts.set(account.id, undefined);
+  if (account.callNumber > 0) account.previousAccounts.set(account.id, undefined);
   account.joinedEpoch = 0;
   resetAccount(account);
 }

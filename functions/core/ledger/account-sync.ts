@@ -3,11 +3,11 @@
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
-import { markChanged, recordCalls, STOPPED } from './account.ts';
+import { markChanged, recordCallCount, STOPPED } from './account.ts';
 import { applyDone, applyRefused, compose, type PendingCall } from './account-call.ts';
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
-import { report } from './failures.ts';
+import { logFailure } from './failures.ts';
 import { doubled, FIRST_PAUSE } from './timeout.ts';
 
 /**
@@ -32,8 +32,8 @@ export function createSync(context: LedgerContext): AccountSync {
   const {
     account,
     counterStore,
-    clock,
-    wall,
+    intervalClock,
+    wallClock,
     timer,
     tick = afterPromises,
     metrics,
@@ -58,7 +58,7 @@ export function createSync(context: LedgerContext): AccountSync {
   const isReady = (): boolean => account.isOpen && !account.isStopped && !isSending;
   const sendWithin = (millis: Millis): void => {
     if (!isReady()) return;
-    const now = clock.now();
+    const now = intervalClock.now();
     const earliest = account.requests.reserved.length > MAX_UNSHARED ? account.sentAt + CALL_INTERVAL : now;
     const at = Math.max(now + millis, notBefore, earliest);
     if (at >= due) return;
@@ -87,7 +87,7 @@ export function createSync(context: LedgerContext): AccountSync {
 
   const send = async (sending: PendingCall): Promise<void> => {
     isSending = true;
-    const reply = await callStore(sending.call, sending.calls).catch(
+    const reply = await callStore(sending.call, sending.callCount).catch(
       (cause) => ({ outcome: 'failed', cause }) as const,
     );
     // The account was left meanwhile, so its calls are void.
@@ -104,10 +104,11 @@ export function createSync(context: LedgerContext): AccountSync {
   const onFailure = (cause: unknown): void => {
     metrics.add('gateway_operator_ledger_store_failures_total');
     const why = reasonAndCausesOf(cause);
-    if (account.storeFailure === '') log.warn('a call to the store failed, and is repeated', { instance, why });
+    if (account.storeFailure === '')
+      log.warn('ledger: a call to the counter store failed, and is repeated', { instance, why });
     account.storeFailure = why;
     for (const { reject } of flushing.splice(0)) reject(cause);
-    notBefore = clock.now() + pause;
+    notBefore = intervalClock.now() + pause;
     pause = doubled(pause);
     sendWithin(0);
   };
@@ -119,23 +120,24 @@ export function createSync(context: LedgerContext): AccountSync {
     try {
       work();
     } catch (error) {
-      report(context, 'answer', error);
+      logFailure(context, 'call', error);
       context.membership.leave('error');
     }
   };
-  /** Sends one call. `calls`: the store's count of calls when this call was first sent. */
-  const callStore = async (call: AccountCall, calls = account.store.calls): Promise<AccountReply> => {
-    const [sentAt, sentAtWall] = [clock.now(), wall.now()];
+  /** Sends one call. `knownCallCount`: as it was when this call was first sent. */
+  const callStore = async (call: AccountCall, knownCallCount = account.store.callCount): Promise<AccountReply> => {
+    const [sentAt, sentAtWall] = [intervalClock.now(), wallClock.now()];
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await counterStore.call(call);
-    account.lastReplyAt = clock.now();
-    if (account.storeFailure !== '') log.info('the store answers calls again', { instance });
+    account.lastReplyAt = intervalClock.now();
+    if (account.storeFailure !== '') log.info('ledger: the counter store answers calls again', { instance });
     account.storeFailure = '';
     account.store.clockOffset = Math.round(reply.now - (sentAt + account.lastReplyAt) / 2);
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
-    if (reply.calls <= calls) return { outcome: 'stale', why: 'behind', now: reply.now, calls: reply.calls };
-    recordCalls(account.store, call.epoch, reply.calls);
+    if (reply.callCount <= knownCallCount)
+      return { outcome: 'stale', why: 'behind', now: reply.now, callCount: reply.callCount };
+    recordCallCount(account.store, call.epoch, reply.callCount);
     Object.assign(account, { sentAt, sentAtWall });
     return reply;
   };
@@ -158,7 +160,7 @@ export function createSync(context: LedgerContext): AccountSync {
     else {
       applyRefused(account, sent);
       // The two clocks may disagree about the edge of a window for a moment.
-      if (reply.outcome === 'window') notBefore = clock.now() + CALL_INTERVAL;
+      if (reply.outcome === 'window') notBefore = intervalClock.now() + CALL_INTERVAL;
       else {
         const absent = new Set(reply.absent);
         sent.counters.forEach((counter, index) => {
@@ -182,10 +184,7 @@ export function createSync(context: LedgerContext): AccountSync {
       // A ledger of one request reports when its request has ended.
       if (context.sharedStore === undefined) sendWithin(REPORT_DELAY);
     },
-    /**
-     * Called every quarter of a second: idle escrow is reported, and the lease renewed if no other call has renewed it.
-     */
-    beat(): void {
+    refresh(): void {
       let isUsed = account.requests.reserved.length > 0;
       for (const counter of account.counters.all()) {
         if (counter.escrow > 0n) isUsed = true;
@@ -193,11 +192,10 @@ export function createSync(context: LedgerContext): AccountSync {
       }
       const isPerRequest = context.sharedStore !== undefined;
       const every = isPerRequest ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
-      if ((isPerRequest || account.changed.size === 0) && clock.now() - account.sentAt < every) return;
+      if ((isPerRequest || account.changed.size === 0) && intervalClock.now() - account.sentAt < every) return;
       isRenewal = true;
       sendWithin(0);
     },
-    /** Reports everything that is unreported; throws if the store refuses it, or the ledger has stopped. */
     async flush(): Promise<void> {
       if (isReported()) return;
       if (account.isStopped) throw new Error(STOPPED);
@@ -207,7 +205,6 @@ export function createSync(context: LedgerContext): AccountSync {
       await flushed.promise;
     },
     call: callStore,
-    /** Drops the pending call, whose account was left; the next call contains its requests again. */
     reset(): void {
       context.waitQueue.addAllToNextCall();
       pending = undefined;

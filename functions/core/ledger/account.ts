@@ -6,7 +6,7 @@ import type { RateChange } from '../ports/counter-store.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { perRate, perWindowedRate } from '../ports/rates.ts';
-import { type CounterState, type Counters, createCounters, forgetReports } from './counters.ts';
+import { type CounterState, type Counters, createCounters, resetFigures } from './counters.ts';
 import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
 /**
@@ -19,11 +19,11 @@ export type LeaveReason = 'closed' | 'epoch' | 'behind' | 'error';
  * The state of the store as a process knows it, as plain data: on Workers, requests share it, since they share no I/O
  * (LEDGER 7).
  */
-export interface StoreState {
+export interface KnownStore {
   /** The last open epoch. 0: none yet. */
   epoch: number;
   /** The store's count of calls in this epoch, as of its last reply. */
-  calls: number;
+  callCount: number;
   /** The lead of the store's clock over this process's clock. */
   clockOffset: Millis;
 }
@@ -36,9 +36,9 @@ export interface Account {
   id: string;
   epoch: number;
   /** The number of the last call, with or without a reply. */
-  number: number;
+  callNumber: number;
   /** The number of the last call that has a reply. */
-  answeredNumber: number;
+  answeredCallNumber: number;
   /** Whether requests are admitted: the epoch is open, and the account has reported its live reservations. */
   isOpen: boolean;
   /** Resolves when the account is open; rejects if the ledger has stopped before. */
@@ -55,7 +55,7 @@ export interface Account {
    */
   isStopping: boolean;
   isStopped: boolean;
-  /** The time at which the last call with a reply was sent: on the clock of intervals, and on the wall clock. */
+  /** The time at which the last call with a reply was sent: on the interval clock, and on the wall clock. */
   sentAt: Millis;
   sentAtWall: Millis;
   /** The time of the last reply of the store; and the error of the last call, empty if it succeeded. */
@@ -63,12 +63,12 @@ export interface Account {
   storeFailure: string;
   /** The number of live accounts, as of the last reply. */
   liveAccounts: number;
-  readonly store: StoreState;
+  readonly store: KnownStore;
   readonly counters: Counters;
   readonly requests: Requests;
   /** The number of the open batch, and of the last batch that PostgreSQL has. */
-  batch: number;
-  bookedBatch: number;
+  openBatchNumber: number;
+  bookedBatchNumber: number;
   /** Changes of rates by requests that have ended, by limit and minute. */
   readonly rateChanges: Map<string, RateChange>;
   /** Counters that changed: the next call names them. */
@@ -100,26 +100,26 @@ export interface Account {
 /** The figures of an account that has made no call. */
 const newAccount = () => ({
   id: '',
-  number: 0,
-  answeredNumber: 0,
+  callNumber: 0,
+  answeredCallNumber: 0,
   isOpen: false,
-  batch: 1,
-  bookedBatch: 0,
+  openBatchNumber: 1,
+  bookedBatchNumber: 0,
   sentAt: Number.NEGATIVE_INFINITY,
   sentAtWall: Number.NEGATIVE_INFINITY,
 });
 
-export type StoreCount = Pick<StoreState, 'epoch' | 'calls'>;
+export type CallCount = Pick<KnownStore, 'epoch' | 'callCount'>;
 
-/** Records a count of calls, which never falls within an epoch. */
-export function recordCalls(store: StoreCount, epoch: number, calls: number): void {
-  if (store.epoch === epoch) store.calls = Math.max(store.calls, calls);
+/** Records the store's count of calls, which never falls within an epoch. */
+export function recordCallCount(store: CallCount, epoch: number, callCount: number): void {
+  if (store.epoch === epoch) store.callCount = Math.max(store.callCount, callCount);
 }
 
-export const createStoreState = (clockOffset: Millis = 0): StoreState => ({ epoch: 0, calls: 0, clockOffset });
+export const createKnownStore = (clockOffset: Millis = 0): KnownStore => ({ epoch: 0, callCount: 0, clockOffset });
 
 /** Creates an account without a call. */
-export const createAccount = (clock: Clock, store: StoreState): Account => ({
+export const createAccount = (intervalClock: Clock, store: KnownStore): Account => ({
   ...newAccount(),
   epoch: 0,
   liveAccounts: 1,
@@ -143,8 +143,8 @@ export const createAccount = (clock: Clock, store: StoreState): Account => ({
   rateChanges: new Map(),
   changed: new Set(),
   previousAccounts: new Map(),
-  // PostgreSQL has whole milliseconds; a monotonic clock has fractions.
-  now: () => Math.floor(clock.now() + store.clockOffset),
+  // PostgreSQL has whole milliseconds; the interval clock has fractions.
+  now: () => Math.floor(intervalClock.now() + store.clockOffset),
 });
 
 /** Names the counter in the next call; while the counter is being loaded, in the first call after that. */
@@ -204,10 +204,10 @@ export function recordStreamCost(account: Account, live: LiveReservation, cost: 
 
 /** Adds the charge of an ended request, which is unreported. */
 export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>): void {
-  account.requests.report({ ...charge, state: 'unreported' });
+  account.requests.addUnreported({ ...charge, state: 'unreported' });
   for (const counter of charge.counters) {
     counter.spend.unreported += charge.row.cost;
-    counter.guarantee.unreported += charge.guarantee;
+    counter.costToCover.unreported += charge.costToCover;
     markChanged(account, counter);
   }
 }
@@ -215,18 +215,22 @@ export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>)
 /** Adds a charge without a reservation. Its counters may have been dropped, while nothing was in them. */
 export const addUnreservedCharge = (
   account: Account,
-  { row, guarantee = 0n, endedAt }: Pick<EndedRequest, 'row' | 'endedAt'> & Partial<Pick<EndedRequest, 'guarantee'>>,
-): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), guarantee, endedAt });
+  {
+    row,
+    costToCover = 0n,
+    endedAt,
+  }: Pick<EndedRequest, 'row' | 'endedAt'> & Partial<Pick<EndedRequest, 'costToCover'>>,
+): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), costToCover, endedAt });
 
 /** Moves charges to the next call. `fits`: whether a charge fits into the call. */
 export function takeCharges(account: Account, fits?: (request: EndedRequest) => boolean): void {
-  account.requests.move('unreported', 'inFlight', (request) => {
+  account.requests.move('unreported', 'inCall', (request) => {
     if (fits?.(request) === false) return false;
-    for (const { spend, guarantee } of request.counters) {
+    for (const { spend, costToCover } of request.counters) {
       spend.unreported -= request.row.cost;
-      spend.inFlight += request.row.cost;
-      guarantee.unreported -= request.guarantee;
-      guarantee.inFlight += request.guarantee;
+      spend.inCall += request.row.cost;
+      costToCover.unreported -= request.costToCover;
+      costToCover.inCall += request.costToCover;
     }
     return true;
   });
@@ -234,11 +238,11 @@ export function takeCharges(account: Account, fits?: (request: EndedRequest) => 
 
 /** Drops charges that PostgreSQL has, and that need not be reported. */
 export function dropUnreported(account: Account, bookedRows: ReadonlySet<LedgerRow>): void {
-  account.requests.move('unreported', 'booked', ({ row, counters, guarantee }) => {
+  account.requests.move('unreported', 'booked', ({ row, counters, costToCover }) => {
     if (!bookedRows.has(row)) return false;
     for (const counter of counters) {
       counter.spend.unreported -= row.cost;
-      counter.guarantee.unreported -= guarantee;
+      counter.costToCover.unreported -= costToCover;
     }
     return true;
   });
@@ -256,7 +260,7 @@ export function addRateChange(account: Account, change: RateChange): void {
 export function resetAccount(account: Account): void {
   const unbooked = account.requests.takeUnbooked();
   Object.assign(account, newAccount());
-  for (const counter of account.counters.all()) forgetReports(counter);
+  for (const counter of account.counters.all()) resetFigures(counter);
   for (const ended of unbooked) addUnreservedCharge(account, ended);
   account.rateChanges.clear();
   // The store counts requests in flight by account.

@@ -16,7 +16,7 @@ const MAX_UNBOOKED = 100_000;
 export const MAX_UNBOOKED_AGE: Millis = 30_000;
 
 export function createBooking(context: LedgerContext): Booking {
-  const { account, clock, timer, metrics } = context;
+  const { account, intervalClock, timer, metrics } = context;
   const bookings = createRepeated(context, 'booking');
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
@@ -35,7 +35,7 @@ export function createBooking(context: LedgerContext): Booking {
       throw new Error('booking ledger rows in PostgreSQL', { cause });
     } finally {
       running = undefined;
-      report();
+      setGauges();
       scheduleBooking();
     }
   };
@@ -53,8 +53,7 @@ export function createBooking(context: LedgerContext): Booking {
     run().catch(() => undefined);
   };
   /**
-   * Starts the timer after which the open batch is sealed and booked: about 100 ms. A ledger for one request books and
-   * closes its account together, when its request has ended.
+   * A ledger for one request books its row and closes its account in one transaction, when its request has ended.
    */
   const scheduleBooking = (): void => {
     if (context.sharedStore !== undefined || cancelGather !== undefined || running !== undefined) return;
@@ -68,19 +67,15 @@ export function createBooking(context: LedgerContext): Booking {
     if (isDue) onDue();
     else cancelGather = timer(wait, onDue);
   };
-  const report = (): void => {
+  const setGauges = (): void => {
     if (account.isStopped) return;
     metrics.set('gateway_operator_ledger_unbooked', unbookedCount(account));
-    metrics.set('gateway_operator_ledger_unbooked_age_seconds', unbookedAge(account, clock.now()) / 1000);
+    metrics.set('gateway_operator_ledger_unbooked_age_seconds', unbookedAge(account, intervalClock.now()) / 1000);
   };
 
   return {
     scheduleBooking,
-    report,
-    /**
-     * Reports and books everything that has ended so far; throws if the store or PostgreSQL refuses it, or the ledger
-     * has stopped.
-     */
+    setGauges,
     async flush(): Promise<void> {
       const rows = new Set(account.requests.unbooked().map(({ row }) => row));
       const isUnbooked = (): boolean => account.requests.unbooked().some(({ row }) => rows.has(row));
@@ -93,7 +88,6 @@ export function createBooking(context: LedgerContext): Booking {
         if (running === undefined && isUnbooked()) await pause(timer, 1);
       }
     },
-    /** Ends the bookings; the next start books the rest. */
     close(): void {
       cancelGather?.();
       metrics.set('gateway_operator_ledger_unbooked', 0);
@@ -109,22 +103,22 @@ export function createBooking(context: LedgerContext): Booking {
 function seal(account: Account): boolean {
   const { requests } = account;
   if (requests.in('sealedBatch').length > 0) return true;
-  if (requests.in('openBatch').length === 0 || requests.in('inFlight').length > 0) return false;
+  if (requests.in('openBatch').length === 0 || requests.in('inCall').length > 0) return false;
   requests.move('openBatch', 'sealedBatch');
-  account.batch += 1;
+  account.openBatchNumber += 1;
   return true;
 }
 
 async function bookSealed(context: LedgerContext): Promise<void> {
   const { account } = context;
-  const { id, epoch, answeredNumber: number } = account;
-  const batch = account.batch - 1;
+  const { id, epoch, answeredCallNumber: number } = account;
+  const batch = account.openBatchNumber - 1;
   const rows = account.requests.in('sealedBatch').map(({ row }) => row);
   const outcome = await book(context, { epoch, account: { id, batch, number }, rows });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.membership.leave(outcome);
   account.requests.move('sealedBatch', 'booked');
-  account.bookedBatch = batch;
+  account.bookedBatchNumber = batch;
   forgetPreviousAccounts(context);
   context.sync.callSoon();
 }
@@ -137,7 +131,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
 export async function bookWithoutAccount(context: LedgerContext): Promise<void> {
   const { account, database, journal, ids } = context;
   const { epoch, previousAccounts, requests } = account;
-  const last = { epoch, isLast: true, calls: 0 };
+  const last = { epoch, closesAccount: true, callCount: 0 };
   for (const id of previousAccounts.keys())
     await database.bookBatch({ ...last, account: { id, batch: 0, number: 0 }, rows: [] });
   await addCorrections(context);
@@ -150,15 +144,15 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
 }
 
 /**
- * Books these rows; the journal drops their records. `calls`: the store's count of calls; 0 if the rows were not reported
- * to the current store.
+ * Books these rows; the journal drops their records. `callCount`: 0 if the rows were not
+ * reported to the current store.
  */
 export async function book(
   context: LedgerContext,
-  batch: Omit<Batch, 'calls'> & Partial<Pick<Batch, 'calls'>>,
+  batch: Omit<Batch, 'callCount'> & Partial<Pick<Batch, 'callCount'>>,
 ): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
-  const { outcome, rejected } = await database.bookBatch({ calls: account.store.calls, ...batch });
+  const { outcome, rejected } = await database.bookBatch({ callCount: account.store.callCount, ...batch });
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);
@@ -169,8 +163,8 @@ export async function book(
 }
 
 /** Whether so many requests are unbooked that new requests are refused. */
-export const hasBacklog = ({ account, clock }: LedgerContext): boolean =>
-  unbookedCount(account) > MAX_UNBOOKED || unbookedAge(account, clock.now()) > MAX_UNBOOKED_AGE;
+export const hasBacklog = ({ account, intervalClock }: LedgerContext): boolean =>
+  unbookedCount(account) > MAX_UNBOOKED || unbookedAge(account, intervalClock.now()) > MAX_UNBOOKED_AGE;
 
 export const unbookedCount = ({ requests }: Account): number => requests.unbookedCount();
 

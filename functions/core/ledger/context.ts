@@ -10,7 +10,7 @@ import type { LedgerDatabase } from '../ports/ledger-database.ts';
 import type { LedgerReader } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
-import type { Account, LeaveReason, StoreCount, StoreState } from './account.ts';
+import type { Account, CallCount, KnownStore, LeaveReason } from './account.ts';
 import type { DoneReply, PendingCall } from './account-call.ts';
 import type { CounterState, WaitingRequest } from './counters.ts';
 
@@ -22,13 +22,13 @@ export interface LedgerDependencies {
   readonly journal: Journal;
   readonly clock: Clock;
   /** A clock for intervals, which is never set. It may stop while the machine sleeps. Default: `clock`. */
-  readonly monotonic?: Clock | undefined;
+  readonly intervalClock?: Clock | undefined;
   readonly ids: Ids;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly timer: Timer;
   /**
-   * Calls back after the requests that have arrived on all sockets are read, so that they share a call. Default: after the current
+   * Calls back after all requests that have arrived are read, so that they share a call. Default: after the current
    * promises.
    */
   readonly tick?: ((callback: () => void) => void) | undefined;
@@ -41,13 +41,13 @@ export interface LedgerDependencies {
    * The state of the store that requests of one isolate share. Set if each ledger serves one request only (Workers):
    * the next requests reuse it.
    */
-  readonly sharedStore?: StoreState | undefined;
+  readonly sharedStore?: KnownStore | undefined;
 }
 
 /** The dependencies that maintenance needs, also without a ledger. */
 export interface StoreContext
   extends Pick<LedgerDependencies, 'instanceUid' | 'counterStore' | 'database' | 'timer' | 'log' | 'metrics'> {
-  readonly store: StoreCount;
+  readonly store: CallCount;
   /** The store's clock. */
   now(): Millis;
 }
@@ -56,10 +56,10 @@ export interface StoreContext
  * The shared context of one ledger, with all its parts. Each part is created with this object and calls the other parts
  * through it, but not before all parts are created.
  */
-export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'clock' | 'monotonic'> {
-  /** The clock for intervals, which is never set. */
-  readonly clock: Clock;
-  readonly wall: Clock;
+export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'clock' | 'intervalClock'> {
+  /** The dependency `clock`. */
+  readonly wallClock: Clock;
+  readonly intervalClock: Clock;
   readonly account: Account;
   readonly processName: string;
   readonly waitQueue: WaitQueue;
@@ -101,14 +101,14 @@ export interface AccountSync {
   callNow(): void;
   /** Sends a call soon: something changed that no request waits for. */
   callSoon(): void;
-  /** Sends one call, outside the sequence of the pending calls. */
+  /** Sends this call, which is not a pending call: the caller handles its failure. */
   call(call: AccountCall): Promise<AccountReply>;
   /** Reports everything that is unreported; throws when the store does not take it, or the ledger has stopped. */
   flush(): Promise<void>;
   /** Drops the pending call, whose account was left; the next call contains its requests again. */
   reset(): void;
-  /** Called every quarter of a second: returns idle escrow, and renews the lease if no other call has. */
-  beat(): void;
+  /** Called every quarter of a second: reports idle escrow, and renews the lease if no other call has renewed it. */
+  refresh(): void;
   close(): void;
 }
 
@@ -121,30 +121,35 @@ export interface CounterLoading {
 export interface Reservations {
   /** Always resolves: an error becomes a refusal. */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
-  /** Applies the replies to the requests of a call. */
+  /**
+   * Applies the replies to the requests of a call. Requests in a queue are refused if spend leaves too little for them.
+   */
   onReply(pending: PendingCall, reply: DoneReply): void;
-  /** Escrow became idle in this counter. */
+  /** Escrow became idle in this counter: admits the requests that fit into it. */
   onEscrowFreed(counter: CounterState): void;
 }
 
 export interface Settlements {
-  /** Ends the replies that waited for a report, after the store or a new epoch has it. */
+  /** Ends the waits of replies whose costs are covered now, after a report or in a new epoch. */
   onReported(): void;
   trackStream(reservation: Reservation, costSoFar: () => Nano, onAccountClosed?: () => void): void;
   settle(reservation: Reservation, settlement: Settlement): Promise<void>;
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
-  /** Called every second: streams report their cost so far, and a request that was never ended is charged. */
-  beat(): void;
+  /**
+   * Called every second: streams report their cost so far, and a request that is an hour old is charged like one of a
+   * dead process.
+   */
+  checkLive(): void;
   /** Resolves when live reservations are charged like the requests of a process that died. */
   chargeLive(): Promise<void>;
 }
 
 /** Batches of ledger rows on their way to PostgreSQL. */
 export interface Booking {
-  /** Begins a batch: the requests that were reported are booked within about 100 ms. */
+  /** Starts the timer after which the open batch is sealed and booked: about 100 ms. */
   scheduleBooking(): void;
   /** Sets the gauges of unbooked requests. */
-  report(): void;
+  setGauges(): void;
   /**
    * Reports and books all requests that have ended so far; throws if the store or PostgreSQL refuses them, or the
    * ledger has stopped.
@@ -153,24 +158,24 @@ export interface Booking {
   close(): void;
 }
 
-/** The process in the epoch of the store. */
+/** The membership of the process in the epoch of the store. */
 export interface Membership {
   /**
-   * Books the rows of the journal, and joins the epoch. Throws if PostgreSQL or the store is unreachable; may be called
-   * again.
+   * Reads the journal, whose rows the next batch books, and joins the epoch. Throws if PostgreSQL or the store is
+   * unreachable; may be called again.
    */
   start(): Promise<void>;
   /** Leaves the account; the process joins the epoch with a new account. */
   leave(why: LeaveReason): void;
   /** Called every two seconds. */
-  beat(): void;
-  /** Resolves when no account is being opened any more: of a ledger that stops. Never rejects. */
+  sendHeartbeat(): void;
+  /** Resolves when a ledger that stops opens no account any more. Never rejects. */
   whenJoined(): Promise<void>;
   /** Never rejects. */
   close(): Promise<void>;
 }
 
-/** Ended accounts of other processes. */
+/** Accounts of other processes whose lease has ended. */
 export interface Closing {
   /** Closes the accounts that the reply names, one after the other. */
   close(reply: DoneReply): void;

@@ -1,5 +1,5 @@
-// Reads of counters: absent counters get their PostgreSQL sums, since absent is not zero; and the spend of scopes
-// (LEDGER 6).
+// Loading of counters that the store lacks: each gets its PostgreSQL sum, since absent is not zero. And the spend of
+// scopes (LEDGER 6).
 
 import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonOf } from '../failure/error-text.ts';
@@ -27,7 +27,6 @@ export async function load(
   await counterStore.load(epoch, sums);
 }
 
-/** Loads counters that a call found absent; no call names them meanwhile. */
 export function createLoading(context: LedgerContext): CounterLoading {
   const { account, timer } = context;
   const loads = createRepeated(context, 'sums');
@@ -89,7 +88,7 @@ export const createSpend =
   async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, ReservationRefusal>> => {
     try {
       const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
-      return ok(await withTimeout(context.timer, left, 'store or database', read(context, scopes)));
+      return ok(await withTimeout(context.timer, left, 'counter store or database', read(context, scopes)));
     } catch (error) {
       return err({ reason: 'unavailable', why: reasonOf(error) });
     }

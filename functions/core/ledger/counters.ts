@@ -11,7 +11,7 @@ import type { RateReply, RateRequest } from '../ports/rates.ts';
 export interface Quantity<Reported> {
   reported: Reported;
   /** The part in the pending call. */
-  inFlight: Nano;
+  inCall: Nano;
   /** The part that is not yet in a call. */
   unreported: Nano;
 }
@@ -43,13 +43,13 @@ export interface CounterState {
    * Costs of ended requests. `reported`: spend of all processes as of the last reply; undefined: there was no reply.
    */
   readonly spend: Quantity<Nano | undefined>;
-  /** The charge that the store must be able to make for these requests if process and disk are lost. */
-  readonly guarantee: Omit<Quantity<Nano>, 'reported'>;
+  /** The part of these costs that the reported `risk` must cover: the store charges it if process and disk are lost. */
+  readonly costToCover: Omit<Quantity<Nano>, 'reported'>;
   /**
    * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call
    * (if there is one).
    */
-  readonly risk: { current: Nano; reported: Nano; inFlight: Nano | undefined };
+  readonly risk: { current: Nano; reported: Nano; inCall: Nano | undefined };
   /** Escrow of all processes, as of the last reply. */
   escrowOfAll: Nano;
   /** Whether the store has refused a request of another account because of escrow. */
@@ -108,7 +108,7 @@ export interface WaitingRequest {
   hasEnded: boolean;
 }
 
-/** The granted money of these counters, and rates if they were requested. */
+/** A grant of the store, or of idle escrow: money in these counters, and rates if they were requested. */
 export interface GrantedReservation {
   readonly chargedCounters: ChargedCounters;
   readonly amount: Nano;
@@ -158,31 +158,31 @@ export function createCounters() {
   };
 }
 
-/** Records that the store has everything that the pending call reported. */
+/** The store has everything that the pending call reported. */
 export function confirmReport(counter: CounterState): void {
-  counter.spend.inFlight = 0n;
-  counter.guarantee.inFlight = 0n;
+  counter.spend.inCall = 0n;
+  counter.costToCover.inCall = 0n;
   endReport(counter);
 }
 
-/** Records that the store has nothing of the pending call: all of it is reported again. */
+/** The store has nothing of the pending call: all of it is reported again. */
 export function revokeReport(counter: CounterState): void {
-  for (const quantity of [counter.spend, counter.guarantee]) {
-    quantity.unreported += quantity.inFlight;
-    quantity.inFlight = 0n;
+  for (const quantity of [counter.spend, counter.costToCover]) {
+    quantity.unreported += quantity.inCall;
+    quantity.inCall = 0n;
   }
   endReport(counter);
 }
 
 function endReport(counter: CounterState): void {
   counter.returning = 0n;
-  counter.risk.inFlight = undefined;
+  counter.risk.inCall = undefined;
 }
 
 /** Resets the figures of the account, which has made no call. */
-export function forgetReports(counter: CounterState): void {
-  Object.assign(counter.spend, { reported: undefined, inFlight: 0n, unreported: 0n });
-  Object.assign(counter.guarantee, { inFlight: 0n, unreported: 0n });
+export function resetFigures(counter: CounterState): void {
+  Object.assign(counter.spend, { reported: undefined, inCall: 0n, unreported: 0n });
+  Object.assign(counter.costToCover, { inCall: 0n, unreported: 0n });
   counter.risk.reported = 0n;
   endReport(counter);
   Object.assign(counter, { escrow: 0n, escrowOfAll: 0n, isWantedByOthers: false, isLoading: false, isInStore: false });
@@ -197,9 +197,9 @@ const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   returning: 0n,
   reservations: 0,
   liveAmount: 0n,
-  spend: { reported: undefined, inFlight: 0n, unreported: 0n },
-  guarantee: { inFlight: 0n, unreported: 0n },
-  risk: { current: 0n, reported: 0n, inFlight: undefined },
+  spend: { reported: undefined, inCall: 0n, unreported: 0n },
+  costToCover: { inCall: 0n, unreported: 0n },
+  risk: { current: 0n, reported: 0n, inCall: undefined },
   escrowOfAll: 0n,
   isWantedByOthers: false,
   demand: 0n,
@@ -221,7 +221,7 @@ function isCurrent({ counters }: ChargedCounters, now: Millis): boolean {
 }
 
 /** Costs of ended requests that the store is not known to have. */
-export const pendingSpend = ({ spend }: CounterState): Nano => spend.inFlight + spend.unreported;
+export const pendingSpend = ({ spend }: CounterState): Nano => spend.inCall + spend.unreported;
 
 /** Escrow that no reservation and no cost needs. Negative if replies cost more than their reservations. */
 export const idleEscrow = (counter: CounterState): Nano =>
@@ -232,8 +232,8 @@ export const isUsable = ({ limit = 0n, limitAtGrant }: CounterState): boolean =>
   limitAtGrant !== undefined && limitAtGrant <= limit;
 
 /**
- * Whether the whole amount fits into the idle escrow. Without any escrow nothing fits, not even a free
- * request, since spend that has reached the limit also refuses free requests.
+ * Whether the whole amount fits into the idle escrow. Without any escrow nothing fits, not even a free request, since
+ * spend that has reached the limit also refuses free requests.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
   const { limit, escrow, returning, liveAmount } = state;
@@ -244,15 +244,13 @@ export function fits(state: CounterState, amount: Nano): boolean {
 }
 
 /**
- * Whether the store could charge the unreported costs of this process if process and disk were lost now, whether the
- * pending call is done or not.
+ * Whether the reported risk covers the unreported costs of this process: with the pending call, and without it.
  */
-export const isGuaranteed = ({ guarantee: { inFlight, unreported }, risk }: CounterState): boolean =>
-  inFlight + unreported <= risk.reported && (risk.inFlight === undefined || unreported <= risk.inFlight);
+export const isCovered = ({ costToCover: { inCall, unreported }, risk }: CounterState): boolean =>
+  inCall + unreported <= risk.reported && (risk.inCall === undefined || unreported <= risk.inCall);
 
 function isUsed({ reservations, isLoading, isChanged, waitingRequests, ...amounts }: CounterState): boolean {
   const { escrow, returning, spend, risk } = amounts;
-  if (reservations > 0 || isLoading || isChanged || waitingRequests.size > 0 || risk.inFlight !== undefined)
-    return true;
-  return [escrow, returning, spend.inFlight, spend.unreported, risk.reported].some((amount) => amount !== 0n);
+  if (reservations > 0 || isLoading || isChanged || waitingRequests.size > 0 || risk.inCall !== undefined) return true;
+  return [escrow, returning, spend.inCall, spend.unreported, risk.reported].some((amount) => amount !== 0n);
 }

@@ -1,11 +1,11 @@
-// Failures of the work of a ledger that no reply shows: each is logged and counted, and none stops the account.
+// Failures of a ledger that no reply shows: each is logged and counted, and none stops other work.
 
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Log } from '../ports/clock.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { StoreContext } from './context.ts';
 
-export type Reporter = Pick<StoreContext, 'log' | 'metrics' | 'instanceUid'>;
+export type FailureContext = Pick<StoreContext, 'log' | 'metrics' | 'instanceUid'>;
 
 interface Failure {
   readonly level: keyof Log;
@@ -18,7 +18,7 @@ interface Failure {
 
 const BOOKING_FAILURES = 'gateway_operator_ledger_booking_failures_total';
 
-/** Every step that can fail without a reply that shows it. */
+/** Each step whose failure no reply shows. */
 const FAILURES = {
   request: { level: 'error', message: 'ledger: no reservation can be made for a request (our error)' },
   cost: {
@@ -26,9 +26,10 @@ const FAILURES = {
     message: 'ledger: the cost of a request so far is unknown, so its whole reservation counts (our error)',
   },
   notice: { level: 'error', message: 'ledger: a request whose account was closed cannot be stopped (our error)' },
-  answer: {
+  call: {
     level: 'error',
-    message: 'ledger: a reply of the store cannot be applied, so the process opens a new account (our error)',
+    message:
+      'ledger: a call to the counter store cannot be composed, or its reply cannot be applied, so the process opens a new account (our error)',
   },
   timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
   charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },
@@ -40,7 +41,7 @@ const FAILURES = {
   },
   sums: {
     level: 'warn',
-    message: 'ledger: sums cannot be loaded into the store; loading is repeated',
+    message: 'ledger: sums cannot be loaded into the counter store; loading is repeated',
     recovery: 'ledger: sums are loaded again',
   },
   heartbeat: {
@@ -62,7 +63,7 @@ const FAILURES = {
     level: 'warn',
     message: 'ledger: counters changed during every audit; the next audit compares them',
   },
-  maintenance: { level: 'warn', message: 'ledger: the counters of the store cannot be audited' },
+  maintenance: { level: 'warn', message: 'ledger: the counters of the counter store cannot be audited' },
   close: { level: 'warn', message: 'ledger: an account cannot be closed' },
   stop: {
     level: 'warn',
@@ -72,47 +73,47 @@ const FAILURES = {
 
 export type Step = keyof typeof FAILURES;
 
-export function report(reporter: Reporter, step: Step, cause: unknown, fields = {}): void {
+export function logFailure(context: FailureContext, step: Step, cause: unknown, fields = {}): void {
   const { level, message } = FAILURES[step];
-  count(reporter, step);
-  reporter.log[level](message, { instance: reporter.instanceUid, ...fields, why: reasonAndCausesOf(cause) });
+  count(context, step);
+  context.log[level](message, { instance: context.instanceUid, ...fields, why: reasonAndCausesOf(cause) });
 }
 
-function count({ metrics }: Reporter, step: Step): void {
+function count({ metrics }: FailureContext, step: Step): void {
   const { metric }: Failure = FAILURES[step];
   if (metric === undefined) metrics.add('gateway_operator_ledger_failures_total', { step });
   else metrics.add(metric);
 }
 
 /** Repeated work: every failure is counted; the first failure, each new cause and the first success are logged. */
-export function createRepeated(reporter: Reporter, step: Step) {
+export function createRepeated(context: FailureContext, step: Step) {
   const { recovery = '' }: Failure = FAILURES[step];
   let last: string | undefined;
   return {
     failed(cause: unknown): void {
       const why = reasonAndCausesOf(cause);
-      if (why === last) count(reporter, step);
-      else report(reporter, step, cause);
+      if (why === last) count(context, step);
+      else logFailure(context, step, cause);
       last = why;
     },
     succeeded(): void {
-      if (last !== undefined) reporter.log.info(recovery, { instance: reporter.instanceUid });
+      if (last !== undefined) context.log.info(recovery, { instance: context.instanceUid });
       last = undefined;
     },
   };
 }
 
 /** Runs work whose error must stop nothing else. */
-export function guard(reporter: Reporter, step: Step, work: () => void, fields = {}): void {
+export function guard(context: FailureContext, step: Step, work: () => void, fields = {}): void {
   try {
     work();
   } catch (error) {
-    report(reporter, step, error, fields);
+    logFailure(context, step, error, fields);
   }
 }
 
 /** A timer whose callbacks end no process. */
 export const guardTimer =
-  (reporter: Reporter, timer: Timer): Timer =>
+  (context: FailureContext, timer: Timer): Timer =>
   (millis, callback) =>
-    timer(millis, () => guard(reporter, 'timer', callback));
+    timer(millis, () => guard(context, 'timer', callback));

@@ -1,7 +1,7 @@
 // Records of requests and accounts in the journal, whose disk may refuse them.
 import type { Journal, JournalRecord } from '../ports/journal.ts';
 import type { LedgerContext } from './context.ts';
-import { guard, type Reporter, report } from './failures.ts';
+import { type FailureContext, guard, logFailure } from './failures.ts';
 
 /** Appends a record. False: the disk refuses it, and the journal is discarded. Never throws. */
 export async function append(context: LedgerContext, record: JournalRecord): Promise<boolean> {
@@ -23,15 +23,15 @@ function discard(context: LedgerContext, cause: unknown): void {
   if (account.hasNoJournal || account.isStopped) return;
   account.hasNoJournal = true;
   journal.discard();
-  report(context, 'disk', cause);
+  logFailure(context, 'disk', cause);
 }
 
 /**
- * The journal with `drop` and `discard` whose errors are only reported, since no reply waits for them. A record that
+ * A journal in which errors of `drop` and `discard` are only logged, since no reply waits for them. A record that
  * stays in the journal is booked by its id, so it is never charged twice.
  */
-export const withReportedErrors = (reporter: Reporter, journal: Journal): Journal => ({
+export const withLoggedErrors = (context: FailureContext, journal: Journal): Journal => ({
   ...journal,
-  drop: (ids) => guard(reporter, 'records', () => journal.drop(ids)),
-  discard: () => guard(reporter, 'records', journal.discard),
+  drop: (ids) => guard(context, 'records', () => journal.drop(ids)),
+  discard: () => guard(context, 'records', journal.discard),
 });

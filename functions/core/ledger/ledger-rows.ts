@@ -1,5 +1,4 @@
-// Ledger rows of reservations that have ended: settled by their requests, left in the journal by an earlier process, or
-// corrected (LEDGER 6).
+// Ledger rows that no settlement makes: of requests in the journal of an earlier process, and corrections (LEDGER 6).
 
 import { NO_TOKENS } from '../money/usage.ts';
 import type { JournalRecord, ReservationRecord } from '../ports/journal.ts';
@@ -52,6 +51,6 @@ export function replay(records: ReadonlyArray<JournalRecord>, now: Millis) {
   );
   const rows = [...settled.values(), ...unsettled];
   const unfinished = new Set(rows.map(({ id }) => id));
-  const done = [...released, ...progress.keys()].filter((id) => !unfinished.has(id));
-  return { accounts, rows, done };
+  const finished = [...released, ...progress.keys()].filter((id) => !unfinished.has(id));
+  return { accounts, rows, finished };
 }

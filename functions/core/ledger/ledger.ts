@@ -5,18 +5,18 @@ import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { createAccount, createStoreState, STOPPED } from './account.ts';
-import { takeRateChanges, toCall } from './account-call.ts';
+import { createAccount, createKnownStore, STOPPED } from './account.ts';
+import { beginCall, takeRateChanges } from './account-call.ts';
 import { createSync } from './account-sync.ts';
 import { beginAlertMetrics } from './alert-metrics.ts';
 import { book, bookWithoutAccount, createBooking, unbookedCount } from './booking.ts';
 import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
-import { guardTimer, report } from './failures.ts';
-import { withReportedErrors } from './journal-records.ts';
+import { guardTimer, logFailure } from './failures.ts';
+import { withLoggedErrors } from './journal-records.ts';
 import { createClosing, maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
-import { createMove } from './rates.ts';
+import { createMoveToEntry } from './rates.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
 import { createSettlements } from './settlement.ts';
@@ -34,14 +34,14 @@ const CHARGE_TIMEOUT: Millis = 2500;
 const PER_REQUEST_GRACE: Millis = 15_000;
 /** The time limit of the last report to the store. */
 const REPORT_TIMEOUT: Millis = 1000;
-/** The interval of beats. Each beat reports idle escrow. */
+/** The interval of beats: the work that is done every quarter of a second, every second or every two seconds. */
 const BEAT: Millis = 250;
 const BEATS_PER_SECOND = 4;
 
 export interface StartableLedger extends Ledger {
   /**
-   * Closes the accounts of an earlier process and books its journal. Requests wait within their deadlines; on failure
-   * `start` may be called again.
+   * Closes the accounts of an earlier process and reports the rows of its journal, which the next batch books. Requests
+   * wait within their deadlines; on failure `start` may be called again.
    */
   start(): Promise<void>;
   /**
@@ -62,17 +62,17 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   return {
     start: context.membership.start,
     reserve: context.reservations.reserve,
-    move: createMove(context),
+    moveToEntry: createMoveToEntry(context),
     grow: createGrow(context),
     spend: createSpend(context),
     knownSpend: createKnownSpend(context),
     trackStream: settlement.trackStream,
     settle: settlement.settle,
     release: settlement.release,
-    flush: () => withTimeout(timer, GRACE, 'store or database', booking.flush()),
-    chargeLive: () => withTimeout(timer, CHARGE_TIMEOUT, 'store or database', settlement.chargeLive()),
+    flush: () => withTimeout(timer, GRACE, 'counter store or database', booking.flush()),
+    chargeLive: () => withTimeout(timer, CHARGE_TIMEOUT, 'counter store or database', settlement.chargeLive()),
     async maintain() {
-      if (!account.isOpen) throw new Error('the store is being rebuilt');
+      if (!account.isOpen) throw new Error('the counter store is being rebuilt');
       await maintain(context, account.epoch);
     },
     async close(within = deps.sharedStore === undefined ? GRACE : PER_REQUEST_GRACE) {
@@ -80,7 +80,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       account.isStopping = true;
       // No request may be admitted after the account has ended.
       context.waitQueue.refuseAll();
-      await withTimeout(timer, within, 'store or database', stop(context)).catch((error) =>
+      await withTimeout(timer, within, 'counter store or database', stop(context)).catch((error) =>
         log.warn(
           'ledger: stopped with unbooked requests; a start on the same disk books them, else another process charges them',
           {
@@ -96,17 +96,20 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
 }
 
 function createParts(deps: LedgerDependencies): LedgerContext {
-  const { clock: wall, monotonic: clock = wall, processName = deps.ids.next() } = deps;
+  const { clock: wallClock, intervalClock = wallClock, processName = deps.ids.next() } = deps;
   beginAlertMetrics(deps.metrics);
   // Until the first reply, the wall clock is taken for the store's clock.
-  const account = createAccount(clock, deps.sharedStore ?? createStoreState(wall.now() - clock.now()));
+  const account = createAccount(
+    intervalClock,
+    deps.sharedStore ?? createKnownStore(wallClock.now() - intervalClock.now()),
+  );
   const context: LedgerContext = {
     ...deps,
-    clock,
-    wall,
+    intervalClock,
+    wallClock,
     timer: guardTimer(deps, deps.timer),
     processName,
-    journal: withReportedErrors(deps, deps.journal),
+    journal: withLoggedErrors(deps, deps.journal),
     account,
     store: account.store,
     now: account.now,
@@ -146,23 +149,20 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   return context;
 }
 
-/**
- * Begins the work that is done every quarter of a second, every second and every two seconds. Returns a function that
- * ends it.
- */
+/** Starts the beats. Returns a function that ends them. */
 function startBeats({ timer, account, sync, settlement, membership, booking }: LedgerContext): () => void {
   let beats = 0;
   // The next beat is certain whatever fails in this beat, and the lease is renewed first.
   const beat = (): void => {
     cancel = timer(BEAT, beat);
     beats += 1;
-    sync.beat();
+    sync.refresh();
     if (beats % BEATS_PER_SECOND === 0) {
-      settlement.beat();
+      settlement.checkLive();
       account.counters.beginSecond();
     }
-    if (beats % (2 * BEATS_PER_SECOND) === 0) membership.beat();
-    booking.report();
+    if (beats % (2 * BEATS_PER_SECOND) === 0) membership.sendHeartbeat();
+    booking.setGauges();
   };
   let cancel = timer(BEAT, beat);
   return () => cancel();
@@ -174,22 +174,23 @@ async function closeParts(context: LedgerContext): Promise<void> {
   for (const part of [sync, booking, waitQueue]) part.close();
   account.whenOpen.promise.catch(() => undefined);
   account.whenOpen.reject(new Error(STOPPED));
-  const closed = withTimeout(timer, TIMEOUT, 'store or database', closing.stop());
-  await Promise.all([closed.catch((error) => report(context, 'stop', error)), membership.close()]);
+  const closed = withTimeout(timer, TIMEOUT, 'counter store or database', closing.stop());
+  await Promise.all([closed.catch((error) => logFailure(context, 'stop', error)), membership.close()]);
 }
 
 /**
- * Ends the account: all is reported and booked, then the account is closed and forgotten (LEDGER 6). Live reservations,
- * and rows that PostgreSQL does not take, are left to the next start. A process without an account still books its rows.
+ * Ends the account: all is reported and booked, then the account is closed and finished (LEDGER 6). Live reservations,
+ * and rows that PostgreSQL does not take, are left to the next start. A process without an account still books its
+ * rows.
  */
 async function stop(context: LedgerContext): Promise<void> {
   const { account, timer, sync, booking } = context;
   // Reservations that are being settled count as live until their records are on disk.
   await Promise.allSettled(account.requests.reserved.map(({ ending }) => ending));
   await context.membership.whenJoined();
-  if (account.id === '' || account.number === 0) return untilBooked(context, () => bookWithoutAccount(context));
-  const warn = (error: unknown): void => report(context, 'stop', error);
-  if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the store', sync.flush()).catch(warn);
+  if (account.id === '' || account.callNumber === 0) return untilBooked(context, () => bookWithoutAccount(context));
+  const warn = (error: unknown): void => logFailure(context, 'stop', error);
+  if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the counter store', sync.flush()).catch(warn);
   if (account.isOpen && account.requests.reserved.length > 0) return booking.flush();
   await untilBooked(context, () => closeOwnAccount(context));
 }
@@ -203,7 +204,7 @@ async function untilBooked(context: LedgerContext, book: () => Promise<void>): P
     } catch (error) {
       await pause(timer, wait);
       if (account.isStopped) throw error;
-      report(context, 'stop', error);
+      logFailure(context, 'stop', error);
     }
   }
 }
@@ -212,8 +213,8 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   const { account, journal, sync } = context;
   const isReported = account.requests.isReported();
   const rows = account.requests.unbooked().map(({ row }) => row);
-  const { id, epoch, batch, answeredNumber: number } = account;
-  const outcome = await book(context, { epoch, account: { id, batch, number }, isLast: true, rows });
+  const { id, epoch, openBatchNumber: batch, answeredCallNumber: number } = account;
+  const outcome = await book(context, { epoch, account: { id, batch, number }, closesAccount: true, rows });
   if (outcome !== 'booked') {
     // Another process has closed the account, and may have charged it.
     account.previousAccounts.set(id, undefined);
@@ -223,13 +224,13 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   if (!isReported || !account.isOpen) return;
   account.isOpen = false;
   // The store frees the escrow of the account. If the store is unreachable, it keeps the account until its lease ends;
-  // then the account is forgotten without a charge.
-  const last = {
-    ...toCall(account),
+  // then another process finishes it without a charge.
+  const lastCall = {
+    ...beginCall(account),
     batch: batch + 1,
     bookedBatch: batch,
-    isLast: true,
+    finishesAccount: true,
     rateChanges: takeRateChanges(account),
   };
-  await sync.call(last).catch((error) => report(context, 'stop', error));
+  await sync.call(lastCall).catch((error) => logFailure(context, 'stop', error));
 }

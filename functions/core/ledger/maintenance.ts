@@ -1,16 +1,16 @@
-// Maintenance of an instance's ledger, by its gateways and by a resync: ended accounts are closed, and counters audited
-// (LEDGER 3, 6).
+// Maintenance of an instance's ledger, by its gateways and by a resync: accounts whose lease has ended are closed, and
+// counters are audited (LEDGER 3, 6).
 
 import type { Cursor } from '../ports/backends.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { AccountRow, AuditReport, CounterStore } from '../ports/counter-store.ts';
+import type { AccountRow, AuditReply, CounterStore } from '../ports/counter-store.ts';
 import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopeWindow } from '../ports/policy.ts';
-import { recordCalls } from './account.ts';
+import { recordCallCount } from './account.ts';
 import type { Closing, LedgerContext, StoreContext } from './context.ts';
 import { load } from './counter-loading.ts';
-import { report } from './failures.ts';
+import { logFailure } from './failures.ts';
 import { pause } from './timeout.ts';
 
 /** The time in which reported settlements are booked. */
@@ -26,7 +26,7 @@ const MAX_ACCOUNTS = 2000;
 const PAGE = 500;
 /** The maximum number of pages, of more counters than a store has memory for. */
 const MAX_PAGES = 10_000;
-/** After so many accounts that could not be closed, the store or the database counts as unreachable. */
+/** After this number of accounts that cannot be closed, the store or the database counts as unreachable. */
 const MAX_FAILURES = 3;
 /** The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. */
 const MAX_ATTEMPTS = 5;
@@ -57,7 +57,7 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
   for (let page = first; page < first + pages; page += 1) {
     const { counters } = await counterStore.loaded((page % pages) * PAGE, PAGE);
     const isAudited = await auditCounters(context, epoch, counters);
-    if (!isAudited) report(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
+    if (!isAudited) logFailure(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
     // The middle of the next page is in the same page if a few counters come or go.
     cursor.move((((page + 1) % pages) + 0.5) / pages);
   }
@@ -84,13 +84,13 @@ export async function maintainAlone(
   cursor?: Cursor,
 ): Promise<void> {
   const { counterStore, epochs, clock } = deps;
-  const { epoch, isOpen, calls } = await epochs.state();
+  const { epoch, isOpen, callCount } = await epochs.state();
   if (!isOpen) return;
   // An empty audit shows the store's clock.
   const reply = await counterStore.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
   if (reply.outcome === 'epoch') return;
-  const ahead = reply.now - clock.now();
-  await maintain({ ...deps, store: { epoch, calls }, now: () => clock.now() + ahead }, epoch, cursor);
+  const clockOffset = reply.now - clock.now();
+  await maintain({ ...deps, store: { epoch, callCount }, now: () => clock.now() + clockOffset }, epoch, cursor);
 }
 
 /**
@@ -122,16 +122,16 @@ export async function closeAccount(
   { counterStore, database, store, log, instanceUid: instance }: StoreContext,
   { epoch, account, ...how }: ClosingRequest,
 ) {
-  const calls = store.epoch === epoch ? store.calls : 0;
+  const knownCallCount = store.epoch === epoch ? store.callCount : 0;
   let freezeReply = await counterStore.freeze(epoch, account, how);
   if (freezeReply.outcome === 'absent') {
     await load({ counterStore, database }, epoch, freezeReply.counters);
     freezeReply = await counterStore.freeze(epoch, account, how);
   }
-  if (!('calls' in freezeReply)) return freezeReply;
+  if (!('callCount' in freezeReply)) return freezeReply;
   // The store shows fewer calls than before, so it has gone back in time.
-  if (freezeReply.calls <= calls) return { outcome: 'behind' } as const;
-  recordCalls(store, epoch, freezeReply.calls);
+  if (freezeReply.callCount <= knownCallCount) return { outcome: 'behind' } as const;
+  recordCallCount(store, epoch, freezeReply.callCount);
   if (freezeReply.outcome === 'none' && !how.isOwn) return freezeReply;
   const { figures, number } = { figures: undefined, number: undefined, ...freezeReply };
   const { now: at } = freezeReply;
@@ -140,7 +140,7 @@ export async function closeAccount(
     account,
     figures,
     number,
-    calls: freezeReply.calls,
+    callCount: freezeReply.callCount,
     at,
     isRebuild: how.isRebuild,
   });
@@ -177,7 +177,7 @@ const MAX_PAUSE: Millis = 16_000;
 
 /** Closes the ended accounts that replies name, one after the other. */
 export function createClosing(context: LedgerContext): Closing {
-  const { account: own, sharedStore, clock } = context;
+  const { account: own, sharedStore, intervalClock } = context;
   const ended = new Set<string>();
   /** Accounts that could not be closed: an attempt may block the store, so each is followed by a longer pause. */
   const pauses = new Map<string, { readonly millis: Millis; readonly until: Millis }>();
@@ -192,26 +192,25 @@ export function createClosing(context: LedgerContext): Closing {
         if ((await closeEnded(context, own.epoch, account)) === 'behind') context.membership.leave('behind');
         pauses.delete(account);
       } catch (error) {
-        report(context, 'close', error, { account });
+        logFailure(context, 'close', error, { account });
         const millis = Math.min(2 * (pauses.get(account)?.millis ?? FIRST_PAUSE / 2), MAX_PAUSE);
-        pauses.set(account, { millis, until: clock.now() + millis });
+        pauses.set(account, { millis, until: intervalClock.now() + millis });
       }
     }
     running = undefined;
   };
 
   return {
-    close({ endedAccounts: accounts, calls }): void {
+    close({ endedAccounts: accounts, callCount }): void {
       if (own.isStopped) return;
       if (accounts.length === 0) pauses.clear();
       // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
       // number in the store.
-      const first = calls % accounts.length;
+      const first = callCount % accounts.length;
       for (const account of sharedStore === undefined ? accounts : accounts.slice(first, first + 1))
-        if (clock.now() >= (pauses.get(account)?.until ?? 0)) ended.add(account);
+        if (intervalClock.now() >= (pauses.get(account)?.until ?? 0)) ended.add(account);
       if (ended.size > 0) running ??= run();
     },
-    /** Resolves when the account that is being closed is closed, or its closing has failed. */
     stop: async (): Promise<void> => running,
   };
 }
@@ -238,11 +237,11 @@ async function auditCounters(
     if (!ids.every((id) => isSame(before.get(id), rows.get(id)))) continue;
     const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
     const reply = await counterStore.audit(epoch, sums, all, now() + DEADLINE);
-    if (reply.outcome === 'epoch') throw new Error('the store is being rebuilt');
-    recordCalls(store, epoch, reply.calls);
+    if (reply.outcome === 'epoch') throw new Error('the counter store is being rebuilt');
+    recordCallCount(store, epoch, reply.callCount);
     for (const account of reply.changedAccounts) accounts.add(account);
     if (reply.changedAccounts.length > 0) continue;
-    await reportRepairs(context, reply.differences);
+    await logRepairs(context, reply.differences);
     return true;
   }
   return counters.length === 0;
@@ -258,7 +257,7 @@ const NO_ROW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharg
  * Reports repaired counters, except those of scopes that now belong to another instance: they differ without a fault.
  * If the database does not reply, every repair is reported.
  */
-async function reportRepairs(context: StoreContext, repairs: AuditReport['differences']): Promise<void> {
+async function logRepairs(context: StoreContext, repairs: AuditReply['differences']): Promise<void> {
   if (repairs.length === 0) return;
   const { database, instanceUid: instance, metrics, log } = context;
   const reading = database.scopesOfOtherInstances(instance, [...new Set(repairs.map(({ scopeId }) => scopeId))]);

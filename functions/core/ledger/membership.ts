@@ -5,11 +5,11 @@ import { reasonOf } from '../failure/error-text.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, addUnreservedCharge, type LeaveReason, recordCalls, STOPPED } from './account.ts';
+import { type Account, addUnreservedCharge, type LeaveReason, recordCallCount, STOPPED } from './account.ts';
 import { leaveAccount, openAccount } from './account-opening.ts';
 import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
-import { createRepeated, guard, report } from './failures.ts';
+import { createRepeated, guard, logFailure } from './failures.ts';
 import { replay } from './ledger-rows.ts';
 import { forgetPreviousAccounts } from './previous-accounts.ts';
 import { pause, TIMEOUT } from './timeout.ts';
@@ -82,19 +82,16 @@ export function createMembership(context: LedgerContext): Membership {
 
   const beatPostgres = async (): Promise<void> => {
     const { epoch, id } = account;
-    const state = await epochs.beat(processName, account.joinedEpoch);
+    const state = await epochs.heartbeat(processName, account.joinedEpoch);
     heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) leave('epoch');
-    else recordCalls(account.store, epoch, state.calls);
+    else recordCallCount(account.store, epoch, state.callCount);
   };
 
   return {
     leave,
-    /**
-     * Books the rows of the journal, and joins the epoch. Throws if PostgreSQL or the store is unreachable. The join is
-     * then repeated automatically, and `start` may be called again.
-     */
+    /** After a failure the join is repeated automatically. */
     async start(): Promise<void> {
       if (account.isOpen) return;
       if (sharedStore !== undefined && sharedStore.epoch > 0) {
@@ -106,21 +103,19 @@ export function createMembership(context: LedgerContext): Membership {
       isJournalRead = true;
       await rejoin();
     },
-    /** Called every two seconds. */
-    beat(): void {
+    sendHeartbeat(): void {
       if (account.isOpen && sharedStore === undefined) beating = beatPostgres().catch(heartbeats.failed);
     },
     async whenJoined(): Promise<void> {
       cancel();
       await joining?.catch(() => undefined);
     },
-    /** Never rejects. */
     async close(): Promise<void> {
       cancel();
       if (!hasSentHeartbeat) return;
       // A pending heartbeat must not arrive after the end of this process.
       const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(processName));
-      await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => report(context, 'stop', error));
+      await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => logFailure(context, 'stop', error));
     },
   };
 }
@@ -132,11 +127,11 @@ function notifyAccountClosed(context: LedgerContext): void {
 }
 
 /** Recovers the journal of an earlier process: its accounts are closed, and its requests booked by their ids. */
-function recover({ account, journal, clock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
-  const { accounts, rows, done } = replay(records, account.now());
+function recover({ account, journal, intervalClock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
+  const { accounts, rows, finished } = replay(records, account.now());
   for (const id of accounts) account.previousAccounts.set(id, undefined);
-  for (const row of rows) addUnreservedCharge(account, { row, endedAt: clock.now() });
-  journal.drop(done);
+  for (const row of rows) addUnreservedCharge(account, { row, endedAt: intervalClock.now() });
+  journal.drop(finished);
   if (records.length > 0) log.info('ledger: recovered the journal', { rows: rows.length });
 }
 
@@ -148,7 +143,7 @@ async function join(context: LedgerContext): Promise<void> {
   for (;;) {
     if (account.isStopping) throw new Error(STOPPED);
     if (account.staleEpoch !== undefined) await raiseOrReconnect(context, account.staleEpoch);
-    const state = await epochs.beat(processName, account.joinedEpoch);
+    const state = await epochs.heartbeat(processName, account.joinedEpoch);
     if (state.epoch === 0) account.staleEpoch = 0;
     else if (state.isOfOtherStore) await moveToOwnStore(context, state);
     else if (account.joinedEpoch !== state.epoch) {
@@ -171,8 +166,8 @@ async function join(context: LedgerContext): Promise<void> {
 
 /**
  * The epoch belongs to another store: the store of the instance was replaced while processes run. The store of the
- * process that has started last wins. A process with an earlier store books requests that have ended, and does not serve
- * while a later process lives; a process with the latest store raises the epoch, if its store replies.
+ * process that has started last wins. A process with an earlier store books requests that have ended, and does not
+ * serve while a later process lives; a process with the latest store raises the epoch, if its store replies.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
   const { account, counterStore, epochs, log, instanceUid: instance } = context;
@@ -180,10 +175,10 @@ async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: E
   if (!hasSuccessor) {
     await counterStore.accounts(false, 1);
     account.raisedEpoch = (await epochs.raise(epoch, account.storeEpoch)) ?? account.raisedEpoch;
-    return log.warn('ledger: this process moves the counters to another store, where they are built from PostgreSQL', {
-      instance,
-      epoch,
-    });
+    return log.warn(
+      'ledger: this process moves the counters to another counter store, and builds them from PostgreSQL',
+      { instance, previousEpoch: epoch },
+    );
   }
   await bookWhileWaiting(context);
   throw new Error(
@@ -231,5 +226,6 @@ async function raiseOrReconnect(context: LedgerContext, from: number): Promise<v
   account.raisedEpoch = (await epochs.raise(from, account.storeEpoch)) ?? account.raisedEpoch;
   account.staleEpoch = undefined;
   // The first epoch has lost nothing.
-  if (from > 0) log.warn('ledger: the store has lost state, and is rebuilt from PostgreSQL', { instance, epoch: from });
+  if (from > 0)
+    log.warn('ledger: the counter store has lost state, and is rebuilt from PostgreSQL', { instance, lostEpoch: from });
 }

@@ -7,15 +7,15 @@ import { closeAccount } from './maintenance.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**
- * Closes previous accounts, in the store and in PostgreSQL. Returns those that the first calls of the next account must
- * end in the store.
+ * Freezes previous accounts in the store, and closes them in PostgreSQL. Returns those that the first calls of the next
+ * account must finish; undefined: an account could not be closed, so the next account must not be opened.
  */
 export async function closePreviousAccounts(
   context: LedgerContext,
   epoch: number,
   isRebuild: boolean,
 ): Promise<string[] | undefined> {
-  const ends: string[] = [];
+  const closedAccounts: string[] = [];
   for (const account of context.account.previousAccounts.keys()) {
     const closing = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
     if (closing?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closing.epoch);
@@ -27,9 +27,9 @@ export async function closePreviousAccounts(
     if (isRebuild) await context.counterStore.forget(epoch, account, false);
     // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
     // audits it.
-    else if (closing.row.isCharged) ends.push(account);
+    else if (closing.row.isCharged) closedAccounts.push(account);
   }
-  return ends;
+  return closedAccounts;
 }
 
 /** Records that the store is in another epoch than PostgreSQL, so that a new epoch is raised. Always false. */
@@ -43,7 +43,7 @@ export function recordStoreEpoch(account: Account, epoch: number, storeEpoch: nu
 export async function addCorrections({
   account,
   database,
-  clock,
+  intervalClock,
   log,
   instanceUid: instance,
 }: LedgerContext): Promise<void> {
@@ -55,7 +55,7 @@ export async function addCorrections({
   const pendingIds = new Set(pendingCorrections().map(({ row }) => row.id));
   const uncorrected = charges.filter(({ id }) => !pendingIds.has(id));
   for (const charge of uncorrected)
-    addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });
+    addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: intervalClock.now() });
   if (uncorrected.length > 0) {
     const sum = uncorrected.reduce((all, { spent }) => all + spent, 0n);
     const fields = {

@@ -24,15 +24,15 @@ import { type LimitUse, limitsOf, liveOf, type RateUse } from './requests.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 
 /**
- * The rates that a request needs; undefined if neither a scope nor a model entry is limited. Entries without a limit
- * count too, since the reservation may move to an entry with a limit.
+ * The rates that a request needs; undefined if neither a scope nor a model entry is limited. Model entries without a
+ * limit are included, since the reservation may move from them to one with a limit.
  */
-export function ratesOf({ scopes, entries = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
-  if (!scopes.some(hasLimits) && entries.length === 0) return undefined;
-  return { tokens, limits: scopes.filter(hasLimits).map(toLimit), entries };
+export function ratesOf({ scopes, entryLimits = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
+  if (!scopes.some(hasLimits) && entryLimits.length === 0) return undefined;
+  return { tokens, limits: scopes.filter(hasLimits).map(toLimit), entryLimits };
 }
 
-const NO_ENTRIES: NonNullable<ReservationParams['entries']> = [];
+const NO_ENTRIES: NonNullable<ReservationParams['entryLimits']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
@@ -40,15 +40,15 @@ function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
   return { id: `scope ${scopeId}`, ...Object.fromEntries(limitOf.filter(([, limit]) => limit !== undefined)) };
 }
 
-/** The refusal that the gateway gets when a rate refuses. */
-export function toLimited(
+/** The gateway's view of a refusal by a rate. */
+export function toRateRefusal(
   { chargedCounters, rates }: WaitingRequest,
   result: Extract<ReservationReply, { outcome: 'limited' }>,
 ): ReservationRefusal {
-  const { limit: at, rate, retryIn, rates: reply } = result;
-  const limit = (rates?.limits[at] ?? rates?.entries[at - rates.limits.length])?.[rate];
+  const { limitIndex, rate, retryIn, rates: reply } = result;
+  const limit = (rates?.limits[limitIndex] ?? rates?.entryLimits[limitIndex - rates.limits.length])?.[rate];
   if (limit === undefined) throw new Error('the store refused a request for a rate that it does not name (our error)');
-  const scope = chargedCounters.scopes.filter(hasLimits)[at];
+  const scope = chargedCounters.scopes.filter(hasLimits)[limitIndex];
   const view = toView(rates, reply).rates ?? {};
   return { reason: 'limited', rate, limit, retryIn, rates: view, ...(scope === undefined ? {} : { scope }) };
 }
@@ -63,18 +63,18 @@ export function toView(request: RateRequest | undefined, reply: RateReply | unde
   return { rates: Object.fromEntries(tight.filter(([, left]) => left !== undefined)) };
 }
 
-function tightest(what: keyof RateView, { limits }: RateRequest, { left }: RateReply): RateView['requests'] {
+function tightest(kind: WindowedRate, { limits }: RateRequest, { left }: RateReply): RateView['requests'] {
   let lowest: RateView['requests'];
-  limits.forEach(({ [what]: limit }, index) => {
-    const rest = left[index]?.[what];
-    if (limit === undefined || rest === undefined) return;
-    if (lowest === undefined || rest.remaining < lowest.remaining) lowest = { ...rest, limit };
+  limits.forEach(({ [kind]: limit }, index) => {
+    const remainder = left[index]?.[kind];
+    if (limit === undefined || remainder === undefined) return;
+    if (lowest === undefined || remainder.remaining < lowest.remaining) lowest = { ...remainder, limit };
   });
   return lowest;
 }
 
 /** The use of rates by a request, as the store replied. */
-export function rateUseOf({ epoch }: Account, request: RateRequest, { entry = -1, minute }: RateReply): RateUse {
+export function rateUseOf({ epoch }: Account, request: RateRequest, { entryIndex = -1, minute }: RateReply): RateUse {
   const toUse = (limit: RateLimit): LimitUse => ({
     id: limit.id,
     minute,
@@ -85,8 +85,8 @@ export function rateUseOf({ epoch }: Account, request: RateRequest, { entry = -1
     }),
     parallel: limit.parallel === undefined ? 0 : 1,
   });
-  const chosen = request.entries[entry];
-  return { limits: request.limits.map(toUse), entry: chosen && toUse(chosen), estimates: request };
+  const chosen = request.entryLimits[entryIndex];
+  return { limits: request.limits.map(toUse), entryUse: chosen && toUse(chosen), estimates: request };
 }
 
 /**
@@ -125,17 +125,16 @@ const OK: MoveResult = ok(undefined);
 const NO_CHARGES = { scopes: [], scopeWindows: [], counters: [], limits: [] };
 
 /**
- * Moves the reservation to a fallback entry. Refused if that entry is full: then the reservation does not change. The
- * store is not called if the entry has no limit.
+ * Moves the reservation to a fallback model entry. The store is not called if that entry has no limit.
  */
-export const createMove =
-  ({ account, clock, waitQueue }: LedgerContext) =>
+export const createMoveToEntry =
+  ({ account, intervalClock, waitQueue }: LedgerContext) =>
   (reservation: Reservation, to: RateLimit | undefined, tokens = Number.POSITIVE_INFINITY): Promise<MoveResult> => {
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(OK);
     if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
     const { rateUse } = live;
-    const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], entries: [to] };
+    const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], entryLimits: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
         chargedCounters: NO_CHARGES,
@@ -143,10 +142,10 @@ export const createMove =
         minAmount: 0n,
         rates,
         isGrowth: false,
-        deadline: clock.now() + REQUEST_DEADLINE,
+        deadline: intervalClock.now() + REQUEST_DEADLINE,
         onReserved({ reply }) {
           if (live.ending === undefined)
-            return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).entry));
+            return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).entryUse));
           returnRates(account, { rates }, reply);
           resolve(OK);
         },
@@ -155,9 +154,9 @@ export const createMove =
     );
   };
 
-/** Changes the entry: the previous entry gets its tokens back, not its request. */
+/** Changes the model entry: the previous one gets its tokens back, not its request. */
 function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
-  if (rateUse.entry !== undefined) returnRate(account, rateUse.entry, { requests: 1, tokens: 0 });
-  rateUse.entry = to;
+  if (rateUse.entryUse !== undefined) returnRate(account, rateUse.entryUse, { requests: 1, tokens: 0 });
+  rateUse.entryUse = to;
   return OK;
 }

@@ -11,8 +11,8 @@ import type { CounterState } from './counters.ts';
 export const NEXT_STATES = {
   reserved: ['unreported', 'released'],
   released: [],
-  unreported: ['inFlight', 'booked'],
-  inFlight: ['openBatch', 'unreported'],
+  unreported: ['inCall', 'booked'],
+  inCall: ['openBatch', 'unreported'],
   openBatch: ['sealedBatch', 'unreported'],
   sealedBatch: ['booked', 'unreported'],
   booked: [],
@@ -24,7 +24,7 @@ export type RequestState = keyof typeof NEXT_STATES;
  * States of a request that has ended and that PostgreSQL is not known to have; the states with the oldest requests
  * first.
  */
-const UNBOOKED_STATES = ['sealedBatch', 'openBatch', 'inFlight', 'unreported'] as const;
+const UNBOOKED_STATES = ['sealedBatch', 'openBatch', 'inCall', 'unreported'] as const;
 
 export type UnbookedState = (typeof UNBOOKED_STATES)[number];
 
@@ -36,8 +36,8 @@ export interface RequestRecord {
 /** A request that has ended: its ledger row is on its way to the counter store and to PostgreSQL. */
 export interface EndedRequest extends RequestRecord {
   readonly row: LedgerRow;
-  /** The charge that the store must be able to make for the request, if process and disk are lost before the report. */
-  readonly guarantee: Nano;
+  /** The part of the cost that the reported risk must cover before the reply may end (counters.ts). */
+  readonly costToCover: Nano;
   readonly endedAt: Millis;
 }
 
@@ -71,7 +71,7 @@ export interface LiveReservation extends Reservation, RequestRecord {
 
 export interface RateUse {
   readonly limits: ReadonlyArray<LimitUse>;
-  entry: LimitUse | undefined;
+  entryUse: LimitUse | undefined;
   readonly estimates: RateEstimates;
 }
 
@@ -97,7 +97,7 @@ export function createRequests() {
   const reserved: LiveReservation[] = [];
   const ended: Record<UnbookedState, EndedRequest[]> = {
     unreported: [],
-    inFlight: [],
+    inCall: [],
     openBatch: [],
     sealedBatch: [],
   };
@@ -109,7 +109,7 @@ export function createRequests() {
     unbookedCount: (): number => UNBOOKED_STATES.reduce((sum, state) => sum + ended[state].length, 0),
     oldest: (): EndedRequest | undefined => UNBOOKED_STATES.map((state) => ended[state][0]).find(Boolean),
     /** Whether all requests that have ended are reported to the store. */
-    isReported: (): boolean => ended.unreported.length + ended.inFlight.length === 0,
+    isReported: (): boolean => ended.unreported.length + ended.inCall.length === 0,
     reserve(live: LiveReservation): void {
       live.index = reserved.push(live) - 1;
     },
@@ -124,7 +124,7 @@ export function createRequests() {
       }
       return true;
     },
-    report(request: EndedRequest): void {
+    addUnreported(request: EndedRequest): void {
       ended.unreported.push(request);
     },
     /** Moves the requests that `isMoved` names; the others keep their state and order. */
@@ -157,7 +157,7 @@ function changeState(request: RequestRecord, to: RequestState): void {
 /** All limits in which a request counts. */
 export function limitsOf(use: RateUse | undefined): ReadonlyArray<LimitUse> {
   if (use === undefined) return [];
-  return use.entry === undefined ? use.limits : [...use.limits, use.entry];
+  return use.entryUse === undefined ? use.limits : [...use.limits, use.entryUse];
 }
 
 /** The ledger's own object behind a reservation, whose caller has only the type of the port. */

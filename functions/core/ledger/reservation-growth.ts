@@ -7,7 +7,7 @@ import { enlargeReservation, markChanged } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { fits } from './counters.ts';
 import { type LiveReservation, liveOf } from './requests.ts';
-import { isFresh, record, stopReason } from './reservations.ts';
+import { hasRecentReply, recordReservation, stopReason } from './reservations.ts';
 import { REQUEST_DEADLINE } from './timeout.ts';
 
 type GrowthResult = Result<void, ReservationRefusal>;
@@ -24,7 +24,7 @@ export const createGrow =
     const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
     const { scopes, scopeWindows, counters } = live;
-    const fitsIdle = isFresh(context) && counters.every((counter) => fits(counter, by));
+    const fitsIdle = hasRecentReply(context) && counters.every((counter) => fits(counter, by));
     if (by === 0n || fitsIdle) return add(context, live, by);
     const chargedCounters = { scopes, scopeWindows, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
@@ -34,7 +34,7 @@ export const createGrow =
         minAmount: by,
         rates: undefined,
         isGrowth: true,
-        deadline: context.clock.now() + REQUEST_DEADLINE,
+        deadline: context.intervalClock.now() + REQUEST_DEADLINE,
         onReserved: () => resolve(add(context, live, by)),
         onRefused: (refusal) => resolve(err(refusal)),
       }),
@@ -49,6 +49,6 @@ async function add(context: LedgerContext, live: LiveReservation, by: Nano): Pro
     return RESERVATION_ENDED;
   }
   enlargeReservation(account, live, by);
-  await record(context, live);
+  await recordReservation(context, live);
   return OK;
 }

@@ -18,18 +18,19 @@ import {
   pendingSpend,
   type WaitingRequest,
 } from './counters.ts';
-import { report } from './failures.ts';
+import { logFailure } from './failures.ts';
 import { append } from './journal-records.ts';
-import { ratesOf, rateUseOf, returnRates, toLimited, toView } from './rates.ts';
+import { ratesOf, rateUseOf, returnRates, toRateRefusal, toView } from './rates.ts';
 import type { LiveReservation } from './requests.ts';
 import { MIN_WAIT, REQUEST_DEADLINE } from './timeout.ts';
-import { renew } from './wait-queue.ts';
+import { updateWindows } from './wait-queue.ts';
 
 type ReservationResult = Result<Reservation, ReservationRefusal>;
 
-const BACKLOG = 'too many settlements are not booked yet: PostgreSQL or the store is unreachable or slow';
+const BACKLOG =
+  'settlements have waited too long to be booked, or are too many: PostgreSQL or the counter store is unreachable or slow';
 /** The time since the last call with a reply during which escrow is used without a call. */
-const FRESH_FOR: Millis = 1000;
+const RECENT: Millis = 1000;
 
 /** Labels as constant objects, which are encoded once (ports/clock.ts). */
 const OUTCOMES = {
@@ -41,7 +42,7 @@ const OUTCOMES = {
 };
 
 export function createReservations(context: LedgerContext): Reservations {
-  const { account, clock, metrics } = context;
+  const { account, intervalClock, metrics } = context;
 
   const count = (result: ReservationResult): ReservationResult => {
     metrics.add('gateway_operator_ledger_reservations_total', OUTCOMES[result.ok ? 'reserved' : result.failure.reason]);
@@ -74,12 +75,12 @@ export function createReservations(context: LedgerContext): Reservations {
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { amount, minAmount, waited = 0 } = request;
     // The account of a ledger for one request has the id of that request, by which a booking finds it.
-    if (context.sharedStore !== undefined && account.number === 0) account.id = request.id ?? account.id;
+    if (context.sharedStore !== undefined && account.callNumber === 0) account.id = request.id ?? account.id;
     const chargedCounters = account.counters.ofScopes(request.scopes, account.now());
     // A ledger for one request has no next request that could use escrow.
     recordDemand(chargedCounters, context.sharedStore === undefined ? amount : 0n, account.now());
     const rates = ratesOf(request);
-    if (rates === undefined && isFresh(context) && fitsIdleEscrow(chargedCounters, amount))
+    if (rates === undefined && hasRecentReply(context) && fitsIdleEscrow(chargedCounters, amount))
       return ok(startReservation(context, request, { chargedCounters, amount }));
     return new Promise((resolve) => {
       context.waitQueue.add({
@@ -88,7 +89,7 @@ export function createReservations(context: LedgerContext): Reservations {
         minAmount: minAmount < amount ? minAmount : amount,
         rates,
         isGrowth: false,
-        deadline: clock.now() + Math.max(REQUEST_DEADLINE - waited, MIN_WAIT),
+        deadline: intervalClock.now() + Math.max(REQUEST_DEADLINE - waited, MIN_WAIT),
         onReserved: (granted) => resolve(ok(startReservation(context, request, granted))),
         onRefused: (refusal) => resolve(err(refusal)),
       });
@@ -96,7 +97,6 @@ export function createReservations(context: LedgerContext): Reservations {
   };
 
   return {
-    /** Always resolves: an error becomes a refusal. */
     async reserve(request): Promise<ReservationResult> {
       try {
         return count(await reserve(request));
@@ -105,10 +105,6 @@ export function createReservations(context: LedgerContext): Reservations {
       }
     },
 
-    /**
-     * Applies the replies to the requests of a call; requests that wait in a queue are refused if spend leaves too
-     * little for them.
-     */
     onReply({ counters, waiters, call }, reply): void {
       waiters.forEach((waiter, index) => {
         const requestReply = reply.replies[index];
@@ -133,13 +129,12 @@ export function createReservations(context: LedgerContext): Reservations {
     },
 
     /**
-     * Admits requests that fit into the escrow that became idle in this counter, in order of arrival. The first request
-     * that does not fit is in the next call.
+     * Requests are admitted in order of arrival. The first request that does not fit is in the next call.
      */
     onEscrowFreed({ waitingRequests }): void {
-      for (const waiter of isFresh(context) ? [...waitingRequests] : []) {
+      for (const waiter of hasRecentReply(context) ? [...waitingRequests] : []) {
         if (waiter.isInCall || waiter.rates !== undefined) break;
-        renew(account, waiter);
+        updateWindows(account, waiter);
         if (!waiter.chargedCounters.counters.every((counter) => fits(counter, waiter.amount))) break;
         applyReply(waiter, { outcome: 'reserved', amount: waiter.amount });
       }
@@ -150,8 +145,8 @@ export function createReservations(context: LedgerContext): Reservations {
 }
 
 /** Whether escrow may be used without a call. */
-export const isFresh = ({ account, clock, wall }: LedgerContext): boolean =>
-  account.isOpen && clock.now() - account.sentAt < FRESH_FOR && wall.now() - account.sentAtWall < FRESH_FOR;
+export const hasRecentReply = ({ account, intervalClock, wallClock }: LedgerContext): boolean =>
+  account.isOpen && intervalClock.now() - account.sentAt < RECENT && wallClock.now() - account.sentAtWall < RECENT;
 
 /** The reason why nothing may be reserved, whatever the budget leaves; undefined: there is none. */
 export function stopReason(context: LedgerContext): string | undefined {
@@ -187,7 +182,7 @@ function startReservation(
   { id = context.ids.next(), model, identifier }: ReservationParams,
   { chargedCounters, amount, rates, reply }: GrantedReservation,
 ): LiveReservation {
-  const { account, clock } = context;
+  const { account, intervalClock } = context;
   const { scopes, scopeWindows, counters } = chargedCounters;
   const live: LiveReservation = {
     id,
@@ -197,7 +192,7 @@ function startReservation(
     counters,
     model,
     identifier,
-    reservedAt: clock.now(),
+    reservedAt: intervalClock.now(),
     atRisk: amount,
     state: 'reserved',
     index: -1,
@@ -209,11 +204,11 @@ function startReservation(
     ...(rates === undefined || reply === undefined ? { rateUse: undefined } : toRateMembers(account, rates, reply)),
   };
   addReservation(account, live);
-  void record(context, live);
-  // The risk is reported while the provider answers, so that no reply waits for the report. A reported risk of
-  // half of the amount, beyond the costs that it covers already, can wait for the call in 25 ms: most replies cost less.
-  const isRiskReported = ({ risk, guarantee: { inFlight, unreported } }: CounterState): boolean =>
-    risk.reported - inFlight - unreported >= amount / 2n;
+  void recordReservation(context, live);
+  // The risk is reported while the provider answers, so that no reply waits for the report. If half of the amount is
+  // already reported as risk that covers no cost yet, the call in 25 ms is early enough: most replies cost less.
+  const isRiskReported = ({ risk, costToCover: { inCall, unreported } }: CounterState): boolean =>
+    risk.reported - inCall - unreported >= amount / 2n;
   if (!counters.every(isRiskReported)) context.sync.callNow();
   else context.sync.callSoon();
   return live;
@@ -222,7 +217,7 @@ function startReservation(
 /**
  * Records a reservation. Resolves when the journal has it, or cannot have it: then the risk is reported to the store.
  */
-export async function record(context: LedgerContext, reservation: LiveReservation): Promise<void> {
+export async function recordReservation(context: LedgerContext, reservation: LiveReservation): Promise<void> {
   const { id, amount, scopeWindows, model, identifier } = reservation;
   await append(context, { type: 'reserve', id, amount, scopeWindows, model, identifier });
 }
@@ -231,14 +226,14 @@ function toRateMembers(
   account: Account,
   request: RateRequest,
   reply: RateReply,
-): Pick<LiveReservation, 'rateUse' | 'rates' | 'entry'> {
-  const { entry } = reply;
+): Pick<LiveReservation, 'rateUse' | 'rates' | 'entryIndex'> {
+  const { entryIndex } = reply;
   const rateUse = rateUseOf(account, request, reply);
-  return { rateUse, ...toView(request, reply), ...(entry === undefined ? {} : { entry }) };
+  return { rateUse, ...toView(request, reply), ...(entryIndex === undefined ? {} : { entryIndex }) };
 }
 
 function toError(context: LedgerContext, error: unknown): ReservationRefusal {
-  report(context, 'request', error);
+  logFailure(context, 'request', error);
   return { reason: 'unavailable', why: reasonOf(error) };
 }
 
@@ -246,7 +241,7 @@ function toRefusal(
   waiter: WaitingRequest,
   reply: Exclude<ReservationReply, { outcome: 'reserved' | 'late' }>,
 ): ReservationRefusal {
-  if (reply.outcome === 'limited') return toLimited(waiter, reply);
+  if (reply.outcome === 'limited') return toRateRefusal(waiter, reply);
   const { scopes, counters, limits } = waiter.chargedCounters;
   const [scope, counter, limit] = [scopes[reply.counter], counters[reply.counter], limits[reply.counter]];
   if (scope === undefined || counter === undefined || limit === undefined)

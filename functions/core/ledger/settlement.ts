@@ -7,8 +7,8 @@ import type { Millis, Nano } from '../ports/money.ts';
 import type { RateUsage } from '../ports/rates.ts';
 import { addCharge, endReservation, recordStreamCost } from './account.ts';
 import type { LedgerContext, Settlements } from './context.ts';
-import { type CounterState, isGuaranteed } from './counters.ts';
-import { report } from './failures.ts';
+import { type CounterState, isCovered } from './counters.ts';
+import { logFailure } from './failures.ts';
 import { append } from './journal-records.ts';
 import { toEstimatedRow } from './ledger-rows.ts';
 import { returnRate } from './rates.ts';
@@ -20,17 +20,17 @@ import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
  */
 export const MAX_REQUEST: Millis = 3_600_000;
 /** The time after which the reply to the client ends although the store has not replied. */
-const GUARANTEE_TIMEOUT: Millis = 2000;
+const COVER_TIMEOUT: Millis = 2000;
 /** Labels as constant objects, which are encoded once (ports/clock.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createSettlements(context: LedgerContext): Settlements {
-  const { account, journal, clock, timer, metrics, log } = context;
+  const { account, journal, intervalClock, timer, metrics, log } = context;
   const waitingSettlements = new Set<{ readonly counters: ReadonlyArray<CounterState>; readonly end: () => void }>();
 
-  /** Resolves when the store can charge these costs if process and disk are lost. Undefined: it can already. */
-  const whenGuaranteed = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
-    if (counters.every(isGuaranteed)) return undefined;
+  /** Resolves when the reported risk covers the costs in these counters. Undefined: it covers them already. */
+  const whenCovered = (counters: ReadonlyArray<CounterState>): Promise<void> | undefined => {
+    if (counters.every(isCovered)) return undefined;
     return new Promise((resolve) => {
       const end = (): void => {
         waitingSettlements.delete(reply);
@@ -38,7 +38,7 @@ export function createSettlements(context: LedgerContext): Settlements {
         resolve();
       };
       const reply = { counters, end };
-      const cancel = timer(GUARANTEE_TIMEOUT, end);
+      const cancel = timer(COVER_TIMEOUT, end);
       waitingSettlements.add(reply);
       context.sync.callNow();
     });
@@ -76,11 +76,11 @@ export function createSettlements(context: LedgerContext): Settlements {
     // The escrow is given up only after the record is on disk or the disk has refused it: a restart without the record
     // charges the whole amount.
     const isWritten = await append(context, { type: 'settle', row });
-    // The store can charge a stream its reported cost.
-    const guarantee = live.isStream && live.atRisk < cost ? live.atRisk : cost;
-    addCharge(account, { row, counters, guarantee, endedAt: clock.now() });
+    // A stream is covered by its reported cost.
+    const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
+    addCharge(account, { row, counters, costToCover, endedAt: intervalClock.now() });
     endLive(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
-    await (isWritten ? whenGuaranteed(counters) : context.booking.flush());
+    await (isWritten ? whenCovered(counters) : context.booking.flush());
   };
 
   const release = async (live: LiveReservation, called: boolean): Promise<void> => {
@@ -89,9 +89,8 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   const settlements: Settlements = {
-    /** Ends the waits of settlements whose counters are guaranteed now. */
     onReported(): void {
-      for (const { counters, end } of waitingSettlements) if (counters.every(isGuaranteed)) end();
+      for (const { counters, end } of waitingSettlements) if (counters.every(isCovered)) end();
     },
     trackStream(reservation, costSoFar, onAccountClosed): void {
       const live = liveOf(reservation);
@@ -123,12 +122,8 @@ export function createSettlements(context: LedgerContext): Settlements {
       live.ending = release(live, how?.called === true);
       return live.ending;
     },
-    /**
-     * Called every second: costs of streams are reported, and a request that was never ended is charged like a request
-     * of a process that died.
-     */
-    beat(): void {
-      const now = clock.now();
+    checkLive(): void {
+      const now = intervalClock.now();
       for (const live of [...account.requests.reserved]) {
         const costSoFar = costSoFarOf(context, live);
         if (now - live.reservedAt < MAX_REQUEST) {
@@ -141,10 +136,9 @@ export function createSettlements(context: LedgerContext): Settlements {
           id: live.id,
           cost: `${row.cost}`,
         });
-        settlements.settle(live, row).catch((error) => report(context, 'charge', error, { id: live.id }));
+        settlements.settle(live, row).catch((error) => logFailure(context, 'charge', error, { id: live.id }));
       }
     },
-    /** Resolves when all live requests are charged like those of a process that died. */
     async chargeLive(): Promise<void> {
       const now = account.now();
       const pendingSettlements = account.requests.reserved.map((live) => {
@@ -165,7 +159,7 @@ function costSoFarOf(context: LedgerContext, live: LiveReservation): Nano | unde
     if (cost !== undefined && cost < 0n) throw new Error(`the cost of a reply cannot be negative: ${cost}`);
     return cost;
   } catch (error) {
-    report(context, 'cost', error, { id: live.id });
+    logFailure(context, 'cost', error, { id: live.id });
     live.costSoFar = () => live.amount;
     return live.amount;
   }

@@ -13,15 +13,13 @@ const REBUILD_EXTENSION: Millis = 900;
 const ALIVE_WITHIN: Millis = 500;
 /** The interval at which the first requests of the queues call again, since reservations of other processes end too. */
 const RETRY_INTERVAL: Millis = 50;
-/**
- * The minimum time between two checks of deadlines and queues.
- */
+/** The minimum time between two checks of deadlines and queues. */
 const MIN_INTERVAL: Millis = 10;
 /** A check that is this late shows that the process was paused. */
 const PAUSE_THRESHOLD: Millis = 20;
 
 export function createWaitQueue(context: LedgerContext): WaitQueue {
-  const { account, clock, timer } = context;
+  const { account, intervalClock, timer } = context;
   /** All waiting requests, in order of arrival; and the requests for the next call. */
   const waiters = new Set<WaitingRequest>();
   const nextCall = new Set<WaitingRequest>();
@@ -48,10 +46,10 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     if (at >= due) return;
     cancel();
     due = at;
-    cancel = timer(Math.max(0, at - clock.now()), check);
+    cancel = timer(Math.max(0, at - intervalClock.now()), check);
   };
   const check = (): void => {
-    const now = clock.now();
+    const now = intervalClock.now();
     // A process that was paused handles its timers first: replies that have arrived are read before deadlines count.
     wasPaused = !wasPaused && now - due > PAUSE_THRESHOLD;
     due = Number.POSITIVE_INFINITY;
@@ -70,7 +68,6 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     if (nextCall.size > 0) context.sync.callNow();
     if (waiters.size > 0) checkBy(Math.max(next, now + MIN_INTERVAL));
   };
-  /** The next call contains the request. */
   const addToNextCall = (waiter: WaitingRequest): void => {
     if (!waiter.hasEnded && !waiter.isInCall) nextCall.add(waiter);
   };
@@ -109,7 +106,6 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   const refuseAll = (): void => {
     for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
   };
-  /** The request waits until reservations in this counter end. */
   const waitIn = (waiter: WaitingRequest, counter: CounterState): void => {
     if (waiter.queuedIn === counter) return;
     leaveWaitQueue(waiter);
@@ -131,20 +127,18 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
       }
       const waiter = { ...request, rateView: {}, queuedIn: undefined, isInCall: false, hasEnded: false };
       waiters.add(waiter);
-      checkBy(Math.min(waiter.deadline, clock.now() + RETRY_INTERVAL));
+      checkBy(Math.min(waiter.deadline, intervalClock.now() + RETRY_INTERVAL));
       nextCall.add(waiter);
       context.sync.callNow();
     },
-    /** Requests for the next call, in order of arrival. A request is removed when the call contains it. */
     *requests(): Iterable<WaitingRequest> {
       for (const waiter of nextCall) {
-        if (!waiter.isGrowth) renew(account, waiter);
+        if (!waiter.isGrowth) updateWindows(account, waiter);
         const isBehind = !waiter.isGrowth && joinsWaitQueue(waiter);
         if (!isBehind) yield waiter;
         if (isBehind || waiter.isInCall) nextCall.delete(waiter);
       }
     },
-    /** No call is pending any longer: the next call contains all waiting requests. */
     addAllToNextCall(): void {
       for (const waiter of waiters) {
         waiter.isInCall = false;
@@ -164,7 +158,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
  * Sets windows and limits as of now. Counters of a new window have the last limits of the previous window; if the clock
  * was set back, the lower limits.
  */
-export function renew(account: Account, waiter: WaitingRequest): void {
+export function updateWindows(account: Account, waiter: WaitingRequest): void {
   const before = waiter.chargedCounters.counters;
   waiter.chargedCounters = account.counters.ofScopes(waiter.chargedCounters.scopes, account.now());
   for (const [at, state] of waiter.chargedCounters.counters.entries()) {
@@ -192,6 +186,6 @@ function timeoutRefusal(
   const scope = queuedIn === undefined ? undefined : chargedCounters.scopes[chargedCounters.counters.indexOf(queuedIn)];
   if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
   const { isOpen, notOpenReason, storeFailure } = account;
-  if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the store fails: ${storeFailure}` };
-  return { reason: 'unavailable', why: isOpen ? 'store or database did not answer in time' : notOpenReason };
+  if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the counter store fails: ${storeFailure}` };
+  return { reason: 'unavailable', why: isOpen ? 'counter store or database did not answer in time' : notOpenReason };
 }

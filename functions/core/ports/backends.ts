@@ -59,13 +59,14 @@ export interface InstanceIdentity {
   readonly name: string;
 }
 
-/** The place in a list where the next work continues, as a share of the list: from 0 to less than 1. */
+/** The place in a list at which the next work continues, as a share of the list: from 0 to less than 1. */
 export interface Cursor {
   readonly from: number;
   move(to: number): void;
 }
 
-export interface Flush<Database> {
+/** The backends that a flush uses, and the counter with which its audit begins. */
+export interface FlushWork<Database> {
   readonly store: StoreConnection;
   readonly database: Database;
   readonly cursor: Cursor;
@@ -73,10 +74,10 @@ export interface Flush<Database> {
 
 export interface Backends {
   /**
-   * Returns backends for one piece of work. `members`: the number of members of instances that the work is about.
-   * Replies take the share of the work in the memory of the process until `end`. After `end`, all calls of the work
-   * reject. If replies need more memory than the share, only this work fails (DatabaseUnreachable). `why`: the end of a
-   * sentence about the server.
+   * Returns backends for one piece of work, which has a share of the process's memory for replies. `members`: the
+   * number of VirtualKeys, Users and Teams that the work reads; the share grows with it. If replies need more memory
+   * than the share, only this work fails (DatabaseUnreachable). After `end`, all its calls reject. `why`: the end of a
+   * message that begins with the name of the server.
    */
   begin(members: number): { readonly backends: Backends; end(why?: string): void };
   /** The database of this connection; a process reuses the same one. The first call connects. */
@@ -84,10 +85,10 @@ export interface Backends {
   /** Checks whether the store replies and keeps counters safely. Takes at most 2 s. */
   probeStore(connection: StoreConnection, instanceUid: string): Promise<StoreHealth>;
   /**
-   * Books all settlements of any process that are not booked yet, so that sums are true; then compares every counter of
-   * the store with its sum, from the cursor on. Of very many counters, the next flush continues with the rest.
+   * Books the settlements of all processes that are not booked yet, so that sums contain them; then compares every
+   * counter of the store with its sum, from the cursor on. If there are too many, the next flush continues.
    */
-  flush(instance: InstanceIdentity, work: Flush<DatabaseConnection>): Promise<void>;
+  flush(instance: InstanceIdentity, work: FlushWork<DatabaseConnection>): Promise<void>;
   /** Deletes all keys of a deleted instance from the store. */
   clearStore(instanceUid: string, store: StoreConnection): Promise<void>;
 }

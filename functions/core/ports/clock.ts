@@ -1,4 +1,4 @@
-// Time, ids, log and metrics: the ports of pure code.
+// The clock, ids, the log and metrics: what every function gets from its process.
 import type { Millis } from './money.ts';
 
 export interface Clock {
@@ -28,8 +28,8 @@ export interface Metrics {
   observe(name: string, seconds: number, labels?: Readonly<Record<string, string>>): void;
 }
 
-/** Metrics whose series can end. */
+/** Metrics whose series can be removed. */
 export interface EndingMetrics extends Metrics {
-  /** Ends the series of a gauge that have other labels than one of these, which are in the order of `set`. */
+  /** Keeps only the series of a gauge with these labels, whose names are in the order of `set`. */
   retain(name: string, labels: ReadonlyArray<Readonly<Record<string, string>>>): Promise<void>;
 }

@@ -34,7 +34,7 @@ export interface Selection {
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** The maximum number of objects, in one page, which has fewer where they are large. Absent: all, page by page. */
+  /** The maximum number of objects, in one page; a page of large objects may have fewer. Absent: all, page by page. */
   readonly limit?: number;
   /** Nothing but `metadata` is needed: large objects are not sent whole. */
   readonly metadataOnly?: true;
@@ -48,8 +48,8 @@ export type WriteResult<T> =
   | { readonly ok: false; readonly refusal: WriteRefusal; readonly message: string };
 
 /**
- * The API server could not be reached, or gave an answer that no caller expects. `status` is the HTTP status, where
- * there was one.
+ * The API server could not be reached, or gave an answer that no caller expects. `status`: the HTTP status; undefined:
+ * no answer.
  */
 export class ClusterError extends Error {
   override readonly name = 'ClusterError';
@@ -74,8 +74,7 @@ export interface Cluster {
   ): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
   /**
-   * The same, page by page as they arrive, so that they are never all in memory. A list that must start again repeats
-   * its objects.
+   * Lists objects page by page, so that they are never all in memory. A list that must start again repeats its objects.
    */
   listPages(
     resource: Resource,

@@ -27,8 +27,8 @@ export interface CounterChange extends ScopeWindow {
   readonly registered: Nano;
   /**
    * Escrow that is requested ahead of requests. Granted whole or not at all: if no request of the call was refused in
-   * this counter, no other account is waiting for escrow in it (`isWantedByOthers`), and 16 × live accounts × `ahead` fits into
-   * what spend and escrow leave of the limit.
+   * this counter, no other account is waiting for escrow in it (`isWantedByOthers`), and 16 × live accounts × `ahead`
+   * fits into what spend and escrow leave of the limit.
    */
   readonly ahead: Nano;
 }
@@ -41,18 +41,18 @@ export interface ReservationRequest {
   readonly amount: Nano;
   /** The smallest useful amount: spend that leaves less refuses, spend that leaves more clamps. */
   readonly minAmount: Nano;
-  /** Rates, taken together with the money or not at all; absent where nothing is limited. */
+  /** Rates, taken together with the money or not at all; absent: nothing is limited. */
   readonly rates?: RateRequest | undefined;
   /** More money for a reservation of this account, whose window may be over. */
   readonly isGrowth?: true;
 }
 
 /**
- * The change of rates by a request that has ended: a number for each kind. Kinds that count in windows: negative for use
- * that was counted and did not happen, positive for use in addition to that. `parallel`: -1 if the request is no longer
- * in flight, 1 if it is in flight in this account after a previous account has ended; an account returns at most what it
- * has in flight, and all of that when it ends. Requests and tokens count in the minute of the store's clock; the
- * previous minute counts for the share of it that the last 60 s still cover, rounded down. So requests that come
+ * The change of rates by a request that has ended: a number for each kind. Kinds that count in windows: negative for
+ * use that was counted and did not happen, positive for use in addition to that. `parallel`: -1 if the request is no
+ * longer in flight, 1 if it is in flight in this account after a previous account has ended; an account returns at most
+ * what it has in flight, and all of that when it ends. Requests and tokens count in the minute of the store's clock;
+ * the previous minute counts for the share of it that the last 60 s still cover, rounded down. So requests that come
  * evenly, less often than the limit, are never refused; no minute of the clock admits more than the limit, and no 60 s
  * more than twice as much (all of it at the end of one minute and at the end of the next). A refusal never names a wait
  * above a minute.
@@ -83,19 +83,19 @@ export interface AccountCall {
    * done. A first call that arrives later opens no account (`closed`).
    */
   readonly deadline: Millis;
-  /** The batch that `spend` belongs to, and the last batch that PostgreSQL has. */
+  /** The number of the batch that `spend` belongs to, and of the last batch that PostgreSQL has. */
   readonly batch: number;
   readonly bookedBatch: number;
   readonly changes: ReadonlyArray<CounterChange>;
   readonly requests: ReadonlyArray<ReservationRequest>;
   readonly rateChanges: ReadonlyArray<RateChange>;
-  /** Previous accounts of the same process, closed in PostgreSQL: charged and forgotten in the same step. */
+  /** Previous accounts of the same process, closed in PostgreSQL: their risk becomes spend, and they are forgotten. */
   readonly previousAccounts: ReadonlyArray<string>;
   /**
-   * The store forgets the account: PostgreSQL has booked all that it reported, and closed its row, or it never reserved
-   * anything.
+   * Whether the store forgets the account after this call: PostgreSQL has booked all that it reported and closed its
+   * row, or the account never reserved anything.
    */
-  readonly isLast: boolean;
+  readonly finishesAccount: boolean;
 }
 
 /** A counter after a call. */
@@ -137,10 +137,10 @@ interface StoreReply {
   /** The store's clock, the only one of leases, deadlines and windows. */
   readonly now: Millis;
   /**
-   * The number of calls, freezes and audits that this store has done in its epoch: a store that shows fewer calls than
-   * before has gone back in time.
+   * The number of calls, freezes and audits of all accounts that this store has done in its epoch: a store that shows
+   * fewer than before has gone back in time.
    */
-  readonly calls: number;
+  readonly callCount: number;
 }
 
 export type AccountReply =
@@ -151,7 +151,7 @@ export type AccountReply =
       /** Replies to the changes, in order. */
       readonly counters: ReadonlyArray<CounterReply>;
       readonly replies: ReadonlyArray<ReservationReply>;
-      /** Other accounts whose lease has ended, some of them: a process should close them. */
+      /** Some of the other accounts whose lease has ended: a process should close them. */
       readonly endedAccounts: ReadonlyArray<string>;
     })
   /** These counters are not loaded, but a change or request needs them: nothing was done, and the number is used up. */
@@ -213,13 +213,13 @@ export interface AccountRow {
   readonly isCharged: boolean;
 }
 
-export interface AuditReport extends StoreReply {
+export interface AuditReply extends StoreReply {
   readonly outcome: 'done';
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
   /**
-   * Accounts of which a batch was booked after PostgreSQL was read, or that are not in `rows`, finished accounts too:
-   * nothing was repaired, read again with their rows.
+   * Accounts (finished ones too) that have booked a batch since PostgreSQL was read, or that are not in `rows`. If
+   * there are any, nothing was repaired: read again with their rows.
    */
   readonly changedAccounts: ReadonlyArray<string>;
 }
@@ -267,19 +267,19 @@ export interface CounterStore {
     isEnded: boolean,
     max: number,
   ): Promise<ReadonlyArray<{ readonly account: string; readonly number: number; readonly unbooked: number }>>;
-  /** Lists loaded counters by their place, and the number of all; of those that are loaded meanwhile some are missed. */
+  /** Lists at most `max` loaded counters, and the number of all. May miss counters that are loaded meanwhile. */
   loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly total: number }>;
   /**
-   * Sets loaded counters to `spent` plus the unbooked spend of accounts beyond their rows; the risk of an account whose
-   * row is closed and charged is subtracted, and no unbooked spend of closed rows is added. After the deadline (store's
-   * clock) nothing is done.
+   * Sets each loaded counter to its sum plus the spend of accounts that their rows do not have yet. An account whose
+   * row is closed adds nothing; if it is charged, its risk is subtracted, since `forget` adds it later. After the
+   * deadline (store's clock) nothing is done.
    */
   audit(
     epoch: number,
     sums: ReadonlyArray<ScopeSpend>,
     rows: ReadonlyMap<string, AccountRow>,
     deadline: Millis,
-  ): Promise<AuditReport | StaleStore>;
+  ): Promise<AuditReply | StaleStore>;
   /**
    * Returns the store's epoch. `isNew`: this process has raised the epoch, so a store with a lower epoch is emptied and
    * begins it. The others find it there, unless their connection leads to another server.

@@ -15,7 +15,7 @@ export interface EpochState {
    * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
    * has gone back in time.
    */
-  readonly calls: number;
+  readonly callCount: number;
   /** Whether the epoch belongs to another store than the one of this process. */
   readonly isOfOtherStore: boolean;
   /**
@@ -35,21 +35,21 @@ export interface EpochUser {
 }
 
 /**
- * One instance's epoch. Every call may be repeated. Throws `DatabaseUnreachable` when PostgreSQL is away, within 2 s.
+ * The epochs of one instance. Every call may be repeated. Throws `DatabaseUnreachable` within 2 s if PostgreSQL does
+ * not reply.
  */
 export interface Epochs {
   /**
    * The heartbeat of a process whose reservations are in the store in the epoch `joinedEpoch` (0: not yet). Returns the
    * current state.
    */
-  beat(process: string, joinedEpoch: number): Promise<EpochState>;
+  heartbeat(process: string, joinedEpoch: number): Promise<EpochState>;
   /** The current state, without a heartbeat. */
   state(): Promise<EpochState>;
   /**
-   * Raises the number of the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds. The
-   * epoch then belongs to the store of this process. No request is admitted until `open`.
-   * `above`: the store's own epoch, which is higher if PostgreSQL was restored. Throws if the instance is deleted.
-   * Returns the new epoch if this call has raised it.
+   * Raises the epoch above both numbers, if it still is `from`; of many concurrent calls one succeeds, and returns the
+   * new epoch. It belongs to the store of this process, and no request is admitted until `open`. `above`: the epoch in
+   * the store, which is higher if PostgreSQL was restored. Throws if the instance is deleted.
    */
   raise(from: number, above: number): Promise<number | undefined>;
   open(epoch: number): Promise<void>;

@@ -7,7 +7,7 @@ export interface CertificateAndKey {
   readonly key: string;
 }
 
-/** `ca` signed `cert`, of which `key` is the private key. */
+/** A certificate with its private key, and the certificate of the CA that signed it. */
 export interface ServingCertificate extends CertificateAndKey {
   readonly ca: string;
 }
@@ -34,10 +34,10 @@ export interface Issuer {
   /** A serving certificate that the CA signs. */
   issue(order: CertificateOrder): Promise<ServingCertificate>;
   /**
-   * The time in which both are valid; undefined for no pair: no PEM, not signed by the CA, the key of another
-   * certificate, a name is missing.
+   * Returns the time in which certificate and CA are both valid. Undefined if they do not fit: no PEM, not signed by
+   * the CA, the key of another certificate, or a name is missing.
    */
   inspect(pair: ServingCertificate, names: ReadonlyArray<string>): Validity | undefined;
-  /** The certificates of a bundle, one PEM text each, in one form; other content is left out. */
+  /** Splits a bundle into its certificates, one normalized PEM text each; other content is left out. */
   split(bundle: string): ReadonlyArray<string>;
 }

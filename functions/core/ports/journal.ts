@@ -27,11 +27,11 @@ export interface Journal {
   /** Appends a record. Rejects if it cannot be written (a full disk): then it may or may not be on disk. */
   append(record: JournalRecord): Promise<void>;
   /**
-   * The unfinished records of an earlier process on the same folder, oldest first; read once at start. A record may
-   * come twice.
+   * Reads the records of an earlier process on the same folder, oldest first, once at start. A record may come twice,
+   * and some finished records may come too.
    */
   replay(): Promise<ReadonlyArray<JournalRecord>>;
-  /** Drops the records of ids that are in PostgreSQL, or were released. */
+  /** Marks the records of these ids as finished, to be deleted later: they are in PostgreSQL, or were released. */
   drop(ids: ReadonlyArray<string>): void;
   /**
    * Deletes all records and takes no more. A journal that lacks records is worse than no journal: a restart would

@@ -7,7 +7,7 @@ import type { ScopeSpend } from './policy.ts';
 export interface Batch {
   readonly epoch: number;
   /**
-   * The account of the batch. Batches are numbered from 1, and a number stands for the same rows for ever; `number` is
+   * The account of the batch. `batch`: the number of the batch, from 1; a repeated number has the same rows. `number`:
    * the number of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked
    * by their ids alone; only while the epoch is not open.
    */
@@ -16,9 +16,9 @@ export interface Batch {
    * Whether to close the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not
    * matter.
    */
-  readonly isLast?: boolean | undefined;
+  readonly closesAccount?: boolean | undefined;
   /** The store's count of all calls, as of the last reply to the account. */
-  readonly calls: number;
+  readonly callCount: number;
   readonly rows: ReadonlyArray<LedgerRow>;
 }
 
@@ -36,14 +36,14 @@ export interface AccountClosing {
   /** The number of the last call in the store. Absent: the store has none, or it need not be compared. */
   readonly number?: number | undefined;
   /** The store's count of calls when it was frozen. */
-  readonly calls: number;
+  readonly callCount: number;
   /** Whether its counters may be absent in the store: only before the epoch is open, while no process reads sums. */
   readonly isRebuild?: boolean | undefined;
-  /** The store's clock: the time of the charge, moved into the counter's window where that is over. */
+  /** The store's clock: the time of the charge. If the counter's window is over, the charge gets a time inside it. */
   readonly at: Millis;
 }
 
-/** A charge made in an account's name: one counter of it. */
+/** A charge in the name of an account, in one counter. */
 export interface AccountCharge extends ScopeSpend {
   /** The id of the `expired` row. */
   readonly id: string;

@@ -18,7 +18,7 @@ export interface Tokens {
   readonly cacheWrite: number;
 }
 
-/** One charge. Unique by (id, kind); `id` is the reservation's UUIDv7, whose time picks the partition. */
+/** One charge. Unique by (id, kind); `id` is the reservation's UUIDv7, whose time decides the partition. */
 export interface LedgerRow {
   readonly id: string;
   readonly kind: LedgerRowKind;

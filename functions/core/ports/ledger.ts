@@ -3,7 +3,7 @@ import type { Result } from '../failure/result.ts';
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Millis, Nano } from './money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from './policy.ts';
-import type { RateEstimates, RateKind, RateLeft, RateLimit, WindowedRate } from './rates.ts';
+import type { RateEstimates, RateKind, RateLimit, RateRemainder, WindowedRate } from './rates.ts';
 
 /** A request for a reservation. An absent estimate of a rate is 0. */
 export interface ReservationParams extends Partial<RateEstimates> {
@@ -24,13 +24,13 @@ export interface ReservationParams extends Partial<RateEstimates> {
    * Rate limits of the candidate model entries, the best first, `undefined` for an entry without limits: the first
    * entry with room is taken. Absent: no entry is limited, and the reservation never moves to a limited entry.
    */
-  readonly entries?: ReadonlyArray<RateLimit | undefined>;
+  readonly entryLimits?: ReadonlyArray<RateLimit | undefined>;
   /** How long the request has already waited for the database (to look up its key). Absent: not at all. */
   readonly waited?: Millis;
 }
 
 /** For each kind of rate with a window: the limit with the smallest remainder, and this remainder. */
-export type RateView = { readonly [Kind in WindowedRate]?: RateLeft & { readonly limit: number } };
+export type RateView = { readonly [Kind in WindowedRate]?: RateRemainder & { readonly limit: number } };
 
 /** Money that is reserved for a request. Only the ledger makes a reservation. */
 export interface Reservation {
@@ -41,7 +41,7 @@ export interface Reservation {
   readonly amount: Nano;
   readonly scopeWindows: ReadonlyArray<ScopeWindow>;
   /** Index of the model entry that was chosen, if entries are limited. */
-  readonly entry?: number;
+  readonly entryIndex?: number;
   /** Rates with this request counted; absent if nothing is limited. */
   readonly rates?: RateView;
 }
@@ -78,8 +78,8 @@ export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' 
 export interface Ledger {
   /**
    * Reserves money. A request that does not get it is refused 0.9 s after its arrival: `busy` if live reservations did
-   * not end, `unavailable` if the store or the database did not reply. After 1.8 s if the store is rebuilt meanwhile, or
-   * replies slowly to each of several calls (decision 0027).
+   * not end, `unavailable` if the store or the database did not reply. After 1.8 s if the store is rebuilt meanwhile,
+   * or replies slowly to each of several calls (decision 0027).
    */
   reserve(request: ReservationParams): Promise<Result<Reservation, ReservationRefusal>>;
   /**
@@ -96,9 +96,9 @@ export interface Ledger {
    */
   settle(reservation: Reservation, settlement: Settlement): Promise<void>;
   /**
-   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: if
-   * a call fails, the next one contains the release. `called`: a provider was called without success, so the request counts
-   * in rates.
+   * Releases a reservation of which nothing was consumed. Changes nothing after a settlement. Never rejects: if a call
+   * fails, the next one contains the release. `called`: a provider was called without success, so the request counts in
+   * rates.
    */
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
@@ -106,7 +106,11 @@ export interface Ledger {
    * store is not called if neither entry is limited. `tokens`: the estimate for the limit of the entry, if it is less
    * than that for the limits of scopes.
    */
-  move(reservation: Reservation, to: RateLimit | undefined, tokens?: number): Promise<Result<void, ReservationRefusal>>;
+  moveToEntry(
+    reservation: Reservation,
+    to: RateLimit | undefined,
+    tokens?: number,
+  ): Promise<Result<void, ReservationRefusal>>;
   /**
    * Makes the reservation larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in
    * all of its scopes and in their windows, also those that are over, or not at all. The journal has it when this
@@ -129,6 +133,6 @@ export interface Ledger {
   knownSpend(scopes: ReadonlyArray<ScopePolicy>): ReadonlyArray<ScopeSpend | undefined>;
   /** Books everything settled so far in PostgreSQL; throws when that fails. */
   flush(): Promise<void>;
-  /** Flushes within the grace period of a stop, then stops its timers. The creator of the journal closes it. */
+  /** Books what it can within the grace period of a stop, then stops. The creator of the journal closes the journal. */
   close(): Promise<void>;
 }

@@ -71,14 +71,14 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       ['route', 'model'],
     ),
     gateway_operator_upstream_attempts_total: counter(
-      'Calls of a model entry; outcome is `answered`, `skipped` or the error code of the attempt.',
+      'Attempts at a model entry; outcome is `answered`, `skipped` or the error code of the attempt.',
       ['identifier', 'outcome'],
     ),
     gateway_operator_cooldowns_total: counter('Cooldowns of a model entry that have begun.', ['identifier']),
   },
   Ledger: {
     gateway_operator_ledger_reservations_total: counter(
-      'Reservations that were asked for; outcome is `reserved`, `exceeded` (budget), `busy` (requests in flight have the rest), `limited` (rate) or `unavailable`.',
+      'Requests for a reservation; outcome is `reserved`, `exceeded` (budget), `busy` (requests in flight have the rest), `limited` (rate) or `unavailable`.',
       ['outcome'],
     ),
     gateway_operator_ledger_settles_total: counter(
@@ -107,7 +107,7 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
     gateway_operator_ledger_store_failures_total: counter('Calls to Redis that failed. Each is repeated.'),
     gateway_operator_ledger_booking_failures_total: counter('Bookings in PostgreSQL that failed. Each is repeated.'),
     gateway_operator_ledger_failures_total: counter(
-      'Other work in the background that failed, each with a line in the log. Steps that depend on the surroundings: `heartbeat`, `join`, `sums`, `audit`, `maintenance`, `close`, `stop`, `disk`, `sync`, `compaction`. Steps that only our error makes fail, to be reported: `request`, `cost`, `notice`, `answer`, `timer`, `charge`, `records`.',
+      'Other work in the background that failed, each with a line in the log. Steps that fail because of Redis, PostgreSQL or the disk: `heartbeat`, `join`, `sums`, `audit`, `maintenance`, `close`, `stop`, `disk`, `sync`, `compaction`. Steps that fail because of our error (please report it): `request`, `cost`, `notice`, `call`, `timer`, `charge`, `records`.',
       ['step'],
     ),
   },

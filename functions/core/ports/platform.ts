@@ -1,4 +1,4 @@
-// The platform that a function runs on: hashes, randomness, timers, and where gateways run.
+// The platform that a function runs on: hashes, randomness, timers, memory, and the image of gateways.
 import type { KubeObject } from './cluster.ts';
 import type { Millis } from './money.ts';
 
@@ -19,25 +19,25 @@ export const MAX_TIMER = 2 ** 31 - 1;
 
 /** The memory of a process, in bytes. */
 export interface ProcessMemory {
-  /** All that it may take, before the platform ends it. */
+  /** The maximum: beyond it the platform ends the process. */
   readonly limit: number;
-  /** The part of it that objects and texts may take; absent: half of it. */
+  /** The part of `limit` that objects and texts may take; absent: half of it. */
   readonly heap?: number;
-  /** The part that it takes while it does nothing. */
+  /** The part of `limit` that an idle process takes. */
   readonly own: number;
-  /** The largest body of a request that it reads; absent: as the limit allows. */
+  /** The largest body of a request that the process reads; absent: as much as `limit` allows. */
   readonly largestBody?: number;
   /**
-   * A request is over after this time, also where the platform ends it without a word; absent: it always ends by
-   * itself.
+   * A request counts as ended after this time, because the platform may end it without notice. Absent: each request
+   * ends by itself.
    */
   readonly maxRequestTime?: Millis;
 }
 
 export interface Platform {
   /**
-   * `{base_url}` of an instance of workload type `Auto` where the platform itself serves it (the local stack's own
-   * gateway); undefined where it does not.
+   * `{base_url}` of an instance of workload type `Auto` that the platform itself serves (with the gateway of the local
+   * stack); undefined if the platform does not serve it.
    */
   servedAt(instance: KubeObject): string | undefined;
   /** The image of gateways that name none. */
@@ -57,8 +57,8 @@ export interface Platform {
    */
   readonly manyProcesses: boolean;
   /**
-   * Whether reconcile runs in the cluster: then a host without a dot is a Service of the instance's namespace, as it is
-   * for the gateway's Pods.
+   * Whether the reconciler runs in the cluster: then a host without a dot is a Service of the instance's namespace, as
+   * it is for the gateway's Pods.
    */
   readonly inCluster: boolean;
 }

@@ -1,11 +1,11 @@
-// The digest of a policy: as much as the reconciler keeps of each one, to plan with and to see whether it changes.
+// The digest of a policy: what the reconciler keeps of it in memory, to plan with and to notice changes.
 import type { Hash } from './platform.ts';
 import type { KeyPolicy, PolicyChange, PolicyDigest, ScopePolicy } from './policy.ts';
 
-/** Members that planning reads. The schemas of the custom resources bound them. */
+/** Members that planning reads, so they are never hashed. The schemas of the custom resources limit their size. */
 const WHOLE: ReadonlySet<string> = new Set(['budget', 'furtherBudgets', 'retained']);
 
-/** Of a hash. A text that is as long is replaced by its own, so that none can be taken for another's hash. */
+/** The length of a hash. A text of this length is hashed too, so that no text looks like the hash of another. */
 const LENGTH = 64;
 
 /**
@@ -38,7 +38,7 @@ function isShort(member: unknown): boolean {
   return typeof member !== 'object' || JSON.stringify(member).length <= LENGTH;
 }
 
-/** The members of objects by name: PostgreSQL and API servers give them in another order. */
+/** JSON with the members of objects sorted by name: PostgreSQL and API servers change their order. */
 const toStableJson = (value: unknown): string =>
   JSON.stringify(value, (_, member: unknown) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)

@@ -19,14 +19,14 @@ export interface Budget {
   /** `Calendar Europe/Berlin`: in that time zone. */
   readonly alignment: 'Rolling' | 'Calendar' | `Calendar ${string}`;
   /**
-   * Grows with each change of duration or alignment: the object's generation then, or more. Its windows are new
-   * counters: the store may have old figures of the same dates. Absent: never changed.
+   * The object's generation at the last change of duration or alignment, or more. The windows after such a change are
+   * new counters, because the store may have old figures for the same dates. Absent: never changed.
    */
   readonly since?: number | undefined;
 }
 
 /** The rate limits of a scope: per minute, and concurrent. An absent member is not limited. */
-export interface RateLimits {
+export interface SpecRateLimits {
   readonly rpmLimit?: number | undefined;
   readonly tpmLimit?: number | undefined;
   readonly maxParallelRequests?: number | undefined;
@@ -38,47 +38,48 @@ export interface ScopePolicy {
   readonly kind: ScopeKind;
   /** The alias (key), e-mail (user), team alias or model name, as clients and 429s name it. */
   readonly name: string;
-  /** Of a model: the alias of the key whose budget it is. */
+  /** Only for kind `model`: the alias of the VirtualKey that has this budget. */
   readonly of?: string;
   readonly blocked: boolean;
   /** Empty = no restriction. Exact match against model names. */
   readonly models: ReadonlyArray<string>;
   readonly budget?: Budget | undefined;
   /** Absent: none. */
-  readonly limits?: RateLimits | undefined;
-  /** Creation of the claim: where rolling windows are counted from. */
+  readonly limits?: SpecRateLimits | undefined;
+  /** Creation of the claim: the beginning of the first rolling window. */
   readonly anchor: Millis;
-  /** The alias of a user. Alias, tags and metadata are for people only: no decision depends on them. */
+  /** The alias of a User. Alias, tags and metadata are for people only: no decision depends on them. */
   readonly alias?: string | undefined;
   readonly tags?: ReadonlyArray<string> | undefined;
   readonly metadata?: Readonly<Record<string, string>> | undefined;
 }
 
-/** A key's own policy, with the scopes that are charged beside it: its user and its teams. */
+/** The policy of a VirtualKey. */
 export interface KeyPolicy extends ScopePolicy {
   readonly kind: 'key';
   /** Absent = never. */
   readonly expiresAt?: Millis | undefined;
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
+  /** The scopes that are charged together with the VirtualKey: its User and its Teams. */
   readonly charges: ReadonlyArray<ScopeId>;
   /**
    * The reason why a charged scope of the VirtualKey is missing, as in its conditions (`TeamNotFound`): the VirtualKey
    * is blocked. Absent: not blocked, or blocked by a person.
    */
   readonly missingOwnerReason?: string | undefined;
-  /** Further budgets of this key, which requests spend from too. Absent: none. */
+  /** Further budgets of this VirtualKey, from which requests also spend. Absent: none. */
   readonly furtherBudgets?: ReadonlyArray<FurtherBudget> | undefined;
   /**
-   * The Secret in `object.namespace` of a key that outlives its object (`deletionPolicy: Retain`). The gateway does not
-   * use this.
+   * The Secret, in `object.namespace`, of a key that works after its VirtualKey is deleted (`deletionPolicy: Retain`).
+   * The gateway does not use this.
    */
   readonly retained?: string;
 }
 
 /**
- * A budget of a key for one model, or for all in another window (`budgets`). It is aligned and anchored as the key's
- * own, without which there is none.
+ * A budget of a VirtualKey for one model, or for all models in another window (`budgets`). It has the alignment and the
+ * anchor of the VirtualKey's own budget, and needs one.
  */
 export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'since'> {
   readonly scopeId: ScopeId;
@@ -86,7 +87,7 @@ export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'sinc
   readonly model?: string | undefined;
 }
 
-/** A change of a key's policy, whose other members stay as they are. */
+/** A change of a VirtualKey's policy, whose other members do not change. */
 export interface PolicyChange extends Pick<KeyPolicy, 'scopeId' | 'anchor' | 'blocked'> {
   readonly kind?: never;
   readonly retained: string;
@@ -97,13 +98,12 @@ export interface PolicyDigest extends Pick<KeyPolicy, 'budget' | 'furtherBudgets
   readonly [member: string]: unknown;
 }
 
-/** A key as the gateway meets it: the policy of its hash and of every scope it is charged to (key first). */
+/** The policies that belong to the hash of a key value: of the VirtualKey, and of all charged scopes, itself first. */
 export interface KeyRecord {
   readonly key: KeyPolicy;
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /**
-   * A secret of the key's claim, random and the same for as long as the claim exists, whatever its key values: nobody
-   * but the database and gateways has it.
+   * A random secret of the claim, the same for all its key values. Only the database and gateways have it.
    */
   readonly secret: string;
   /** Bytes of the policies of all scopes as JSON. */

@@ -1,6 +1,6 @@
 // Rates: requests and tokens per minute, concurrent requests, and what is left of each (decision 0012).
 import type { Millis } from './money.ts';
-import type { RateLimits } from './policy.ts';
+import type { SpecRateLimits } from './policy.ts';
 
 const MINUTE: Millis = 60_000;
 
@@ -31,8 +31,8 @@ export const RATE_KINDS = {
 
 interface RateKindRow {
   /** The member of a spec that limits the kind. */
-  readonly limit: keyof RateLimits;
-  /** Use counts in windows of the clock of this length, which is whole minutes. Absent: requests in flight count. */
+  readonly limit: keyof SpecRateLimits;
+  /** The length of the windows in which use counts, in whole minutes. Undefined: requests in flight count. */
   readonly window: Millis | undefined;
   /**
    * Whether a request names an estimate of its use, in the member of the kind's name; its settlement reports the true
@@ -91,37 +91,40 @@ export const perRate = <T>(toValue: (kind: RateKind) => T): Record<RateKind, T> 
 export const addedUse = (kind: WindowedRate, estimates: RateEstimates, limit: number): number =>
   isEstimated(kind) ? Math.min(estimates[kind], limit) : 1;
 
-/** The rates that a reservation takes beside its money. */
+/** The rates that a reservation takes together with its money. */
 export interface RateRequest extends RateEstimates {
-  /** Limits that must all have room. */
+  /** Limits of scopes: all must have room. */
   readonly limits: ReadonlyArray<RateLimit>;
-  /** Alternatives, the best first: one of them must have room; `undefined` is not limited. Empty: none is needed. */
-  readonly entries: ReadonlyArray<RateLimit | undefined>;
+  /**
+   * Limits of the candidate model entries, the best first: one must have room. `undefined`: an entry without limits.
+   * Empty: no entry is limited.
+   */
+  readonly entryLimits: ReadonlyArray<RateLimit | undefined>;
 }
 
-/** The rest of one limit. */
-export interface RateLeft {
+/** The remainder of one limit. */
+export interface RateRemainder {
   readonly remaining: number;
   /** The time until the limit is whole again, if nothing more is used. */
   readonly resetIn: Millis;
 }
 
-export type RatesLeft = { readonly [Kind in WindowedRate]?: RateLeft };
+export type RateRemainders = { readonly [Kind in WindowedRate]?: RateRemainder };
 
 /** Rates as of the reply, this request included. */
 export interface RateReply {
-  /** The alternative that was taken. */
-  readonly entry?: number;
+  /** The index in `entryLimits` of the model entry that was taken. */
+  readonly entryIndex?: number;
   /** The minute of the store's clock, since 1970: what was taken counts in it. */
   readonly minute: number;
   /** One per element of `limits`, in order. */
-  readonly left: ReadonlyArray<RatesLeft>;
+  readonly left: ReadonlyArray<RateRemainders>;
 }
 
 /** A refusal by the limit with the longest wait. */
 export interface RateRefusal {
-  /** The index in `limits`, or after them in `entries` (then all entries are full, and this entry has room first). */
-  readonly limit: number;
+  /** The index in `limits`; beyond them in `entryLimits`: all model entries are full, and this one has room first. */
+  readonly limitIndex: number;
   readonly rate: RateKind;
   /** The wait until it has room, or until a request in flight ends. */
   readonly retryIn: Millis;

@@ -41,8 +41,8 @@ export interface Claim {
 export type Alias = Pick<Claim, 'kind' | 'alias'>;
 
 /**
- * The proof of a user or team, which has no value: the holder's namespace and name. Reconcile decides when that is
- * enough.
+ * The proof for a User or a Team, which has no key value: the holder's namespace and name. The reconciler decides when
+ * this proof is enough.
  */
 export const SAME_PLACE = 'same place';
 
@@ -52,12 +52,12 @@ export const SAME_PLACE = 'same place';
 export interface PolicyWrite {
   readonly policy: ScopePolicy | KeyPolicy | PolicyChange;
   readonly generation: number;
-  /** The windows of changed `budgetDuration`s; their sums are made from entries in the same transaction (LEDGER 5). */
+  /** Windows whose sums are made from ledger rows in the same transaction, after an edit of a duration (LEDGER 5). */
   readonly recounts?: ReadonlyArray<Recount>;
 }
 
 export interface Recount extends ScopeWindow {
-  /** The scope whose entries are counted. Default: its own. */
+  /** The scope whose ledger rows are counted. Default: `scopeId`. */
   readonly from?: ScopeId;
 }
 
@@ -69,17 +69,17 @@ export interface ScopeWrite extends PolicyWrite {
   readonly holder: Holder;
   /**
    * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN
-   * 10). Where no object has the alias, a retained claim with that value is taken over from wherever it is in this
-   * database, and gets the alias. A user or team is taken over with `SAME_PLACE` by an object of the holder's namespace
-   * and name.
+   * 10). If no object has the alias, a retained claim with that value, of any instance in this database, is taken over
+   * and gets the alias. With `SAME_PLACE`, the claim of a User or a Team is taken over by the object that has the
+   * holder's namespace and name.
    */
   readonly proof?: string;
   readonly value?: ValueWrite;
-  /** A later generation that the policy overwrites: a backup of the cluster has begun below it again. */
+  /** A later generation that the policy may overwrite: a restored cluster counts from a lower number again. */
   readonly overwrites?: number;
 }
 
-/** A value to make live. A value that is live already does not change; one that lived before keeps its age. */
+/** A key value to make live. A value that is live does not change; a value that was live before keeps its age. */
 export interface ValueWrite {
   readonly hash: string;
   /** The text of the rotation annotation. Absent: the text of the previous value. */
@@ -93,7 +93,7 @@ export interface ValueWrite {
 /**
  * | outcome | means |
  * |---|---|
- * | `written` | the alias is the holder's; the policy holds; the value lives |
+ * | `written` | the holder has the alias; the policy is written; the value is live |
  * | `taken` | another object has the alias, or the holder has it in another scope than the policy names |
  * | `value taken` | the same as `written`, but another live scope has the value |
  * | `overtaken` | the value `unlessLive` is live, or `unlessEnded` has ended: nothing was written |
@@ -110,8 +110,8 @@ export interface InstanceRow {
 }
 
 /**
- * `same`: the ledger is its own; `absent`: unknown in this database; `adopted`: the instance `successor` continues the
- * ledger already.
+ * `same`: the ledger is the instance's own; `absent`: the ledger is not in this database; `open`: its instance is not
+ * closed; `adopted`: the instance `successor` already continues it.
  */
 export type Adoption =
   | { readonly ok: true }
@@ -119,7 +119,7 @@ export type Adoption =
   | { readonly ok: false; readonly why: 'adopted'; readonly successor: string };
 
 /**
- * `isMissing`: the cluster of the instance no longer exists, so the instance cannot be closed, and counts as closed.
+ * The ledger of an earlier instance. `isMissing`: its cluster no longer exists, so the instance counts as closed.
  */
 export interface PreviousLedger {
   readonly uid: string;
@@ -131,7 +131,7 @@ export interface InstanceState {
   readonly isOpen: boolean;
   /** The database's clock, which counts for `createdAt` and `notAfter`. */
   readonly now: Millis;
-  /** Whether anything claims an alias of it. */
+  /** Whether the instance has claims. */
   readonly hasClaims: boolean;
   /** The namespace and the name that it is recorded with; absent: it is not recorded. */
   readonly place?: { readonly namespace: string; readonly name: string };
@@ -140,8 +140,8 @@ export interface InstanceState {
 }
 
 /**
- * One database as reconcile uses it. Every call may be repeated: same arguments, same end state. All methods are about
- * one instance's rows (several instances may share a database). A refused or silent database throws
+ * One database as the reconciler uses it. Every call may be repeated: same arguments, same end state. All methods are
+ * about one instance's rows (several instances may share a database). If the database refuses or is silent, they throw
  * `DatabaseUnreachable` within 5 s.
  */
 export interface Registry {
@@ -151,35 +151,35 @@ export interface Registry {
    */
   migrate(): Promise<{ readonly from: number; readonly to: number }>;
   /**
-   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, it
-   * continues all that was live there: claims, values, sums. Their keys work again when their policies are written (a
-   * retained key immediately). Once: an instance that has claims of its own keeps those. Refused: nothing is recorded.
+   * Records the instance (and reopens a row that was closed). With `ledger`, a closed instance of this database, the
+   * new instance continues all that was live there: claims, values, sums. Their keys work again when their policies are
+   * written (a retained key immediately). An instance that already has claims keeps its own. Refused: nothing is
+   * recorded.
    */
   openInstance(instance: InstanceRow, ledger?: PreviousLedger): Promise<Adoption>;
   /**
-   * Retires the instance's claims and values; the ledger stays. Throws where there are more than one call retires: the
-   * next continues.
+   * Retires the instance's claims and values; the ledger stays. Throws if there are more claims than one call may
+   * retire: call again.
    */
   closeInstance(uid: string): Promise<void>;
   /** All unretired claims of the instance, with values and the digests of policies. */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
-  /** The same of these aliases only. */
+  /** Unretired claims of these aliases only. */
   claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;
   /**
-   * Claim, policy and value in one transaction. The first claim of (instance, kind, alias) wins, with the policy's
-   * scope id and anchor; the holder of an existing claim wins it again. Calls at the same time share statements; one
-   * that PostgreSQL refuses fails alone.
+   * Writes claim, policy and value in one transaction. The first claim of (instance, kind, alias) wins, with the
+   * policy's scope id and anchor; the holder of an existing claim wins it again. Concurrent calls share statements; a
+   * call that PostgreSQL refuses fails alone.
    */
   putScope(write: ScopeWrite): Promise<ScopeOutcome>;
-  /** The state of the instance; only the clock where it is not recorded. */
+  /** The state of the instance; only the clock if the instance is not recorded. */
   instance(uid: string): Promise<InstanceState>;
-  /** The instances of a cluster that are open, or that have claims which live. */
+  /** The instances of a cluster that are open, or that have unretired claims. */
   openInstances(cluster: string): Promise<ReadonlyArray<InstanceRow>>;
   /**
-   * Ends these values; with `overlap`, after that time by the database's clock. A value that has an end already
-   * keeps it.
+   * Ends these values: immediately, or after `overlap` by the database's clock. A value that has an end keeps it.
    */
   retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<void>;
-  /** Frees the aliases and ends their values; entries and sums stay. */
+  /** Frees the aliases and ends their values; ledger rows and sums stay. */
   retire(scopeIds: ReadonlyArray<ScopeId>): Promise<void>;
 }

@@ -2,7 +2,7 @@
 
 /** Values of credential Secrets, as the platform mounts them. Undefined: not mounted (yet). */
 export interface Credentials {
-  read(secret: string, entry: string): string | undefined;
+  read(secret: string, secretKey: string): string | undefined;
 }
 
 /**
@@ -31,7 +31,7 @@ export type Signing =
     };
 
 export interface UpstreamRequest {
-  /** The address of the entry. The client chooses no part of it, so it may be cached. */
+  /** The address of the model entry. The client chooses no part of it, so it may be cached. */
   readonly url: string;
   /** The query of the client, with its question mark; absent: none. */
   readonly query?: string | undefined;

@@ -73,8 +73,8 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
       model: request.model,
       identifier: costliest.entry.identifier,
     };
-    const entries = isLimited ? { entries: NO_ENTRY_YET } : {};
-    const reserved = await ledger.reserve({ id, ...money, ...estimates, waited: caller.databaseTime, ...entries });
+    const entryLimits = isLimited ? { entryLimits: NO_ENTRY_YET } : {};
+    const reserved = await ledger.reserve({ id, ...money, ...estimates, waited: caller.databaseTime, ...entryLimits });
     if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;
     const needs = { money: minAmount, estimates, now: clock.now(), furtherBudgets };

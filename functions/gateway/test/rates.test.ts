@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createScenario, type Scenario } from '#core/ledger/test/scenario.promises.ts';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
-import type { RateLimits } from '#core/ports/policy.ts';
+import type { SpecRateLimits } from '#core/ports/policy.ts';
 import { entry, KEY, keyRecord, scope, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, type World } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 
 /** A gateway over a real ledger, on the ledger's clock. */
-function stageWith(limits: RateLimits, more: World = {}) {
+function stageWith(limits: SpecRateLimits, more: World = {}) {
   const deps = { ledger, ids: scenario.ids, clock: scenario.time.clock, timer: scenario.time.timer };
   return stage({ keys: { [KEY]: keyRecord({ limits }) }, ...more, deps });
 }

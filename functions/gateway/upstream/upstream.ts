@@ -102,7 +102,9 @@ export function createCallUpstream(
       // The entry counts as busy from here on, for all requests that choose their targets meanwhile.
       const leaveEntry = cooldowns.enter(next.entry.identifier);
       attempts.leaveEntry = leaveEntry;
-      const moved = isLimited ? await deps.ledger.move(reservation, next.rate, entryTokensOf(request)) : UNLIMITED;
+      const moved = isLimited
+        ? await deps.ledger.moveToEntry(reservation, next.rate, entryTokensOf(request))
+        : UNLIMITED;
       if (!moved.ok) {
         leaveEntry();
         skipEntry(attempts, next, moved.failure, log);

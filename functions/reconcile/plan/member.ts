@@ -3,7 +3,7 @@
 
 import type { BlockingReason } from '#core/conditions/reasons.ts';
 import { parseMoney } from '#core/money/money.ts';
-import type { FurtherBudget, KeyPolicy, RateLimits, ScopePolicy } from '#core/ports/policy.ts';
+import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
 import { RATE_KINDS } from '#core/ports/rates.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
@@ -250,7 +250,7 @@ export function blockersOf(key: VirtualKey, context: PlanContext): ReadonlyArray
 }
 
 /** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
-export const rateLimitsOf = ({ spec }: Member): RateLimits =>
+export const rateLimitsOf = ({ spec }: Member): SpecRateLimits =>
   Object.fromEntries(Object.values(RATE_KINDS).map(({ limit }) => [limit, spec[limit]]));
 
 const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeState) => ({

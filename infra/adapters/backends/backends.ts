@@ -3,7 +3,7 @@ import { createLimiter, type Limiter } from '#core/concurrency/limiter.ts';
 import type {
   Backends,
   DatabaseConnection,
-  Flush,
+  FlushWork,
   InstanceIdentity,
   SharedStoreConnection,
   StoreConnection,
@@ -17,37 +17,37 @@ import { createMemoryBudget, type MemoryBudget, type MemoryShare } from './reply
 /** Concurrent flushes to one database: half of its connections, so that no query waits for the stores of others. */
 const FLUSHES = 4;
 /**
- * Milliseconds that a pool is kept without being asked for: a resync asks each minute, so the password of this one was
- * rotated, or its instance is gone.
+ * Milliseconds for which an unused pool is kept. A resync uses each pool every minute, so the password of an unused one
+ * was rotated, or its instance is gone.
  */
 const UNUSED = 600_000;
 /**
- * Pools that are kept, each with up to 0.5 MB of certificates: more than the instances that a process looks at
- * concurrently. Whoever rotates passwords faster than `UNUSED` takes no more.
+ * The maximum number of pools, each with up to 0.5 MB of certificates: more than the instances that a process observes
+ * concurrently. So passwords that are rotated faster than `UNUSED` take no more memory.
  */
 const MAX_POOLS = 128;
 
 /**
- * Milliseconds that a flush may take: one whose store answers slowly and without end keeps others of its database
- * waiting.
+ * The maximum milliseconds of a flush: with a slow store that never ends its reply, it would delay other flushes to
+ * its database.
  */
 const MAX_FLUSH = 10_000;
-/** Bytes that answers about an instance may take whatever others need: of its own state, and of each of its members. */
+/** Bytes that replies about an instance may take in any case: for its own state, and for each of its members. */
 const ENTITLED = 1024 * 1024;
 const ENTITLED_PER_MEMBER = 4096;
 
 interface BackendsDependencies {
   readonly clock: Clock;
-  /** Bytes that all answers together may take beyond what each instance is entitled to. */
+  /** Bytes that all replies together may take beyond what each instance is entitled to. */
   readonly maxAnswers: number;
-  /** Opens a pool; nothing is dialled until it is asked. */
+  /** Opens a pool, which connects with its first call. */
   readonly openDatabase: (connection: DatabaseConnection) => Database;
-  /** Books what the instance has settled and audits its store; nothing where this platform dials no store. */
+  /** Books what the instance has settled and audits its store. Does nothing on a platform that connects to no store. */
   readonly flush: (
     instance: InstanceIdentity,
-    work: Flush<DatabaseWithin> & { readonly share: MemoryShare },
+    work: FlushWork<DatabaseWithin> & { readonly share: MemoryShare },
   ) => Promise<void>;
-  /** Absent where this platform dials no store. */
+  /** Absent: the platform connects to no store. */
   readonly clear?: (instanceUid: string, store: StoreConnection, share: MemoryShare) => Promise<void>;
   readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
 }
@@ -58,7 +58,7 @@ interface Pool {
   readonly askedAt: Millis;
 }
 
-/** Databases are opened once per connection; those that were asked for last are kept. `close` ends them all. */
+/** Databases are opened once per connection; those that were used last are kept. `close` ends them all. */
 export function createBackends(deps: BackendsDependencies): Backends & { close(): Promise<void> } {
   const pools = createPools(deps);
   const budget = createMemoryBudget(deps.maxAnswers);
@@ -114,12 +114,12 @@ async function withOwnShare<T>(
 
 function createPools({ clock, openDatabase }: Pick<BackendsDependencies, 'clock' | 'openDatabase'>) {
   const open = new Map<string, Pool>();
-  /** Pools are in the order in which they were last asked for. */
+  /** Pools are in the order of their last use. */
   const closeUnused = (now: Millis) => {
     for (const [id, { database, askedAt }] of open) {
       if (now - askedAt < UNUSED && open.size <= MAX_POOLS) return;
       open.delete(id);
-      // Work under way may still ask it.
+      // Work in progress may still use it.
       void database.disconnect().catch(() => undefined);
     }
   };

@@ -1,4 +1,4 @@
-// The store of accounts that a connection names.
+// Opens the counter store that a connection names.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Clock, Log } from '#core/ports/clock.ts';
@@ -9,29 +9,33 @@ import { openRedis } from '../redis/tcp.ts';
 import { openUpstash } from '../redis/upstash.ts';
 import type { MemoryShare } from './reply-memory.ts';
 
-export interface OpenAccountsDependencies {
+export interface OpenCounterStoreDependencies {
   readonly instanceUid: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** The work that asks; absent: the store is the process's own. */
+  /** The share of the work that uses the store. Absent: the process uses it. */
   readonly share?: MemoryShare | undefined;
 }
 
-export interface OpenedAccounts {
-  readonly accounts: CounterStore;
-  /** Whether other processes may use it too. */
+export interface OpenCounterStore {
+  readonly counterStore: CounterStore;
+  /** Whether other processes may use the store too. */
   readonly isShared: boolean;
   close(): Promise<void>;
 }
 
 /** A store that is away is no error: its calls fail until it is back. */
-export function openAccounts(
+export function openCounterStore(
   connection: StoreConnection,
-  { instanceUid, clock, log, share }: OpenAccountsDependencies,
-): OpenedAccounts {
+  { instanceUid, clock, log, share }: OpenCounterStoreDependencies,
+): OpenCounterStore {
   if (connection.type === 'memory')
-    return { accounts: createMemoryCounterStore({ clock, epoch: 0 }), isShared: false, close: async () => undefined };
+    return {
+      counterStore: createMemoryCounterStore({ clock, epoch: 0 }),
+      isShared: false,
+      close: async () => undefined,
+    };
   const { evaluate, close, reconnect } =
     connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { share });
-  return { accounts: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
+  return { counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
 }

@@ -1,10 +1,10 @@
-// The memory that answers of databases and stores may take in a process that asks those of many owners.
+// The memory for replies of databases and counter stores, in a process that uses those of many owners.
 
-/** One piece of work: what it is answered counts until it ends, and nothing that it asked is waited for after that. */
+/** The share of one piece of work: its replies count in it until the work ends. After that no reply is awaited. */
 export interface MemoryShare {
   /**
-   * Counts so many bytes for this holder, in place of what was counted for it before. Throws where this share may not
-   * have them; then, or later, for the sake of others, `signal` aborts.
+   * Counts these bytes for this holder, in place of its previous bytes. Throws if the share may not have them: then
+   * `signal` aborts. It may also abort later, because another share needs memory.
    */
   take(holder: object, bytes: number): void;
   /** Aborts, with an AnswerRefused as its reason, when the work has ended or its share was taken away. */
@@ -12,7 +12,7 @@ export interface MemoryShare {
 }
 
 export interface MemoryBudget {
-  /** `entitled`: bytes that nobody takes away, because the work is as large as that. */
+  /** `entitled`: bytes that the share keeps in any case, by the size of the work. */
   share(entitled: number): MemoryShare & { end(why?: string): void };
 }
 
@@ -23,8 +23,8 @@ interface ShareState {
 }
 
 /**
- * A server sent more than it may: more than our own answer can have, or than there is memory for. The message is the
- * rest of a sentence about it.
+ * A server sent more than a reply may have, or more than there is memory for. The message continues a sentence that
+ * begins with the name of the server.
  */
 export class AnswerRefused extends Error {
   override readonly name = 'AnswerRefused';
@@ -34,9 +34,8 @@ const TOO_MUCH = 'answers with more than there is memory for: check that the Sec
 const ENDED = 'was not asked to the end: the work that asked has ended';
 
 /**
- * Shares hold together at most so many bytes beyond what each is entitled to. Beyond that the share with the largest
- * excess ends, whoever asked last: owners of servers that answer without end take nothing from others, however many
- * they are.
+ * All shares together have at most `maxExcess` bytes beyond what each is entitled to. If a share needs more, the share
+ * with the largest excess ends. So servers that reply without end take no memory from the work of others.
  */
 export function createMemoryBudget(maxExcess: number): MemoryBudget {
   const shares = new Set<ShareState>();
@@ -82,8 +81,8 @@ const BRACKET_BYTES = 64;
 const COMMA_BYTES = 40;
 
 /**
- * Bytes that the values of a JSON text may take once it is parsed, beside its own: by its brackets, braces and commas
- * outside of texts.
+ * The maximum memory of a parsed JSON text in addition to the text: counted by brackets, braces and commas outside of
+ * strings.
  */
 export function jsonBytes(text: string): number {
   let bytes = 0;

@@ -13,10 +13,10 @@ import { createPage, idOf } from './record.ts';
 import { copyLines, listSegments, readSegment, removeSegments, segmentPath } from './segments.ts';
 
 export interface JournalOptions {
-  /** The folder, created when missing. Throws `FolderInUse` while another process has it. */
+  /** The folder, created if it is missing. `createJournal` throws `FolderInUse` while another process has it. */
   readonly folder: string;
   readonly log?: Log;
-  /** Failures that no caller gets count in `gateway_operator_ledger_failures_total`. */
+  /** Gets failures that no caller sees, in `gateway_operator_ledger_failures_total`. */
   readonly metrics?: Pick<Metrics, 'add'>;
   readonly timer?: Timer;
   /** Bytes of finished records that are tolerated before a compaction. */
@@ -38,7 +38,7 @@ interface PageAppends {
 const SLACK = 4 * 1024 * 1024;
 const MAX_SEGMENTS = 8;
 /** The time after which a reply or a step of a stop no longer waits for the disk. */
-const ANSWERS_WITHIN = 2000;
+const DISK_TIMEOUT = 2000;
 
 export function createJournal({
   folder,
@@ -57,7 +57,7 @@ export function createJournal({
   const segments = new Map<number, number>();
   /** Bytes of all segments. */
   let size = 0;
-  const inTime = <T>(work: Promise<T>) => withTimeout(timer, ANSWERS_WITHIN, `the disk of ${folder}`, work);
+  const inTime = <T>(work: Promise<T>) => withTimeout(timer, DISK_TIMEOUT, `the disk of ${folder}`, work);
   const earlierSegments = listSegments(folder);
   // The first append or the recovery reports it.
   earlierSegments.catch(() => undefined);
@@ -70,7 +70,7 @@ export function createJournal({
   let isClosed = false;
   /** Finished bytes beyond which a compaction is tried. */
   let threshold = slack;
-  const files = createOpenSegments({ folder, log, metrics, timer, keep: ownership.keep });
+  const files = createOpenSegments({ folder, log, metrics, timer, keepAlive: ownership.keepAlive });
 
   const resize = (number: number, bytes: number): void => {
     size += bytes - (segments.get(number) ?? 0);
@@ -98,7 +98,7 @@ export function createJournal({
     return active;
   };
 
-  /** Writes all appends since the last write at one go. */
+  /** Writes all appends since the last write with one call. */
   const drain = async (): Promise<void> => {
     while (waiting !== undefined) {
       const opened = active ?? (await activeSegment().catch((error: unknown) => ({ error })));
@@ -213,7 +213,7 @@ export function createJournal({
     },
 
     drop(ids) {
-      for (const id of ids) lines.done(id);
+      for (const id of ids) lines.finish(id);
     },
 
     discard() {

@@ -10,7 +10,7 @@ export class FolderInUse extends Error {
 }
 
 export interface Lock {
-  /** The process that has taken the folder over, as after a pause of this one; undefined: none. */
+  /** Returns the process that has taken the folder over, for example during a pause of this one; undefined: none. */
   newOwner(): string | undefined;
   /** Shows other machines that the owner is alive. */
   touch(): void;

@@ -1,17 +1,17 @@
-// Open lines: positions of the records whose ids are not done; their contents are on disk only.
+// Open lines: positions of the records of unfinished ids; the records themselves are on disk only.
 export interface Line {
   segment: number;
   /** The offset in the segment. */
   at: number;
   /** The length on disk. */
   bytes: number;
-  /** The record is one of progress, which replaces the previous record. */
+  /** Whether the record has progress: it replaces the previous record of progress. */
   readonly isProgress: boolean;
 }
 
 export interface OpenLines {
   add(id: string, line: Line): void;
-  done(id: string): void;
+  finish(id: string): void;
   isEmpty(): boolean;
   /** The total length on disk. */
   bytes(): number;
@@ -30,7 +30,7 @@ export function createOpenLines(): OpenLines {
       open.set(id, [...own.filter((one) => !isReplaced(one)), line]);
       bytes += line.bytes - lengthOf(own.filter(isReplaced));
     },
-    done(id) {
+    finish(id) {
       bytes -= lengthOf(open.get(id) ?? []);
       open.delete(id);
     },

@@ -29,12 +29,12 @@ interface Dependencies {
   readonly metrics: Pick<Metrics, 'add'> | undefined;
   readonly timer: Timer;
   /** Called every second, before the files are synced. */
-  readonly keep: () => void;
+  readonly keepAlive: () => void;
 }
 
 const SYNC_EVERY = 1000;
 
-export function createOpenSegments({ folder, log, metrics, timer, keep }: Dependencies) {
+export function createOpenSegments({ folder, log, metrics, timer, keepAlive }: Dependencies) {
   const openSegments = new Set<OpenSegment>();
   const retiredSegments = new Set<OpenSegment>();
   let running: Promise<void> | undefined;
@@ -63,7 +63,7 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
 
   const pass = async (): Promise<void> => {
     try {
-      keep();
+      keepAlive();
       if (running !== undefined) throw new Error('the previous sync has not ended');
       if (isDue()) {
         running = syncAll().finally(() => {
@@ -90,8 +90,8 @@ export function createOpenSegments({ folder, log, metrics, timer, keep }: Depend
   return {
     add: (segment: OpenSegment): void => void openSegments.add(segment),
     /**
-     * Retires a segment, to which nothing more is written: the next pass closes it. `isCopied`: its data are on disk
-     * elsewhere.
+     * Retires a segment, to which nothing more is written: the next pass closes it. `isCopied`: another segment on disk
+     * has its data.
      */
     retire(segment: OpenSegment, isCopied: boolean): void {
       if (isCopied) segment.isUnsynced = false;

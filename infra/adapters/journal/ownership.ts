@@ -1,12 +1,12 @@
-// Ownership of a journal folder: until another process has taken it over, or the journal is discarded with all its
-// files.
+// Ownership of a journal folder. It ends when another process takes the folder over, or when the journal is discarded
+// with all its files.
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '#core/ports/clock.ts';
 import { lockFolder } from './lock.ts';
 import { isSegment } from './segments.ts';
 
-/** Throws `FolderInUse` while another process has the folder. */
+/** Takes the folder for this process. Throws `FolderInUse` while another process has it. */
 export function takeFolder(folder: string, log: Log | undefined) {
   const lock = lockFolder(folder);
   let endReason: string | undefined;
@@ -29,9 +29,9 @@ export function takeFolder(folder: string, log: Log | undefined) {
     /** The reason why nothing is written any more; undefined: there is none. */
     endReason: (): string | undefined => endReason,
     /** Called every second: shows other machines that the owner is alive. */
-    keep(): void {
+    keepAlive(): void {
       if (!isOurs()) return;
-      // A compaction that was under way has written another file; or the disk did not allow it before.
+      // A compaction may have written another file since the discard, or the disk may have refused the deletion.
       if (isDiscarded) removeAll();
       lock.touch();
     },

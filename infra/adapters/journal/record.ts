@@ -40,7 +40,7 @@ export function createPage(): Page {
   };
 }
 
-/** A line's text: JSON, and bytes that replace its end. So the scope windows, half of the line, are encoded once. */
+/** A line: JSON, and bytes that replace its end. So the scope windows, half of the line, are encoded only once. */
 interface LineText {
   readonly json: string;
   /** How many of the last bytes of `json` are replaced. */

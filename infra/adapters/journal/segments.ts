@@ -13,7 +13,7 @@ export const segmentPath = (folder: string, number: number): string =>
 
 export const isSegment = (name: string): boolean => NAME.test(name);
 
-/** The segment numbers in the folder, ascending. Drafts left by a crash are removed. */
+/** Returns the segment numbers in the folder, ascending. Removes unfinished segments that a crash has left. */
 export async function listSegments(folder: string): Promise<number[]> {
   const names = await readdir(folder);
   await Promise.all(names.filter((name) => name.endsWith(PART)).map((name) => rm(join(folder, name), { force: true })));

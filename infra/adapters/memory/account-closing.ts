@@ -3,19 +3,19 @@ import type { AccountRow, CounterStore, FreezeReply } from '#core/ports/counter-
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import {
-  type Account,
+  type AccountState,
   type Counter,
   counterOf,
   endedUntil,
   figuresIn,
   forget,
-  type StoreState,
+  type MemoryStore,
   usedBy,
 } from './account-state.ts';
 
 /** Freezes an account: calls of its process are refused from now on. */
 export function freeze(
-  store: StoreState,
+  store: MemoryStore,
   id: string,
   how: Parameters<CounterStore['freeze']>[2],
   now: Millis,
@@ -23,29 +23,29 @@ export function freeze(
   const account = store.accounts.get(id);
   if (account === undefined) forget(store, id, false, now);
   if (account === undefined || account.isFinished) {
-    store.calls += 1;
-    return { outcome: 'none', now, calls: store.calls };
+    store.callCount += 1;
+    return { outcome: 'none', now, callCount: store.callCount };
   }
-  if (!how.isOwn && account.until > endedUntil(store, now)) return { outcome: 'live', now };
+  if (!how.isOwn && account.leaseEnd > endedUntil(store, now)) return { outcome: 'live', now };
   const used = usedBy(store, account);
   const absent = used.filter(({ counter }) => counter.spent === undefined);
   if (!how.isRebuild && absent.length > 0)
     return { outcome: 'absent', now, counters: absent.map(({ counter }) => toScopeWindow(counter)) };
   account.isFrozen = true;
-  store.calls += 1;
+  store.callCount += 1;
   const accountFigures = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
     ...toScopeWindow(counter),
     escrow,
     risk,
     unbooked: unbooked.map((batch) => ({ ...batch })),
   }));
-  return { outcome: 'frozen', now, calls: store.calls, number: account.number, figures: accountFigures };
+  return { outcome: 'frozen', now, callCount: store.callCount, number: account.number, figures: accountFigures };
 }
 
 const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scopeId, window });
 
 /** Sets the spend of counters to PostgreSQL's sums plus the unbooked spend of accounts. */
-export function audit(store: StoreState, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
+export function audit(store: MemoryStore, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
   const audits = sums.flatMap((sum) => {
     const counter = counterOf(store, sum);
     const accounts = [...store.accounts.values()].filter(({ id }) => counter.figures.has(id));
@@ -69,7 +69,7 @@ export function audit(store: StoreState, sums: ReadonlyArray<ScopeSpend>, rows: 
 /**
  * Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account.
  */
-function hasChanged(counter: Counter, account: Account, row: AccountRow | undefined): boolean {
+function hasChanged(counter: Counter, account: AccountState, row: AccountRow | undefined): boolean {
   const { unbooked, risk, lastBookedBatch: bookedBatch } = figuresIn(counter, account);
   const hasSpend = unbooked.length > 0 || risk !== 0n;
   if (row === undefined) return hasSpend || bookedBatch > 0;
@@ -77,7 +77,7 @@ function hasChanged(counter: Counter, account: Account, row: AccountRow | undefi
 }
 
 /** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */
-function unbookedIn(counter: Counter, account: Account, row: AccountRow | undefined): Nano {
+function unbookedIn(counter: Counter, account: AccountState, row: AccountRow | undefined): Nano {
   if (row === undefined || account.isFinished) return 0n;
   const { unbooked, risk } = figuresIn(counter, account);
   if (row.isClosed) return row.isCharged ? -risk : 0n;

@@ -6,9 +6,9 @@ import {
   perWindowedRate,
   RATE_KINDS,
   type RateKind,
-  type RateLeft,
   type RateLimit,
   type RateRefusal,
+  type RateRemainder,
   type RateReply,
   type RateRequest,
   WINDOWED_RATES,
@@ -36,10 +36,10 @@ const IN_FLIGHT_WAITS: Readonly<Record<Exclude<RateKind, WindowedRate>, Millis>>
 export type AccountRates = ReturnType<typeof createAccountRates>;
 
 /**
- * The previous minute counts by the share of it that lies in the last 60 s, rounded down: exact for requests that come
- * evenly. No minute of the clock admits more than the limit; 60 s across its edge admit up to twice the limit, if the
- * previous minute admitted all of them in its last moments.
- * A limit used up in the first moments of a minute is whole again up to 60 s late.
+ * The previous minute counts by the share of it that is in the last 60 s, rounded down: exact for requests that come
+ * evenly. No minute of the clock admits more than the limit; 60 s across two minutes admit up to twice the limit, if
+ * the first minute admitted all of its requests at its end. A limit that is used up at the beginning of a minute is
+ * whole again up to 60 s late.
  */
 export function createAccountRates() {
   const uses = new Map<string, Use>();
@@ -60,7 +60,11 @@ export function createAccountRates() {
     return existing;
   };
 
-  const refusalOf = (limit: RateLimit, request: RateRequest, now: Millis): Omit<RateRefusal, 'limit'> | undefined => {
+  const refusalOf = (
+    limit: RateLimit,
+    request: RateRequest,
+    now: Millis,
+  ): Omit<RateRefusal, 'limitIndex'> | undefined => {
     const { parallel } = limit;
     const use = useOf(limit.id, now);
     const waits = WINDOWED_RATES.flatMap((kind) => {
@@ -78,25 +82,25 @@ export function createAccountRates() {
   return {
     /** The reason why a request has to wait; undefined: it need not wait. Takes nothing. */
     check(request: RateRequest, now: Millis): RateRefusal | undefined {
-      const { limits, entries } = request;
-      const refusals = [...limits, ...entries].flatMap((limit, index): RateRefusal[] => {
+      const { limits, entryLimits } = request;
+      const refusals = [...limits, ...entryLimits].flatMap((limit, index): RateRefusal[] => {
         const refusal = limit && refusalOf(limit, request, now);
-        return refusal === undefined ? [] : [{ ...refusal, limit: index }];
+        return refusal === undefined ? [] : [{ ...refusal, limitIndex: index }];
       });
-      const ofLimits = refusals.filter(({ limit }) => limit < limits.length);
+      const ofLimits = refusals.filter(({ limitIndex }) => limitIndex < limits.length);
       const ofEntries = refusals.slice(ofLimits.length);
       // All alternatives are full: the entry that has room first.
-      const isFull = entries.length > 0 && ofEntries.length === entries.length;
+      const isFull = entryLimits.length > 0 && ofEntries.length === entryLimits.length;
       return maxWait(isFull ? [...ofLimits, ...ofEntries.sort(byWait).slice(0, 1)] : ofLimits);
     },
 
     /** Takes the room that `check` found, and returns the entry. */
     take(request: RateRequest, account: string, now: Millis): number | undefined {
-      const { limits, entries } = request;
-      const entryIndex = entries.findIndex(
+      const { limits, entryLimits } = request;
+      const entryIndex = entryLimits.findIndex(
         (entry) => entry === undefined || refusalOf(entry, request, now) === undefined,
       );
-      for (const limit of [...limits, entries[entryIndex]]) {
+      for (const limit of [...limits, entryLimits[entryIndex]]) {
         if (limit === undefined) continue;
         const { windows, inFlight } = useOf(limit.id, now);
         for (const kind of WINDOWED_RATES) {
@@ -108,7 +112,7 @@ export function createAccountRates() {
       return entryIndex < 0 ? undefined : entryIndex;
     },
 
-    left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'entry'> => ({
+    left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'entryIndex'> => ({
       minute: Math.floor(now / MINUTE),
       left: limits.map((limit) => {
         const use = useOf(limit.id, now);
@@ -175,10 +179,10 @@ const waitOf = (use: Use, rate: WindowedRate, max: number, now: Millis) => {
   return { rate, retryIn };
 };
 
-function untilUsed(use: Use, what: WindowedRate, max: number, now: Millis): Millis {
-  if (usedOf(use, what, now) <= max) return 0;
-  const { window } = RATE_KINDS[what];
-  const { current, before } = use.windows[what];
+function untilUsed(use: Use, kind: WindowedRate, max: number, now: Millis): Millis {
+  if (usedOf(use, kind, now) <= max) return 0;
+  const { window } = RATE_KINDS[kind];
+  const { current, before } = use.windows[kind];
   /** The time in a window after which the previous window counts at most `rest`. */
   const from = (count: number, rest: number): Millis => Math.floor((window * (count - rest - 1)) / count) + 1;
   const inWindow = now % window;
@@ -188,10 +192,10 @@ function untilUsed(use: Use, what: WindowedRate, max: number, now: Millis): Mill
 function leftBelow(
   limit: RateLimit,
   use: Use,
-  what: WindowedRate,
+  kind: WindowedRate,
   now: Millis,
-): Partial<Record<WindowedRate, RateLeft>> {
-  const max = limit[what];
+): Partial<Record<WindowedRate, RateRemainder>> {
+  const max = limit[kind];
   if (max === undefined) return {};
-  return { [what]: { remaining: Math.max(0, max - usedOf(use, what, now)), resetIn: untilUsed(use, what, 0, now) } };
+  return { [kind]: { remaining: Math.max(0, max - usedOf(use, kind, now)), resetIn: untilUsed(use, kind, 0, now) } };
 }

@@ -9,9 +9,9 @@ export interface Counter extends ScopeWindow {
   spent: Nano | undefined;
   /** Figures of accounts, by their ids. */
   readonly figures: Map<string, Figures>;
-  /** Accounts that were refused because of escrow, and until when other accounts see the refusal. */
-  readonly wanted: Map<string, Millis>;
-  keepUntil: Millis;
+  /** Accounts that were refused because of escrow, each with the time until which other accounts see the refusal. */
+  readonly refusals: Map<string, Millis>;
+  keptUntil: Millis;
 }
 
 export interface Figures {
@@ -30,28 +30,30 @@ export type Outcome =
   | { readonly outcome: 'absent'; readonly absent: ReadonlyArray<number> }
   | { readonly outcome: 'window' };
 
-export interface Account {
+export interface AccountState {
   readonly id: string;
   number: number;
   /** The outcome of the last call. */
   outcome: Outcome;
-  booked: number;
-  /** The end of the lease; for a finished account, the time until which its id is remembered. */
-  until: Millis;
+  bookedBatch: number;
+  /** The end of the lease. */
+  leaseEnd: Millis;
+  /** Of a finished account: the time until which its id is remembered. */
+  keptUntil: Millis;
   isFrozen: boolean;
   isFinished: boolean;
 }
 
-export interface StoreState {
+export interface MemoryStore {
   readonly epoch: number;
-  calls: number;
+  callCount: number;
   nextCleanup: Millis;
   lastCallAt: Millis;
   /** The last call before a silence of all processes, and the first call after it. */
   silentAt: Millis;
   awakeAt: Millis;
   readonly counters: Map<string, Counter>;
-  readonly accounts: Map<string, Account>;
+  readonly accounts: Map<string, AccountState>;
   readonly rates: AccountRates;
 }
 
@@ -76,19 +78,19 @@ const CLEANUP_INTERVAL: Millis = 10_000;
 const MAX_CALL_GAP: Millis = 5000;
 const GRACE: Millis = 3000;
 
-export function recordCall(store: StoreState, now: Millis): void {
+export function recordCall(store: MemoryStore, now: Millis): void {
   if (store.lastCallAt > 0 && store.lastCallAt + MAX_CALL_GAP < now)
     Object.assign(store, { silentAt: store.lastCallAt, awakeAt: now });
   store.lastCallAt = now;
 }
 
 /** Leases that end at this time or before have ended. */
-export const endedUntil = ({ silentAt, awakeAt }: StoreState, now: Millis): Millis =>
+export const endedUntil = ({ silentAt, awakeAt }: MemoryStore, now: Millis): Millis =>
   now < awakeAt + GRACE ? silentAt : now;
 
-export const createStoreState = (epoch: number): StoreState => ({
+export const createMemoryStore = (epoch: number): MemoryStore => ({
   epoch,
-  calls: 0,
+  callCount: 0,
   nextCleanup: 0,
   lastCallAt: 0,
   silentAt: 0,
@@ -99,39 +101,44 @@ export const createStoreState = (epoch: number): StoreState => ({
 });
 
 /** The account; a new one if the id is unknown. */
-export function accountOf({ accounts }: StoreState, id: string): Account {
-  const initial = { id, number: 0, booked: 0, until: 0, isFrozen: false, isFinished: false };
-  const account: Account = accounts.get(id) ?? { ...initial, outcome: { outcome: 'window' } };
+export function accountOf({ accounts }: MemoryStore, id: string): AccountState {
+  const initial = { id, number: 0, bookedBatch: 0, leaseEnd: 0, keptUntil: 0, isFrozen: false, isFinished: false };
+  const account: AccountState = accounts.get(id) ?? { ...initial, outcome: { outcome: 'window' } };
   accounts.set(id, account);
   return account;
 }
 
 /** The counter; absent (`spent` is undefined) until it is loaded. */
-export function counterOf({ counters }: StoreState, { scopeId, window }: ScopeWindow): Counter {
+export function counterOf({ counters }: MemoryStore, { scopeId, window }: ScopeWindow): Counter {
   const key = `${window.start} ${window.end} ${scopeId}`;
-  const initial = { scopeId, window, spent: undefined, figures: new Map(), wanted: new Map(), keepUntil: 0 };
+  const initial = { scopeId, window, spent: undefined, figures: new Map(), refusals: new Map(), keptUntil: 0 };
   const counter = counters.get(key) ?? initial;
   counters.set(key, counter);
   return counter;
 }
 
 /** Figures of an account in the counter, without the batches that are booked. */
-export function figuresIn({ figures }: Counter, { id, booked }: Account): Figures {
+export function figuresIn({ figures }: Counter, { id, bookedBatch }: AccountState): Figures {
   const own = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], lastBookedBatch: 0 };
   figures.set(id, own);
-  for (const { batch } of own.unbooked) if (batch <= booked) own.lastBookedBatch = Math.max(own.lastBookedBatch, batch);
-  own.unbooked = own.unbooked.filter(({ batch }) => batch > booked);
+  for (const { batch } of own.unbooked)
+    if (batch <= bookedBatch) own.lastBookedBatch = Math.max(own.lastBookedBatch, batch);
+  own.unbooked = own.unbooked.filter(({ batch }) => batch > bookedBatch);
   return own;
 }
 
-export const changedCounters = (store: StoreState, account: Account, { changes }: AccountCall): ChangedCounter[] =>
+export const changedCounters = (
+  store: MemoryStore,
+  account: AccountState,
+  { changes }: AccountCall,
+): ChangedCounter[] =>
   changes.map((change) => {
     const counter = counterOf(store, change);
     return { change, counter, figures: figuresIn(counter, account) };
   });
 
 /** Counters in which the account has figures other than zero. */
-export const usedBy = (store: StoreState, account: Account) =>
+export const usedBy = (store: MemoryStore, account: AccountState) =>
   [...store.counters.values()]
     .filter((counter) => counter.figures.has(account.id))
     .map((counter) => ({ counter, figures: figuresIn(counter, account) }))
@@ -149,46 +156,46 @@ export function spend(counter: Counter, amount: Nano): void {
   if (counter.spent !== undefined) counter.spent += amount;
 }
 
-export function load(store: StoreState, sum: ScopeSpend, now: Millis): void {
+export function load(store: MemoryStore, sum: ScopeSpend, now: Millis): void {
   const counter = counterOf(store, sum);
   if (counter.spent !== undefined) return;
-  Object.assign(counter, { spent: sum.spent, keepUntil: Math.max(now, sum.window.end) + KEEP });
+  Object.assign(counter, { spent: sum.spent, keptUntil: Math.max(now, sum.window.end) + KEEP });
 }
 
 /** Whether the account is live. A frozen account is live until its lease ends, because it still has its escrow. */
-export const isLive = ({ isFinished, until }: Account, now: Millis): boolean => !isFinished && until > now;
+export const isLive = ({ isFinished, leaseEnd }: AccountState, now: Millis): boolean => !isFinished && leaseEnd > now;
 
 /**
- * Ends an account: its escrow is returned, and its risk becomes spend if `isCharged`. Its id is remembered for a while.
+ * Finishes an account: its escrow is free, and its risk becomes spend if `isCharged`. Its id is remembered for a while.
  */
-export function endAccount(store: StoreState, account: Account, isCharged: boolean, now: Millis): void {
+export function finishAccount(store: MemoryStore, account: AccountState, isCharged: boolean, now: Millis): void {
   for (const { counter, figures } of usedBy(store, account)) {
     figures.escrow = 0n;
     if (isCharged) spend(counter, figures.risk);
   }
   store.rates.end(account.id);
-  Object.assign(account, { isFinished: true, until: now + KEEP });
+  Object.assign(account, { isFinished: true, keptUntil: now + KEEP });
 }
 
 /**
- * Forgets an account that PostgreSQL has closed, or that is unknown (`forget` of the port, and `previousAccounts`). An account that ended itself still gets the
- * outcome of its last call.
+ * Forgets an account that PostgreSQL has closed, or that is unknown, for `forget` and `previousAccounts` of the port.
+ * An account that finished itself still gets the outcome of its last call.
  */
-export function forget(store: StoreState, id: string, isCharged: boolean, now: Millis): void {
+export function forget(store: MemoryStore, id: string, isCharged: boolean, now: Millis): void {
   const account = accountOf(store, id);
-  if (!account.isFinished) endAccount(store, Object.assign(account, { isFrozen: true }), isCharged, now);
+  if (!account.isFinished) finishAccount(store, Object.assign(account, { isFrozen: true }), isCharged, now);
 }
 
 /** Drops finished accounts, and counters whose window is over if no account has figures in them. */
-export function dropUnused(store: StoreState, now: Millis): void {
+export function dropUnused(store: MemoryStore, now: Millis): void {
   if (now < store.nextCleanup) return;
   store.nextCleanup = now + CLEANUP_INTERVAL;
   const { accounts, counters, rates } = store;
   rates.dropUnused(now);
-  for (const [id, { isFinished, until }] of accounts) if (isFinished && until <= now) accounts.delete(id);
+  for (const [id, { isFinished, keptUntil }] of accounts) if (isFinished && keptUntil <= now) accounts.delete(id);
   for (const [key, counter] of counters) {
     for (const id of counter.figures.keys()) if (!accounts.has(id)) counter.figures.delete(id);
-    if (counter.keepUntil > now) continue;
+    if (counter.keptUntil > now) continue;
     const isUsed = [...accounts.values()].some(
       (account) => !account.isFinished && counter.figures.has(account.id) && hasAnything(figuresIn(counter, account)),
     );

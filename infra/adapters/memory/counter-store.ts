@@ -30,7 +30,7 @@ export function createMemoryCounterStore({
   clock,
   epoch = MEMORY_EPOCH,
 }: MemoryCounterStoreDependencies): CounterStore {
-  let store = state.createStoreState(epoch);
+  let store = state.createMemoryStore(epoch);
   let latest: Millis = 0;
   const tick = (): Millis => {
     latest = Math.max(latest, clock.now());
@@ -81,21 +81,21 @@ export function createMemoryCounterStore({
       const now = tick();
       if (inEpoch !== store.epoch) return { outcome: 'epoch', now, epoch: store.epoch };
       const result = now > deadline ? { differences: [], changedAccounts: [] } : audit(store, sums, rows);
-      if (result.changedAccounts.length === 0) store.calls += 1;
-      return { outcome: 'done', now, calls: store.calls, ...result };
+      if (result.changedAccounts.length === 0) store.callCount += 1;
+      return { outcome: 'done', now, callCount: store.callCount, ...result };
     },
-    async begin(wanted, isNew) {
-      if (isNew && store.epoch < wanted) store = state.createStoreState(wanted);
+    async begin(epoch, isNew) {
+      if (isNew && store.epoch < epoch) store = state.createMemoryStore(epoch);
       return store.epoch;
     },
     reconnect() {},
     async clear() {
-      store = state.createStoreState(0);
+      store = state.createMemoryStore(0);
     },
   };
 }
 
-function answerCall(store: state.StoreState, call: AccountCall, now: Millis): AccountReply {
+function answerCall(store: state.MemoryStore, call: AccountCall, now: Millis): AccountReply {
   const existing = store.accounts.get(call.account);
   const last = existing?.number ?? 0;
   const isRepeated = existing !== undefined && !existing.isFrozen && call.number === last;
@@ -103,14 +103,14 @@ function answerCall(store: state.StoreState, call: AccountCall, now: Millis): Ac
     // A late first call opens no account.
     const isClosed =
       existing === undefined ? call.number === 1 && now > call.deadline : existing.isFrozen || existing.isFinished;
-    const stale = { outcome: 'stale', now, calls: store.calls } as const;
+    const stale = { outcome: 'stale', now, callCount: store.callCount } as const;
     if (isClosed || call.number <= last) return { ...stale, why: 'closed' };
     if (call.number !== last + 1) return { ...stale, why: 'behind' };
   }
   state.recordCall(store, now);
   const account = state.accountOf(store, call.account);
   if (!isRepeated) perform(store, account, call, now);
-  const head = { now, calls: store.calls };
+  const head = { now, callCount: store.callCount };
   if (account.outcome.outcome !== 'done') return { ...account.outcome, ...head };
   const replies = state.changedCounters(store, account, call).map(
     ({ counter, figures: { escrow } }): CounterReply => ({
@@ -131,24 +131,24 @@ function answerCall(store: state.StoreState, call: AccountCall, now: Millis): Ac
 }
 
 /** Unfinished accounts whose lease ends before that time, sorted by its end. */
-const unfinished = ({ accounts }: state.StoreState, before: Millis): state.Account[] =>
+const unfinished = ({ accounts }: state.MemoryStore, before: Millis): state.AccountState[] =>
   [...accounts.values()]
-    .filter(({ isFinished, until }) => !isFinished && until <= before)
-    .sort((a, b) => a.until - b.until);
+    .filter(({ isFinished, leaseEnd }) => !isFinished && leaseEnd <= before)
+    .sort((a, b) => a.leaseEnd - b.leaseEnd);
 
 /** Unfinished accounts whose lease has ended, and is not about to be renewed. */
-const endedAccounts = (store: state.StoreState, now: Millis): state.Account[] =>
+const endedAccounts = (store: state.MemoryStore, now: Millis): state.AccountState[] =>
   unfinished(store, state.endedUntil(store, now));
 
 /** Performs a numbered call, once. */
-function perform(store: state.StoreState, account: state.Account, call: AccountCall, now: Millis): void {
-  store.calls += 1;
-  Object.assign(account, { number: call.number, until: now + call.lease });
+function perform(store: state.MemoryStore, account: state.AccountState, call: AccountCall, now: Millis): void {
+  store.callCount += 1;
+  Object.assign(account, { number: call.number, leaseEnd: now + call.lease });
   account.outcome = obstacleOf(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
-  account.booked = Math.max(account.booked, call.bookedBatch);
+  account.bookedBatch = Math.max(account.bookedBatch, call.bookedBatch);
   const changed = state.changedCounters(store, account, call);
-  for (const place of changed) applyChange(place, call.batch);
+  for (const changedCounter of changed) applyChange(changedCounter, call.batch);
   for (const id of call.previousAccounts) state.forget(store, id, true, now);
   for (const change of call.rateChanges) store.rates.applyChange(change, account.id, now);
   const step = { store, account, changed, now };
@@ -158,12 +158,12 @@ function perform(store: state.StoreState, account: state.Account, call: AccountC
   );
   account.outcome = { outcome: 'done', replies };
   if (!isLate) grantAhead(step, call, replies);
-  if (call.isLast) state.endAccount(store, account, false, now);
+  if (call.finishesAccount) state.finishAccount(store, account, false, now);
 }
 
 /** The reason why nothing of a call is done; undefined: it is done. */
 function obstacleOf(
-  store: state.StoreState,
+  store: state.MemoryStore,
   { changes, requests }: AccountCall,
   now: Millis,
 ): state.Outcome | undefined {

@@ -1,10 +1,7 @@
 // A journal without a disk, for tests and for platforms on which nothing outlives a process.
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
 
-/**
- * The counterpart of the real journal's folder: the next journal on the same folder finds the records of the previous
- * one.
- */
+/** The folder of a journal in memory: the next journal on the same folder finds the records of the previous one. */
 export interface MemoryFolder {
   records: JournalRecord[];
 }

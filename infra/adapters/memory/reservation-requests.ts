@@ -2,38 +2,45 @@
 // (LEDGER 3, 9).
 import type { AccountCall, ReservationReply, ReservationRequest } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import { type Account, type ChangedCounter, type Counter, escrowIn, isLive, type StoreState } from './account-state.ts';
+import {
+  type AccountState,
+  type ChangedCounter,
+  type Counter,
+  escrowIn,
+  isLive,
+  type MemoryStore,
+} from './account-state.ts';
 
 /** One step of the store: a call of an account, with the time of the call. */
 export interface Step {
-  readonly store: StoreState;
-  readonly account: Account;
+  readonly store: MemoryStore;
+  readonly account: AccountState;
   readonly changed: ReadonlyArray<ChangedCounter>;
   readonly now: Millis;
 }
 
-/** Other accounts see the refusal of an account for this long. */
-const WANTED_FOR: Millis = 1000;
+/** The time for which other accounts see the refusal of an account. */
+const REFUSAL_SHOWN_FOR: Millis = 1000;
 /** At most this share of what is left, divided among the live accounts, is idle escrow. */
 const IDLE_SHARE = 16n;
 
 export function answerRequest({ store, account, changed, now }: Step, request: ReservationRequest): ReservationReply {
   const changedCounters = request.counters.flatMap((index) => changed[index] ?? []);
-  const ratesNow = (entry?: number) =>
-    request.rates && { ...(entry === undefined ? {} : { entry }), ...store.rates.left(request.rates, now) };
+  const ratesNow = (entryIndex?: number) =>
+    request.rates && { ...(entryIndex === undefined ? {} : { entryIndex }), ...store.rates.left(request.rates, now) };
   const minAmount = request.minAmount < request.amount ? request.minAmount : request.amount;
   let amount = request.amount;
-  for (const [counter, place] of changedCounters.entries()) {
-    const left = spendLeaves(place) ?? amount + 1n;
+  for (const [counter, changedCounter] of changedCounters.entries()) {
+    const left = spendLeaves(changedCounter) ?? amount + 1n;
     // A limit that spend has reached also refuses requests that cost nothing.
     if (left <= 0n || left < minAmount)
-      return { outcome: 'exceeded', counter, spent: place.counter.spent ?? 0n, rates: ratesNow() };
+      return { outcome: 'exceeded', counter, spent: changedCounter.counter.spent ?? 0n, rates: ratesNow() };
     if (left < amount) amount = left;
   }
   const refusal = request.rates && store.rates.check(request.rates, now);
   if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, left: [] } };
-  const isShort = (place: ChangedCounter): boolean => amount > 0n && (escrowLeaves(place) ?? amount) < amount;
-  for (const { counter } of changedCounters.filter(isShort)) counter.wanted.set(account.id, now + WANTED_FOR);
+  const isShort = (one: ChangedCounter): boolean => amount > 0n && (escrowLeaves(one) ?? amount) < amount;
+  for (const { counter } of changedCounters.filter(isShort)) counter.refusals.set(account.id, now + REFUSAL_SHOWN_FOR);
   const busy = changedCounters.findIndex(isShort);
   if (busy >= 0) return { outcome: 'busy', counter: busy, rates: ratesNow() };
   for (const { change, figures } of changedCounters) {
@@ -64,19 +71,19 @@ export function grantAhead(
 }
 
 /** Whether an account was refused in this counter because of escrow; `except`: an account that does not count. */
-export function isWantedByOthers({ wanted }: Counter, now: Millis, except?: string): boolean {
-  for (const [id, until] of wanted) if (until <= now) wanted.delete(id);
-  return wanted.size > (except !== undefined && wanted.has(except) ? 1 : 0);
+export function isWantedByOthers({ refusals }: Counter, now: Millis, except?: string): boolean {
+  for (const [id, until] of refusals) if (until <= now) refusals.delete(id);
+  return refusals.size > (except !== undefined && refusals.has(except) ? 1 : 0);
 }
 
-export const liveAccounts = ({ accounts }: StoreState, now: Millis): number =>
+export const liveAccounts = ({ accounts }: MemoryStore, now: Millis): number =>
   [...accounts.values()].filter((account) => isLive(account, now)).length;
 
 /** The rest that spend leaves of the limit; undefined: there is no limit. */
 const spendLeaves = ({ change: { limit }, counter }: ChangedCounter): Nano | undefined =>
   limit === undefined ? undefined : limit - (counter.spent ?? 0n);
 
-const escrowLeaves = (place: ChangedCounter): Nano | undefined => {
-  const left = spendLeaves(place);
-  return left === undefined ? undefined : left - escrowIn(place.counter);
+const escrowLeaves = (changedCounter: ChangedCounter): Nano | undefined => {
+  const left = spendLeaves(changedCounter);
+  return left === undefined ? undefined : left - escrowIn(changedCounter.counter);
 };

@@ -15,7 +15,7 @@ export interface BookingDeps {
 /** Books in one transaction. Rejected rows are reported after the commit. */
 export async function inBooking<T>(
   { session, months, log }: BookingDeps,
-  work: (booking: Booking) => Promise<T>,
+  work: (booking: BookingTransaction) => Promise<T>,
 ): Promise<T> {
   const rejected: RejectedRow[] = [];
   const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
@@ -27,7 +27,7 @@ export async function inBooking<T>(
   return value;
 }
 
-export interface Booking {
+export interface BookingTransaction {
   readonly query: Query;
   readonly months: Months;
   readonly rejected: RejectedRow[];
@@ -40,7 +40,7 @@ interface RejectedRow extends Pick<LedgerRow, 'id' | 'kind'> {
 
 /** Inserts all rows, or all but the bad rows if PostgreSQL refuses them. Returns the rejected ids. */
 export async function insertAll(
-  booking: Booking,
+  booking: BookingTransaction,
   instanceUid: string,
   rows: ReadonlyArray<LedgerRow>,
   insert: Insert,
@@ -63,7 +63,7 @@ type Insert = (rows: ReadonlyArray<LedgerRow>) => Promise<void>;
 
 /** Halves a refused batch until each bad row is alone (LEDGER 8). */
 async function insertHalving(
-  booking: Booking,
+  booking: BookingTransaction,
   instanceUid: string,
   rows: ReadonlyArray<LedgerRow>,
   insert: Insert,
@@ -88,7 +88,7 @@ from unnest($1::text[], $2::text[], $4::text[], $6::numeric[], $7::text[]) as t 
 on conflict (id, kind) do nothing`;
 
 async function insertRejected(
-  { query, rejected }: Booking,
+  { query, rejected }: BookingTransaction,
   instanceUid: string,
   rows: ReadonlyArray<LedgerRow>,
   reason: string,

@@ -7,7 +7,7 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session, type Statement } f
 import { createSharing } from './shared-policies.ts';
 
 export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
-  /** Bytes of the claims in memory: those of the last full read, and those that were read again since. */
+  /** Bytes of the claims in memory: of the last full read, and of claims that were read again later. */
   const readBytes = { bytes: 0 };
   const keep = (bytes: number): void => {
     readBytes.bytes += bytes;
@@ -28,7 +28,7 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       // server.
       limit = Math.min(MAX_PAGE, 2 * rows.length);
     }
-    throw new DatabaseUnreachable(`its database has more than ${MAX_PAGES} pages of claims of one instance`);
+    throw new DatabaseUnreachable(`the database has more than ${MAX_PAGES} pages of claims of one instance`);
   };
   return {
     claims: async (instanceUid) => {

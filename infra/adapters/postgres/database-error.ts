@@ -21,15 +21,15 @@ const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
   '25P03': () => 'ended the transaction of a process that was silent for too long',
   '25006': () => 'is read-only: point the instance to the primary',
   '40': () => 'rolled the transaction back because of a concurrent transaction',
-  '53': () => 'is out of resources (connections, memory or disk)',
+  '53': () => 'is out of resources (connections, memory or disk): look at its log, and raise the limit',
   '55P03': () => 'did not grant a lock in time',
   '57': () => 'is starting, stopping, or gave up on a statement',
-  '58': () => 'reports a system error',
+  '58': () => 'reports a system error: look at its log',
   '08': () => 'broke the connection',
-  XX: () => 'reports an internal error',
+  XX: () => 'reports an internal error: look at its log',
 };
 
-/** Undefined table, undefined schema. */
+/** The SQLSTATEs of an undefined table and of an undefined schema. */
 const NO_SCHEMA: ReadonlySet<string> = new Set(['42P01', '3F000']);
 
 /**

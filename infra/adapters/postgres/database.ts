@@ -16,7 +16,7 @@ import { createScopeWrites } from './scope-writes.ts';
 import { createSession, type Session } from './session.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
-/** The database for one piece of work, which has a share of memory and an end. */
+/** The database for one piece of work, which has a share of memory, and after whose end all calls reject. */
 export type DatabaseWithin = ReturnType<Database['withShare']>;
 
 /**

@@ -1,4 +1,4 @@
-// The epoch of an instance's store, and the processes that have joined it (LEDGER 6).
+// The epoch of an instance, the store to which it belongs, and the processes that have joined it (LEDGER 6).
 import type { EpochState, Epochs, EpochUser } from '#core/ports/epochs.ts';
 import { requireVersion } from './schema.ts';
 import { GATEWAY_LIMIT as LIMIT, type Query, type Session } from './session.ts';
@@ -14,9 +14,8 @@ const REMEMBERED = `interval '12 hours'`;
 export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
 
 /**
- * Of many processes that raise at the same time, one succeeds. It is one statement, so that a process that is suspended
- * keeps no lock. Processes of a deleted instance, whose counters are gone, raise nothing: nobody would delete what they
- * write.
+ * Raises the epoch. Of many concurrent raises one succeeds. One statement, so that a suspended process keeps no lock.
+ * Processes of a deleted instance raise nothing, since nobody would delete the counters that they write.
  */
 const RAISE = `
 with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK})),
@@ -47,7 +46,7 @@ with state as (
 live as (
   select * from gateway_operator.gateway_process
   where instance_uid = $1 and left_at is null and seen_at > clock_timestamp() - ${ALIVE})
-select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as calls,
+select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as "callCount",
   state.store <> $2 as "isOfOtherStore",
   exists (
     select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasSuccessor",
@@ -58,7 +57,7 @@ from state`;
 export function createEpochs(session: Session, instanceUid: string, user: EpochUser): Epochs {
   const { store, startedAt } = user;
   return {
-    beat: (process, joinedEpoch) =>
+    heartbeat: (process, joinedEpoch) =>
       session.run(LIMIT, async (query) => {
         await query(BEAT, [instanceUid, process, joinedEpoch, store, startedAt]);
         return readState(query, instanceUid, user);

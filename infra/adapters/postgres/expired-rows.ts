@@ -1,5 +1,4 @@
-// Ledger rows of a closing: what an account had at risk, and what it had reported and not booked, one row per counter
-// (LEDGER 3).
+// Ledger rows of a closing: the risk and the unbooked spend of an account, in one row per counter (LEDGER 3).
 import type { AccountClosing } from '#core/ports/ledger-database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
@@ -27,7 +26,7 @@ export function toExpiredRows(
   });
 }
 
-/** The store does not know the requests of an account, only their maximum cost. */
+/** The fields that are unknown: the store has no requests of an account, only their maximum cost. */
 const UNKNOWN = {
   kind: 'expired',
   tokens: { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 },

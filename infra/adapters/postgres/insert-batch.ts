@@ -3,7 +3,7 @@
 import type { LedgerRow, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { createAdditions } from './additions.ts';
-import { type Booking, insertAll } from './booking.ts';
+import { type BookingTransaction, insertAll } from './booking.ts';
 import { inPortions } from './ledger-queries.ts';
 import { literal } from './literal.ts';
 import type { Query } from './session.ts';
@@ -16,7 +16,7 @@ const PORTION = 2500;
 
 interface RowsToInsert {
   readonly epoch: number;
-  readonly calls: number;
+  readonly callCount: number;
   readonly rows: ReadonlyArray<LedgerRow>;
 }
 
@@ -26,9 +26,9 @@ interface RowsToInsert {
  * of the epoch last.
  */
 export async function insertBatch(
-  booking: Booking,
+  booking: BookingTransaction,
   instanceUid: string,
-  { rows, epoch, calls }: RowsToInsert,
+  { rows, epoch, callCount }: RowsToInsert,
 ): Promise<ReadonlyArray<string>> {
   const { query, months } = booking;
   const sorted = rows.toSorted(byIdAndKind);
@@ -41,7 +41,7 @@ export async function insertBatch(
     additions.add(await insertNew(query, instanceUid, portion));
   const rejected = await inPortions(sorted, (portion) => insertAll(booking, instanceUid, portion, insert), PORTION);
   for (const { columns, isLast } of additions.portions())
-    await query(ADD, [...columns, instanceUid, epoch, isLast ? calls : 0]);
+    await query(ADD, [...columns, instanceUid, epoch, isLast ? callCount : 0]);
   return rejected;
 }
 

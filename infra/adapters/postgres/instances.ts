@@ -27,7 +27,7 @@ export function createInstances(session: Session): Instances {
       previousIds = scopeIds;
     }
     throw new DatabaseUnreachable(
-      `its database has more than ${MAX_PORTIONS * PORTION} claims: the next run continues`,
+      `the database has more than ${MAX_PORTIONS * PORTION} claims of one instance: the next run continues`,
     );
   };
   return {
@@ -176,4 +176,4 @@ async function retirePortion(query: Query, instanceUid: string): Promise<Readonl
 }
 
 const UNCHANGED =
-  'its database accepts changes of claims but does not apply them: drop the trigger or rule that prevents them';
+  'the database accepts changes of claims but does not apply them: drop the trigger or rule that prevents them';

@@ -11,7 +11,7 @@ import type {
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import { type Booking, type BookingDeps, inBooking } from './booking.ts';
+import { type BookingDeps, type BookingTransaction, inBooking } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
 import { toExpiredRows } from './expired-rows.ts';
 import { byIdAndKind, insertBatch } from './insert-batch.ts';
@@ -40,20 +40,20 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
 }
 
 async function book(
-  booking: Booking,
+  booking: BookingTransaction,
   instanceUid: string,
   batch: Batch,
 ): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
   const { query } = booking;
-  const { account, isLast = false, rows, epoch, calls } = batch;
+  const { account, closesAccount = false, rows, epoch, callCount } = batch;
   // A batch of a ledger for one request (Workers): the ledger row itself records that its account is closed.
-  const isPerRequest = isLast && rows.some(({ id }) => id === account?.id);
+  const isPerRequest = closesAccount && rows.some(({ id }) => id === account?.id);
   await lock(query, instanceUid, isPerRequest ? account?.id : undefined);
   const outcome = await recordBatch(query, instanceUid, isPerRequest, batch);
   if (outcome !== 'booked') return { outcome, rejected: [] };
   // Between two accounts, the process only knows the count of calls of the lost store, which must not be recorded.
-  const knownCalls = account === undefined ? 0 : calls;
-  return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, calls: knownCalls }) };
+  const knownCallCount = account === undefined ? 0 : callCount;
+  return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, callCount: knownCallCount }) };
 }
 
 /**
@@ -73,15 +73,15 @@ async function recordBatch(
   isPerRequest: boolean,
   batch: Batch,
 ): Promise<BatchOutcome> {
-  const { epoch, account, isLast = false } = batch;
+  const { epoch, account, closesAccount = false } = batch;
   if (account !== undefined) {
-    const values = [instanceUid, account.id, account.batch, account.number, epoch, isLast];
+    const values = [instanceUid, account.id, account.batch, account.number, epoch, closesAccount];
     const recorded = await query(
       isPerRequest ? CHECK_REQUEST : RECORD_BATCH,
       isPerRequest ? values.slice(0, 2) : values,
     );
     if (recorded.length > 0) return 'booked';
-    if (isLast) return 'closed';
+    if (closesAccount) return 'closed';
   }
   // Sums are read as soon as the epoch is open, so it opens after the bookings by ids that are in progress.
   const [current] = await query<Epoch>(`${CURRENT} for share`, [instanceUid]);
@@ -132,7 +132,7 @@ async function createExpiredRows(
 }
 
 async function close(
-  booking: Booking,
+  booking: BookingTransaction,
   instanceUid: string,
   closing: AccountClosing,
   rowsBeyond: ExpiredRows,
@@ -148,7 +148,7 @@ async function close(
   const [closedAccount] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
   const rows = closedAccount === undefined ? [] : rowsBeyond(Number(closedAccount.booked));
   if (closedAccount !== undefined) {
-    await insertBatch(booking, instanceUid, { rows, epoch, calls: closing.calls });
+    await insertBatch(booking, instanceUid, { rows, epoch, callCount: closing.callCount });
     await query(CHARGED, [instanceUid, account, literal(rows, ({ id }) => id)]);
   }
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);

@@ -18,16 +18,16 @@ export function createQueries(session: Session): LedgerQueries {
 type SizedQuery = <R extends QueryResultRow>(size: number, ...call: Parameters<Query>) => Promise<R[]>;
 
 function queriesBy(ask: SizedQuery): LedgerQueries {
-  const sumsOf = async (of: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
-    const windows = of.map(({ window }) => window);
+  const sumsOf = async (counters: ReadonlyArray<ScopeWindow>): Promise<ReadonlyArray<ScopeSpend>> => {
+    const windows = counters.map(({ window }) => window);
     const columns = [
-      of.map(({ scopeId }) => scopeId),
+      counters.map(({ scopeId }) => scopeId),
       windows.map(({ start }) => start),
       windows.map(({ end }) => end),
     ];
-    const rows = await ask<{ place: string; amount: string }>(of.length, SUMS, columns);
+    const rows = await ask<{ place: string; amount: string }>(counters.length, SUMS, columns);
     const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
-    return of.map((each, place) => ({ ...each, spent: spent.get(place) ?? 0n }));
+    return counters.map((counter, place) => ({ ...counter, spent: spent.get(place) ?? 0n }));
   };
   const bookedOf = async (ids: ReadonlyArray<string>) => {
     const sorted = ids.toSorted();
@@ -38,7 +38,7 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
     ]);
   };
   return {
-    sums: (of) => inPortions(of, sumsOf, MAX_WINDOWS),
+    sums: (counters) => inPortions(counters, sumsOf, MAX_WINDOWS),
     bookedOf: async (ids) => new Map(await inPortions(ids, bookedOf)),
   };
 }

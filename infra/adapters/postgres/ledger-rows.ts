@@ -1,4 +1,4 @@
-// The ledger rows of all instances: sums and rows, and the scopes that other instances have now (LEDGER 2, 6).
+// Queries about the ledger rows of all instances, and the scopes that other instances have now (LEDGER 2, 6).
 import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { createQueries, inPortions } from './ledger-queries.ts';

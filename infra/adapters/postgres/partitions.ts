@@ -29,7 +29,9 @@ async function lockMonths(query: Query): Promise<void> {
   await query(`select pg_advisory_xact_lock(${LOCK})`);
 }
 
-/** Reads the months that were dropped, without those that a person has dropped with SQL: they are made again. */
+/**
+ * Reads the months that `drop` has dropped. Months that a person drops with SQL are not recorded: they are made again.
+ */
 export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
   const rows = await query<{ month: string }>('select month from gateway_operator.dropped_month');
   return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));

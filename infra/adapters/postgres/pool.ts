@@ -1,4 +1,4 @@
-// The pool of connections to one database, with TLS as its `sslmode` asks for it.
+// The pool of connections to one database, with TLS as `sslmode` requires it.
 import { createSecureContext } from 'node:tls';
 import pg from 'pg';
 import { cutText } from '#core/json/text.ts';
@@ -12,7 +12,7 @@ import { Client, type MeteredClient } from './metered-client.ts';
 const CONNECTIONS = 8;
 const CONNECT_TIMEOUT: Millis = 5000;
 const NOT_VERIFIABLE =
-  'this platform verifies by its own authorities only, and has no client certificates: sslrootcert must be `system`, sslmode verify-full';
+  'this platform trusts only its own certificate authorities, and has no client certificates: set sslrootcert to `system` and sslmode to verify-full';
 
 export interface PoolDependencies {
   readonly log: Log;

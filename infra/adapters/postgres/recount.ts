@@ -1,5 +1,5 @@
-// Recounts, when a policy with another window is written: the spend of a scope between two times, whatever windows its
-// ledger rows name (LEDGER 5).
+// Recounts: if a policy with another window is written, the spend of its scope between two times is computed, whatever
+// windows the ledger rows name (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Recount } from '#core/ports/registry.ts';
 import { lowestId, monthOf, readDropped } from './partitions.ts';
@@ -28,9 +28,9 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
  * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
  * hours come from `hour_sum`, the two edges from charges by the second: constant time for any number of rows. If the
  * charges of the first edge were dropped with their month, its whole hour counts: too much rather than too little. The
- * time in an id is of the process that made the reservation: a row may be on either side of an edge that is closer than
- * the difference of two clocks. Only the last window is remembered: a gateway that uses the old policy (for at most 5
- * s) after that window has ended counts only in the old window.
+ * time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on either
+ * side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after that
+ * window has ended counts only in the old window.
  */
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);

@@ -23,11 +23,11 @@ const [AUTHENTICATION, DATA_ROW, ROW_DESCRIPTION, ERROR, NOTICE, READY] = [0x52,
 const [BEGINNING, ANSWER, ANY_TIME] = ['RKZ', '12nTDCZ', 'ENS'];
 /** Type and length. */
 const HEAD = 5;
-/** Parts that are read with the head: the count of columns, the code of an authentication request. */
+/** Bytes that are read with the head: the count of columns, the code of an authentication request. */
 const MORE: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
 const MAX_HEAD = 9;
 
-const unexpectedMessage = () => new AnswerRefused(`sends a message that no statement asked for${CHECK}`);
+const unexpectedMessage = () => new AnswerRefused(`sends a message that belongs to no statement${CHECK}`);
 const invalidMessage = () => new AnswerRefused(`sends data that is no PostgreSQL message${CHECK}`);
 
 export interface FrameResult {

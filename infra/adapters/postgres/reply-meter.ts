@@ -12,12 +12,12 @@ export const MAX_ANSWER = 16 * MIB;
 /** The maximum bytes of the reply to a statement that reads very many rows. */
 export const MAX_LARGE_ANSWER = 64 * MIB;
 
-/** The memory of a row in addition to its bytes, which may be seven. */
+/** The memory of a row in addition to its bytes, of which there may be only seven. */
 const ROW = 64;
 
 export type ReplyMeter = ReturnType<typeof createReplyMeter>;
 
-/** Bytes of memory. `now`: while rows arrive. `kept`: of the rows themselves. */
+/** The memory of a reply in bytes. `now`: while rows arrive. `kept`: of the rows alone. */
 interface Weight {
   readonly now: number;
   readonly kept: number;
@@ -29,7 +29,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
   let max = MAX_HANDSHAKE;
   let [bytes, rows, json, wideCharacters] = [0, 0, 0, 0];
   let listener: ((weight: Weight) => void) | undefined;
-  /** The values in a byte and in a row without columns, as V8 keeps them: a wide text has two bytes a character. */
+  /** Estimates of V8's memory. A text with wide characters has two bytes for each character. */
   const weight = (): Weight => ({
     now: 2 * bytes + ROW * rows + json,
     kept: bytes + wideCharacters + 100 * rows + json,

@@ -1,5 +1,4 @@
-// Checks of rows from a database: the owner of the database may have written anything there, and the reconciler plans
-// with these rows.
+// Checks of rows from a database: its owner may have written anything into them, and the reconciler plans with them.
 import * as z from 'zod';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 
@@ -12,7 +11,7 @@ const Digest = z.object({
   retained: z.string().optional(),
 });
 
-/** The part that the reconciler reads. */
+/** The part of a claim that the reconciler reads. */
 export const ClaimRow = z.object({
   scopeId: z.string(),
   kind: z.enum(['key', 'user', 'team']),
@@ -47,7 +46,7 @@ export function checkRows<Row>(schema: z.ZodType, rows: ReadonlyArray<Row>): Rea
     const [issue] = schema.safeParse(row).error?.issues ?? [];
     if (issue !== undefined)
       throw new DatabaseUnreachable(
-        `PostgreSQL has a row that this operator did not write (${issue.path.join('.')}: ${issue.message}): restore it, or use an empty database`,
+        `PostgreSQL has a row that this operator did not write (${issue.path.join('.')}: ${issue.message}): restore a backup of the row, or use an empty database`,
       );
   }
   return rows;

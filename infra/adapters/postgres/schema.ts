@@ -103,11 +103,11 @@ create table gateway_operator.claim (
   created_at timestamptz(3) not null default date_trunc('second', clock_timestamp()),
   retired_at timestamptz(3),
   policy jsonb,
-  -- Bytes of the policy as text: a look-up of many large ones need not read them to find out.
+  -- Bytes of the policy as text: a look-up chooses policies by size, and does not read those that it leaves out.
   policy_size integer generated always as (octet_length(policy::text)) stored,
   -- The policy with hashes in place of long members: all that the reconciler reads of it (policy-digest.ts).
   digest jsonb,
-  -- The charged scopes of the policy, typed for the look-up by hash.
+  -- The charged scopes of the policy, as ids for the look-up by hash.
   charges uuid[] not null default '{}',
   -- metadata.generation of the custom resource from which the policy was made.
   generation bigint,
@@ -169,7 +169,7 @@ create table gateway_operator.sum (
   primary key (scope_id, window_start, window_end)
 ) with (fillfactor = 70);
 
--- The same charges by the hour of the ledger row's id (hours since the Unix epoch): they make a recount cheap.
+-- Sums of charges by the hour of the ledger row's id (hours since the Unix epoch), which make a recount cheap.
 create table gateway_operator.hour_sum (
   scope_id uuid not null,
   hour bigint not null,

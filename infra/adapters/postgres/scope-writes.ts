@@ -68,7 +68,7 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   });
 }
 
-/** The writes as a table of `WANTED`. */
+/** The writes as JSON, which `WANTED` reads as a table. */
 function toRows(writes: ReadonlyArray<ScopeWrite>): string {
   const rows = writes.map(({ instanceUid: instance_uid, kind, alias, holder, policy, value }, place) => ({
     place,
@@ -97,7 +97,7 @@ select w.scope_id, w.instance_uid, w.kind, w.alias, w.holder_uid, w.holder_names
 from ${WANTED} order by w.instance_uid, w.kind, w.alias
 on conflict do nothing`;
 
-/** The writes whose holder has the alias in the scope that the policy names. */
+/** Locks the claims of writes whose holder has the alias in the scope that the policy names. */
 const LOCK = `
 select w.place, c.generation from gateway_operator.claim c
   join ${WANTED} on c.scope_id = w.scope_id and c.instance_uid = w.instance_uid and c.holder_uid = w.holder_uid

@@ -46,7 +46,7 @@ export interface Session {
    */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   /**
-   * A session with the same connections for one piece of work, which has a share of memory and an end: at its end, its
+   * A session with the same connections for one piece of work, which has a share of memory. At the end of the work, its
    * calls reject and their connections are dropped.
    */
   withShare(share: MemoryShare): Session;

@@ -1,8 +1,6 @@
 // Sharing of equal parts: policies of many VirtualKeys have equal parts, and a process may have 100,000 policies.
 
-/**
- * Members that are never equal in two policies: the scope, its name and its object.
- */
+/** Members that are never equal in two policies: the scope, its name and its object. */
 const UNSHARED: ReadonlySet<string> = new Set(['scopeId', 'name', 'object']);
 
 /** The maximum number of remembered parts, and of their characters. Parts beyond that are not shared. */

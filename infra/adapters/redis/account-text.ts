@@ -2,7 +2,9 @@
 import type { AccountCall, CounterChange, CounterReply } from '#core/ports/counter-store.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 
-/** The name of a counter. It has more than 64 bytes: Redis finds such names by their hash, shorter names by a scan. */
+/**
+ * The name of a counter in the script. It has more than 64 bytes, so that Redis finds it by a hash and not by a scan.
+ */
 export const nameOf = ({ scopeId, window }: ScopeWindow): string => `${window.start}:${window.end} scope ${scopeId}`;
 
 function toCounter(name: string): ScopeWindow {

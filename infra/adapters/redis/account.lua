@@ -6,11 +6,11 @@
 --   meta            hash: layout, epoch, calls, now (the latest time seen: a failover never turns it back), cleanedAt;
 --                   lastCall; silent and awake: the times of the last call before a silence of all processes, and of the
 --                   first call after it;
---                   account > `number state lease booked reported`: its last call, the end of its lease, its last booked
---                   and reported batch, then the outcome of that call in JSON
---   c               hash: counter > `spent reserved`, then the accounts that were last refused here, each with the time;
---                   spent is `-` while the counter is absent and registered reservations are in it
---   e               sorted set: loaded counter > the time until which it is kept, in use or not
+--                   account > `number state leaseEnd booked reported`: the number of its last call, its state, the end of
+--                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
+--   c               hash: counter > `spent reserved`, then the accounts that were last refused because of escrow, each with
+--                   the time; spent is `-` while the counter is absent and accounts have figures in it
+--   e               sorted set: loaded counter > the time until which it is kept although no account uses it
 --   l               sorted set: account > the end of its lease
 --   f               sorted set: finished account > the time until which it is remembered
 --   a:<account>     hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the last batch
@@ -38,8 +38,8 @@ if meta[1] ~= LAYOUT and (meta[1] or redisCall('EXISTS', prefix .. 'epoch') == 1
 end
 local clock = redis.call('TIME')
 local time = tonumber(clock[1]) * 1000 + math.floor(tonumber(clock[2]) / 1000)
--- The clock was ahead before. Leases and windows from that time would not end for as long as it was ahead. So the store
--- counts as lost, and the next epoch begins with the sums of PostgreSQL.
+-- The clock was ahead before. Leases and windows from that time would last too long, by as much as it was ahead. So the
+-- store counts as lost, and the next epoch begins with the sums of PostgreSQL.
 if tonumber(meta[4] or '0') > time + MAX_AHEAD then meta = { meta[1] } end
 local now = math.max(time, tonumber(meta[4] or '0'))
 local epoch = tonumber(meta[2] or '0')
@@ -110,7 +110,7 @@ end
 
 local function run(money)
 local amount, sum, textOf, ZERO = money.amount, money.sum, money.textOf, money.zero
-local calls = tonumber(meta[3] or '0')
+local callCount = tonumber(meta[3] or '0')
 local function min(a, b) return b < a and b or a end
 local function max(a, b) return a < b and b or a end
 local function size(text)
@@ -152,15 +152,16 @@ local function refusalsIn(counter, except)
   return others
 end
 
--- States: unknown, live, frozen; closed (by another process) or finished (by its own process). Closed and finished
--- accounts are remembered for repeated and late calls, and for audits.
+-- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `closed` by
+-- `forget`. Finished accounts are remembered for repeated and late calls, and for audits.
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == input.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
-    local number, state, lease, booked, reported, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
-    lease = tonumber(lease)
+    local number, state, leaseEnd, booked, reported, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
+    leaseEnd = tonumber(leaseEnd)
     accounts[id] = {
-      id = id, number = tonumber(number), state = state, lease = lease, leaseBefore = lease, booked = tonumber(booked), reported = tonumber(reported),
+      id = id, number = tonumber(number), state = state, leaseEnd = leaseEnd, leaseEndBefore = leaseEnd, bookedBatch = tonumber(booked),
+      reportedBatch = tonumber(reported),
       outcome = outcome, figures = {},
     }
   end
@@ -170,11 +171,11 @@ local function addFigure(account, name, text)
   local figure = account.figures[name]
   if figure then return figure end
   local escrow, risk, booked, batch, spend, more = match(text or '0 0 0', '^(%d+) (%d+) (%d+) ?(%d*) ?(%-?%d*)(.*)$')
-  figure = { escrow = amount(escrow), risk = amount(risk), booked = tonumber(booked), unbooked = {}, text = text or '0 0 0' }
+  figure = { escrow = amount(escrow), risk = amount(risk), lastBookedBatch = tonumber(booked), unbooked = {}, text = text or '0 0 0' }
   while batch ~= '' do
     local number = tonumber(batch)
-    if number > account.booked then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = amount(spend) }
-    else figure.booked = math.max(figure.booked, number) end
+    if number > account.bookedBatch then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = amount(spend) }
+    else figure.lastBookedBatch = math.max(figure.lastBookedBatch, number) end
     batch, spend, more = match(more, '^ ?(%d*) ?(%-?%d*)(.*)$')
   end
   account.figures[name] = figure
@@ -193,7 +194,7 @@ local function figuresOf(account, names)
 end
 local function hasFigures(figure) return figure.escrow ~= ZERO or figure.risk ~= ZERO or figure.unbooked[1] ~= nil end
 local function figureText(figure)
-  local text = textOf(figure.escrow) .. ' ' .. textOf(figure.risk) .. ' ' .. int(figure.booked)
+  local text = textOf(figure.escrow) .. ' ' .. textOf(figure.risk) .. ' ' .. int(figure.lastBookedBatch)
   for _, part in ipairs(figure.unbooked) do text = text .. ' ' .. int(part.batch) .. ' ' .. textOf(part.spend) end
   return text
 end
@@ -216,10 +217,10 @@ local function write()
       if text ~= figure.text then save(figuresKey(id), name, text, '0 0 0') end
     end
     if account.isChanged then
-      local lease = account.lease
-      add('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, lease, account.booked, account.reported, account.outcome))
-      add('ZADD', lease > 0 and LEASES or FINISHED, int(lease > 0 and lease or now + KEEP), id)
-      if lease == 0 then add('ZREM', LEASES, id) end
+      local leaseEnd = account.leaseEnd
+      add('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, leaseEnd, account.bookedBatch, account.reportedBatch, account.outcome))
+      add('ZADD', leaseEnd > 0 and LEASES or FINISHED, int(leaseEnd > 0 and leaseEnd or now + KEEP), id)
+      if leaseEnd == 0 then add('ZREM', LEASES, id) end
     end
   end
   for id, rate in pairs(rates) do
@@ -231,7 +232,7 @@ local function write()
       save(IN_FLIGHT, id, cjson.encode(rate.inFlight), '{}')
     end
   end
-  add('HSET', KEYS[1], 'calls', int(calls))
+  add('HSET', KEYS[1], 'calls', int(callCount))
   add('HSET', KEYS[1], 'now', nowText)
   if lastCall == now then
     add('HSET', KEYS[1], 'lastCall', nowText)
@@ -286,17 +287,17 @@ local function cleanUp()
   if isDue then redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText) end
 end
 
--- Ends an account, for `forget`, `previousAccounts` and `isLast`: its escrow is free, and its risk becomes spend if
--- PostgreSQL has charged it. An unknown account is known from now on.
-local function endAccount(id, isCharged, state)
+-- Finishes an account, for `forget`, `previousAccounts` and `finishesAccount`: its escrow is free, and its risk becomes
+-- spend if PostgreSQL has charged it. An unknown account is remembered from now on.
+local function finishAccount(id, isCharged, state)
   local account = accountOf(id)
-  if account.lease == 0 and account.state ~= 'unknown' then return end
+  if account.leaseEnd == 0 and account.state ~= 'unknown' then return end
   for name, figure in pairs(figuresOf(account)) do
     local counter = counterOf(name)
     counter.reserved, figure.escrow = counter.reserved - figure.escrow, ZERO
     if isCharged and counter.spent then counter.spent = counter.spent + figure.risk end
   end
-  account.state, account.lease, account.isChanged = state, 0, true
+  account.state, account.leaseEnd, account.isChanged = state, 0, true
 end
 
 -- Rates: the use in the current window, and the share of the previous window that the last window length still covers,
@@ -336,7 +337,7 @@ local function inFlightOf(rate)
   local all = 0
   for id, count in pairs(rate.inFlight) do
     local account = accounts[id]
-    local isLive = account and account.lease > 0 or not account and redisCall('ZSCORE', LEASES, id)
+    local isLive = account and account.leaseEnd > 0 or not account and redisCall('ZSCORE', LEASES, id)
     if isLive then all = all + count else rate.inFlight[id] = nil end
   end
   return all
@@ -353,7 +354,7 @@ end
 local function waitOf(limit, rateRequest, index)
   local rate, maxWait = rateOf(limit.id), nil
   local function consider(kind, wait)
-    if wait > (maxWait and maxWait.retryIn or 0) then maxWait = { outcome = 'limited', limit = index, rate = kind, retryIn = wait } end
+    if wait > (maxWait and maxWait.retryIn or 0) then maxWait = { outcome = 'limited', limitIndex = index, rate = kind, retryIn = wait } end
   end
   for _, kind in ipairs(KINDS) do
     local target = limit[kind] and limit[kind] - addedUse(limit, kind, rateRequest)
@@ -362,14 +363,14 @@ local function waitOf(limit, rateRequest, index)
   if limit.parallel and inFlightOf(rate) >= limit.parallel then consider('parallel', SECOND) end
   return maxWait
 end
--- The rate that refuses, and the first entry with room. If no entry has room, the entry that has room first refuses.
+-- The rate that refuses, and the first model entry with room. If none has room, the one that has room first refuses.
 local function checkRates(rateRequest)
   local maxWait, minWait
   for i, limit in ipairs(rateRequest.limits) do
     local wait = waitOf(limit, rateRequest, i - 1)
     if wait and wait.retryIn > (maxWait and maxWait.retryIn or 0) then maxWait = wait end
   end
-  for i, entry in ipairs(rateRequest.entries) do
+  for i, entry in ipairs(rateRequest.entryLimits) do
     local wait = entry ~= cjson.null and waitOf(entry, rateRequest, #rateRequest.limits + i - 1)
     if not wait then return maxWait, i end
     if wait.retryIn < (minWait and minWait.retryIn or MINUTE + 1) then minWait = wait end
@@ -378,7 +379,7 @@ local function checkRates(rateRequest)
 end
 local function takeRates(rateRequest, entryIndex)
   local limits = { unpack(rateRequest.limits) }
-  if entryIndex and rateRequest.entries[entryIndex] ~= cjson.null then limits[#limits + 1] = rateRequest.entries[entryIndex] end
+  if entryIndex and rateRequest.entryLimits[entryIndex] ~= cjson.null then limits[#limits + 1] = rateRequest.entryLimits[entryIndex] end
   for _, limit in ipairs(limits) do
     local rate = rateOf(limit.id)
     for _, kind in ipairs(KINDS) do
@@ -432,7 +433,7 @@ local function readFigures(account, changes, names)
   read(figuresKey(account.id), names, function(name, text, i) changes[i].figure = addFigure(account, name, text) end)
 end
 -- The outcome of a call of which nothing is done; nil if it can be done.
-local function obstacle(changes)
+local function obstacleOf(changes)
   local absent, isOver = {}, false
   for i, change in ipairs(changes) do
     if not change.counter.spent and (change.isRequested or change.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
@@ -457,7 +458,7 @@ local function applyChange(change, account)
   local last = figure.unbooked[#figure.unbooked]
   if last and last.batch == input.batch then last.spend = last.spend + change.spend
   else figure.unbooked[#figure.unbooked + 1] = { batch = input.batch, spend = change.spend } end
-  counter.spent, account.reported = counter.spent + change.spend, math.max(account.reported, input.batch)
+  counter.spent, account.reportedBatch = counter.spent + change.spend, math.max(account.reportedBatch, input.batch)
 end
 -- The part of the amount that spend leaves (less than requested is also granted), or the refusal.
 local function clamp(request)
@@ -480,7 +481,7 @@ local function decide(request, account)
     local counter = change.counter
     if change.limit and ZERO < granted and change.limit < counter.spent + counter.reserved + granted then
       refusal = refusal or { outcome = 'busy', counter = i - 1 }
-      -- Two accounts are enough: for each account it is then known whether another account was refused.
+      -- Two accounts are enough to know for each account whether another account was refused.
       counter.refusals = ' ' .. account.id .. ' ' .. nowText .. (match(refusalsIn(counter, account.id), '^ %S+ %d+') or '')
     end
   end
@@ -493,10 +494,10 @@ local function decide(request, account)
   return { outcome = 'reserved', amount = textOf(granted) }, entryIndex and entryIndex - 1
 end
 -- The reply to one request of a call (`ReservationReply` of the port).
-local function answer(request, account)
+local function answerRequest(request, account)
   if input.deadline < now then return { outcome = 'late' } end
-  local reply, entry = decide(request, account)
-  reply.rates = request.rates and { entry = entry, minute = minute, left = leftOf(request.rates) }
+  local reply, entryIndex = decide(request, account)
+  reply.rates = request.rates and { entryIndex = entryIndex, minute = minute, left = leftOf(request.rates) }
   for _, change in ipairs(request.counters) do
     change.isRefused = change.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'busy'
   end
@@ -505,7 +506,7 @@ end
 local function liveAccounts()
   local live = redisCall('ZCOUNT', LEASES, '(' .. nowText, '+inf')
   for _, account in pairs(accounts) do
-    live = live + (account.lease > now and 1 or 0) - (account.leaseBefore > now and 1 or 0)
+    live = live + (account.leaseEnd > now and 1 or 0) - (account.leaseEndBefore > now and 1 or 0)
   end
   return live
 end
@@ -523,15 +524,15 @@ local function grantAhead(changes)
 end
 -- The work of a call that was not done before.
 local function perform(account, changes, names)
-  account.booked = math.max(account.booked, input.bookedBatch)
+  account.bookedBatch = math.max(account.bookedBatch, input.bookedBatch)
   readFigures(account, changes, names)
   for _, change in ipairs(changes) do applyChange(change, account) end
-  for _, id in ipairs(input.previousAccounts) do endAccount(id, true, 'closed') end
+  for _, id in ipairs(input.previousAccounts) do finishAccount(id, true, 'closed') end
   for _, rateChange in ipairs(input.rateChanges) do applyRateChange(rateChange) end
   local replies = {}
-  for i, request in ipairs(input.requests) do replies[i] = answer(request, account) end
+  for i, request in ipairs(input.requests) do replies[i] = answerRequest(request, account) end
   if now <= input.deadline then grantAhead(changes) end
-  if input.isLast then endAccount(account.id, false, 'finished') end
+  if input.finishesAccount then finishAccount(account.id, false, 'finished') end
   return { outcome = 'done', replies = replies }
 end
 
@@ -543,16 +544,16 @@ function operations.call()
   if not isRepeated then
     local isClosed = number <= account.number or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
     local why = isClosed and 'closed' or number > account.number + 1 and 'behind'
-    if why then return { outcome = 'stale', why = why, now = now, calls = calls } end
+    if why then return { outcome = 'stale', why = why, now = now, callCount = callCount } end
   end
   recordCall()
   local changes, names = readChanges()
   if not isRepeated then
-    calls = calls + 1
-    account.number, account.state, account.lease, account.isChanged = number, 'live', now + input.lease, true
-    account.outcome = cjson.encode(obstacle(changes) or perform(account, changes, names))
+    callCount = callCount + 1
+    account.number, account.state, account.leaseEnd, account.isChanged = number, 'live', now + input.lease, true
+    account.outcome = cjson.encode(obstacleOf(changes) or perform(account, changes, names))
   end
-  local isDone, reply = string.find(account.outcome, '"done"', 1, true), { now = now, calls = calls }
+  local isDone, reply = string.find(account.outcome, '"done"', 1, true), { now = now, callCount = callCount }
   if isDone then
     local states, endedAccounts = {}, {}
     if isRepeated then readFigures(account, changes, names) end
@@ -562,7 +563,7 @@ function operations.call()
       states[i] = { counter.newText, figure.newText, refusalsIn(counter, account.id) ~= '' }
     end
     for _, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', int(endedUntil()), 'LIMIT', '0', int(MAX_ENDED))) do
-      if id ~= account.id and not (accounts[id] and accounts[id].lease == 0) then endedAccounts[#endedAccounts + 1] = id end
+      if id ~= account.id and not (accounts[id] and accounts[id].leaseEnd == 0) then endedAccounts[#endedAccounts + 1] = id end
     end
     reply.liveAccounts, reply.counters, reply.endedAccounts = liveAccounts(), states, endedAccounts
   end
@@ -573,13 +574,13 @@ end
 
 function operations.freeze()
   local account = accountOf(input.account)
-  if account.lease == 0 then
-    endAccount(input.account, false, 'closed')
-    calls = calls + 1
+  if account.leaseEnd == 0 then
+    finishAccount(input.account, false, 'closed')
+    callCount = callCount + 1
     write()
-    return { outcome = 'none', now = now, calls = calls }
+    return { outcome = 'none', now = now, callCount = callCount }
   end
-  if not input.isOwn and account.lease > endedUntil() then return { outcome = 'live', now = now } end
+  if not input.isOwn and account.leaseEnd > endedUntil() then return { outcome = 'live', now = now } end
   local absent, figures = {}, {}
   for name, figure in pairs(figuresOf(account)) do
     if hasFigures(figure) then
@@ -590,14 +591,14 @@ function operations.freeze()
     end
   end
   if absent[1] and not input.isRebuild then return { outcome = 'absent', now = now, counters = absent } end
-  account.state, account.isChanged, calls = 'frozen', true, calls + 1
+  account.state, account.isChanged, callCount = 'frozen', true, callCount + 1
   write()
-  return { outcome = 'frozen', now = now, calls = calls, number = account.number, figures = figures }
+  return { outcome = 'frozen', now = now, callCount = callCount, number = account.number, figures = figures }
 end
 
 function operations.forget()
   local state = accountOf(input.account).state
-  if state == 'frozen' or state == 'unknown' then endAccount(input.account, input.isCharged, 'closed') end
+  if state == 'frozen' or state == 'unknown' then finishAccount(input.account, input.isCharged, 'closed') end
   write()
   return {}
 end
@@ -624,7 +625,7 @@ function operations.accounts()
   local all = {}
   for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', input.isEnded and int(endedUntil()) or '+inf', 'LIMIT', '0', int(input.max))) do
     local account = accountOf(id)
-    all[i] = { account = id, number = account.number, unbooked = account.reported > account.booked and account.reported or 0 }
+    all[i] = { account = id, number = account.number, unbooked = account.reportedBatch > account.bookedBatch and account.reportedBatch or 0 }
   end
   return { accounts = all }
 end
@@ -638,20 +639,20 @@ end
 -- Adds to the sums what an account has reported and PostgreSQL has not booked, according to the account's row, which was
 -- read before the sums. Returns whether the account has changed since then.
 local function auditAccount(account, row, expected)
-  local isOver, hasChanged = account.lease == 0, false
+  local isOver, hasChanged = account.leaseEnd == 0, false
   for name, figure in pairs(account.figures) do
     local hasSpend = figure.risk ~= ZERO or figure.unbooked[1] ~= nil
     if expected[name] == nil then hasSpend = false
-    elseif row == nil then hasChanged = hasChanged or hasSpend or figure.booked > 0
+    elseif row == nil then hasChanged = hasChanged or hasSpend or figure.lastBookedBatch > 0
     elseif row.isClosed then
       if row.isCharged and not isOver then expected[name] = expected[name] - figure.risk end
-    elseif figure.booked > row.bookedBatch or (isOver and hasSpend) then hasChanged = true
+    elseif figure.lastBookedBatch > row.bookedBatch or (isOver and hasSpend) then hasChanged = true
     else
       for _, part in ipairs(figure.unbooked) do
         if part.batch > row.bookedBatch then expected[name] = expected[name] + part.spend end
       end
       -- No running audit has read a row that is so old.
-      if figure.booked + OLD_BATCHES < row.bookedBatch then figure.booked = 0 end
+      if figure.lastBookedBatch + OLD_BATCHES < row.bookedBatch then figure.lastBookedBatch = 0 end
     end
   end
   return hasChanged
@@ -676,10 +677,10 @@ function operations.audit()
     counter.spent = spent
   end
   if not changedAccounts[1] then
-    calls = calls + 1
+    callCount = callCount + 1
     write()
   end
-  return { outcome = 'done', now = now, calls = calls, differences = differences, changedAccounts = changedAccounts }
+  return { outcome = 'done', now = now, callCount = callCount, differences = differences, changedAccounts = changedAccounts }
 end
 
 local function wipe()

@@ -8,14 +8,14 @@ import { createReplyGuard } from './reply-guard.ts';
 export interface ConnectorDependencies {
   /** Bytes of a reply. */
   readonly maxReply: number;
-  /** Called with the reason why a connection was given up. */
+  /** Called with the reason if a connection is refused. */
   readonly refuse: (why: string) => void;
 }
 
 const IN_CLUSTER_MODE =
   'runs in cluster mode, which the operator does not support: use a Redis or Valkey with cluster mode off';
 
-/** The class for the option `Connector` of the client library, whose own classes come with it. */
+/** Creates the class for the option `Connector` of the client library. `Base`: the library's own class. */
 export function createConnector(Base: typeof AbstractConnector, { maxReply, refuse }: ConnectorDependencies) {
   return class Connector extends Base {
     readonly #options: RedisOptions;

@@ -1,6 +1,6 @@
 // The counter store in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
 import { createHash } from 'node:crypto';
-import type { AccountReply, AuditReport, CounterStore, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
+import type { AccountReply, AuditReply, CounterStore, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { jsonBytes, type MemoryShare } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
@@ -36,7 +36,7 @@ export interface RedisCounterStoreDependencies {
   readonly instanceUid: string;
   /** Absent: each call has a connection of its own. */
   readonly reconnect?: (() => void) | undefined;
-  /** The work that uses the store: the last reply takes its memory. Absent: the store belongs to the process. */
+  /** The share of the work that uses the store: the last reply counts in it. Absent: the process uses the store. */
   readonly share?: MemoryShare | undefined;
 }
 
@@ -79,7 +79,7 @@ export function createRedisCounterStore({
     },
     loaded: (from, max) => run<{ counters: ReadonlyArray<ScopeWindow>; total: number }>('loaded', { from, max }),
     audit: (epoch, sums, rows, deadline) =>
-      run<AuditReport | StaleStore>('audit', {
+      run<AuditReply | StaleStore>('audit', {
         epoch,
         sums: sums.map(fromSum),
         rows: Object.fromEntries(rows),

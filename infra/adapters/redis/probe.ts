@@ -52,8 +52,8 @@ function evicts(store: string, policy: string): StoreHealth {
 }
 
 /**
- * The eviction policy; undefined where it may not be read, as with most hosted services: the docs say what to check
- * there.
+ * Returns the eviction policy; undefined if the user may not read it, as with most hosted services (the docs have what
+ * to check there).
  */
 async function evictionPolicy(read: () => Promise<unknown>): Promise<string | undefined> {
   try {
@@ -75,5 +75,5 @@ function toAdvice(reason: string): string {
   if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
     return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
   }
-  return `${reason}: check the host and port in the store Secret, whether it speaks TLS (\`rediss://name\`), and that nothing stands between`;
+  return `${reason}: check the host and port in the store Secret, whether it speaks TLS (\`rediss://name\`), and that no firewall or proxy blocks it`;
 }

@@ -5,7 +5,7 @@ import { AnswerRefused } from '../backends/reply-memory.ts';
 const MIB = 1024 * 1024;
 /** The maximum reply to a process that uses the stores of many owners. */
 export const MAX_REPLY = MIB;
-/** The maximum reply to a gateway, which has its own store: the reply about an account with very many counters. */
+/** The maximum reply to a gateway, which uses one store: the figures of an account with very many counters. */
 export const MAX_OWN_REPLY = 64 * MIB;
 /**
  * The maximum of all replies before a connection is ready: the state of the server, which the library reads repeatedly
@@ -42,8 +42,9 @@ interface ReplyState {
 }
 
 /**
- * `commandSent`: a command was sent. `ready`: the server may be asked for other things than how it is. `read` throws
- * AnswerRefused at what may not pass. RESP2: simple texts, errors, numbers, texts, and one level of lists.
+ * `commandSent`: a command was sent. `ready`: the handshake has ended, so that replies may have `maxReply` bytes.
+ * `read` throws AnswerRefused for data that the library must not get. Only RESP2: simple texts, errors, numbers, texts,
+ * and one level of lists.
  */
 export function createReplyGuard(maxReply: number) {
   const state: ReplyState = {
@@ -64,7 +65,7 @@ export function createReplyGuard(maxReply: number) {
     ready: (): void => {
       Object.assign(state, { bytes: 0, max: maxReply, isReady: true });
     },
-    /** Whether a reply has ended with it. */
+    /** Returns whether a reply ends with this chunk. */
     read: (chunk: Uint8Array): boolean => {
       for (let at = 0; at < chunk.length; ) at += step(state, chunk, at);
       return state.kind === 0 && state.text === 0 && state.elements === 0;
@@ -72,7 +73,7 @@ export function createReplyGuard(maxReply: number) {
   };
 }
 
-/** Reads on at this place; answers by how many bytes. */
+/** Reads the next part of the chunk; returns its length. */
 function step(state: ReplyState, chunk: Uint8Array, at: number): number {
   const read = state.text > 0 ? Math.min(state.text, chunk.length - at) : 1;
   state.bytes += read;

@@ -13,7 +13,7 @@ export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
 
 export interface StoreDependencies {
   readonly log: Log;
-  /** The work that uses the connection, which ends with the work. Absent: the store belongs to the process. */
+  /** The share of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
   readonly share?: MemoryShare | undefined;
 }
 
@@ -35,8 +35,8 @@ const RECONNECT_AFTER = 250;
 
 /**
  * Connects immediately, so the first request finds an open connection. A call is sent or refused, never queued and
- * never sent twice: the caller repeats it (ports/counter-store.ts). The library is imported only here: a memory store
- * does not pay for it.
+ * never sent twice: the caller repeats it (ports/counter-store.ts). Only here is the library imported, so a process
+ * with a memory store does not load it.
  */
 export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {
   const opening = connect(address, deps);
@@ -91,11 +91,12 @@ async function connect(address: RedisAddress, { log, share }: StoreDependencies)
     why = reasonOf(error);
   });
   redis.on('close', () => {
-    if (!isAway && !isClosed) log.warn('the store is away', { store, why });
+    if (!isAway && !isClosed)
+      log.warn('the connection to the counter store ended, and is opened again', { store, why });
     isAway = true;
   });
   redis.on('ready', () => {
-    if (isAway) log.info('the store is back', { store });
+    if (isAway) log.info('the counter store is connected again', { store });
     isAway = false;
   });
   const close = (): void => {

@@ -8,13 +8,13 @@ import { createEvaluate } from './counter-store.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 import type { RedisConnection, StoreDependencies } from './tcp.ts';
 
-/** Bytes that the values of a reply may take once they are parsed, beside its text: it is one text, or an error. */
+/** The maximum memory of a parsed reply in addition to its text: a reply is one text or one error. */
 const MAX_VALUES = 4096;
 /** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
 
 interface UpstashDependencies extends Pick<StoreDependencies, 'share'> {
-  /** Bytes of a reply; absent: those of whoever asks. */
+  /** The maximum bytes of a reply. Default: MAX_REPLY with a share, else MAX_OWN_REPLY. */
   readonly maxReply?: number;
 }
 
@@ -43,7 +43,7 @@ export function openUpstash(
   };
 }
 
-/** The body as text, as long as it is no longer than that; the rest is not received. */
+/** Returns the body as text. Throws if it is longer than `maxBytes`, before the rest is received. */
 async function readText({ body }: Response, maxBytes: number): Promise<string> {
   const bytes = await readBytes(body, maxBytes);
   if (bytes !== undefined) return fromUtf8(bytes);
@@ -52,10 +52,12 @@ async function readText({ body }: Response, maxBytes: number): Promise<string> {
   );
 }
 
-/** The member `result`, or an error in the server's words. */
+/** Returns the member `result`. Throws an error with the server's message if there is none. */
 function resultOf(status: number, text: string): unknown {
   if (jsonBytes(text) > MAX_VALUES)
-    throw new AnswerRefused('answers with what is no reply of Upstash: check that the Secret names the right server');
+    throw new AnswerRefused(
+      'answers with data that is no reply of Upstash: check that the Secret names the right server',
+    );
   const body = parseJson(text);
   const error = member(body, 'error');
   if (error !== undefined) throw new Error(cutText(String(error)));

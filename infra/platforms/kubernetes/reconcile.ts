@@ -1,7 +1,7 @@
 // The reconcile function as a Node process: plain Kubernetes and Knative.
 import { setTimeout as pause } from 'node:timers/promises';
 import { createBackends } from '#adapters/backends/backends.ts';
-import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
@@ -27,7 +27,7 @@ main(async () => {
   const { run, ...parts } = await openFunction('reconcile', environment);
   const { log } = parts;
   const api = await openApi(environment);
-  const { clear, flush } = createStoreMaintenance({ open: openAccounts, ...parts });
+  const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts });
   const backends = createBackends({
     clock: parts.clock,
     maxAnswers: answerMemory(),

@@ -7,7 +7,7 @@ import { openUpstash } from '#adapters/redis/upstash.ts';
 import { createFetchUpstream } from '#adapters/upstream/fetch.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { ownMember } from '#core/json/json.ts';
-import { createStoreState } from '#core/ledger/account.ts';
+import { createKnownStore } from '#core/ledger/account.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import { readSnapshot } from '#core/models/snapshot.ts';
 import { storeName } from '#core/ports/backends.ts';
@@ -24,7 +24,7 @@ import { type Bindings, type Execution, NO_METRICS, WORKER_MEMORY, workerDepende
 const log = workerLog('gateway');
 const node = workerDependencies();
 const state = createSharedState({ clock: node.clock, log, metrics: NO_METRICS, memory: WORKER_MEMORY });
-const storeMemory = createStoreState();
+const storeMemory = createKnownStore();
 /** When the isolate had its first request: a module has no clock when it is loaded. */
 const isolate: { startedAt?: Millis } = {};
 const upstream = createFetchUpstream({ fetch: (...call) => fetch(...call), timer: node.timer });

@@ -1,6 +1,6 @@
 // The reconcile function as a fetch handler: a schedule posts to it every minute, and admission its triggers.
 import { createBackends } from '#adapters/backends/backends.ts';
-import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
+import type { OpenCounterStore, OpenCounterStoreDependencies } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { probeUpstash } from '#adapters/redis/probe-upstash.ts';
@@ -79,11 +79,11 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
 
 function openShared(
   connection: SharedStoreConnection,
-  { instanceUid, share }: OpenAccountsDependencies,
-): OpenedAccounts {
+  { instanceUid, share }: OpenCounterStoreDependencies,
+): OpenCounterStore {
   if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
   const { evaluate, close } = openUpstash(connection, { share });
-  return { accounts: createRedisCounterStore({ evaluate, instanceUid, share }), isShared: true, close };
+  return { counterStore: createRedisCounterStore({ evaluate, instanceUid, share }), isShared: true, close };
 }
 
 const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>

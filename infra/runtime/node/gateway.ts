@@ -1,6 +1,6 @@
 // One instance's gateway on Node: the gateway function with its ledger, store, journal and database.
 import { hostname } from 'node:os';
-import { openAccounts } from '#adapters/backends/open-counter-store.ts';
+import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
@@ -55,7 +55,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const { instance, connection, storeConnection, folder, clock, log } = parts;
   const instanceUid = instance.uid;
   const metrics = metricsOf(parts.metrics, instance);
-  const { accounts, isShared, close: closeStore } = openAccounts(storeConnection, { instanceUid, clock, log });
+  const { counterStore, isShared, close: closeStore } = openCounterStore(storeConnection, { instanceUid, clock, log });
   opened.defer(closeStore);
   const journal = openJournal({ folder, log, metrics, isShared });
   opened.defer(journal.close);
@@ -66,7 +66,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const ledger = createLedger({
     ...parts,
     instanceUid,
-    counterStore: accounts,
+    counterStore,
     journal,
     tick: afterReading,
     epochs: database.epochs(instanceUid, { store, startedAt: clock.now() }),
@@ -75,7 +75,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
       ...database.ledgerDatabase(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
-    monotonic: { now: () => performance.now() },
+    intervalClock: { now: () => performance.now() },
     // With counters in memory, a restarted container does not wait for the process before it; a new Pod does.
     ...(isShared ? {} : { processName: store }),
   });

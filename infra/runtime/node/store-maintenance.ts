@@ -1,13 +1,13 @@
 // Maintenance of instances' stores, over a connection of its own: accounts that have ended are closed, counters
 // audited, and a deleted instance is cleared.
 
-import type { OpenAccountsDependencies, OpenedAccounts } from '#adapters/backends/open-counter-store.ts';
+import type { OpenCounterStore, OpenCounterStoreDependencies } from '#adapters/backends/open-counter-store.ts';
 import type { MemoryShare } from '#adapters/backends/reply-memory.ts';
 import type { DatabaseWithin } from '#adapters/postgres/database.ts';
 import { beginAlertMetrics } from '#core/ledger/alert-metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
 import {
-  type Flush,
+  type FlushWork,
   type InstanceIdentity,
   type SharedStoreConnection,
   type StoreConnection,
@@ -19,7 +19,7 @@ import type { NodeDependencies } from './platform.ts';
 
 interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'> {
   /** Dials a store as this platform can; throws where it cannot. */
-  readonly open: (connection: SharedStoreConnection, deps: OpenAccountsDependencies) => OpenedAccounts;
+  readonly open: (connection: SharedStoreConnection, deps: OpenCounterStoreDependencies) => OpenCounterStore;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -29,19 +29,19 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
   return {
     async flush(
       instance: InstanceIdentity,
-      { store: connection, database, cursor, share }: Flush<DatabaseWithin> & { readonly share: MemoryShare },
+      { store: connection, database, cursor, share }: FlushWork<DatabaseWithin> & { readonly share: MemoryShare },
     ): Promise<void> {
       if (connection.type === 'memory') return;
       const instanceUid = instance.uid;
       const metrics = metricsOf(parts.metrics, instance);
       beginAlertMetrics(metrics);
-      const { accounts, close } = open(connection, { instanceUid, clock, log, share });
+      const { counterStore, close } = open(connection, { instanceUid, clock, log, share });
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       try {
         const epochs = database.epochs(instanceUid, { store: storeName(connection), startedAt: 0 });
         await maintainAlone(
-          { instanceUid, counterStore: accounts, database: ledgerDatabase, epochs, clock, timer, log, metrics },
+          { instanceUid, counterStore, database: ledgerDatabase, epochs, clock, timer, log, metrics },
           cursor,
         );
       } finally {
@@ -50,8 +50,8 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
     },
     async clear(instanceUid: string, connection: StoreConnection, share?: MemoryShare): Promise<void> {
       if (connection.type === 'memory') return;
-      const { accounts, close } = open(connection, { instanceUid, clock, log, share });
-      await accounts.clear().finally(close);
+      const { counterStore, close } = open(connection, { instanceUid, clock, log, share });
+      await counterStore.clear().finally(close);
     },
   };
 }

@@ -74,7 +74,7 @@ async function createSpending(accounts: CounterStore, counters: number, asks: nu
         bookedBatch: number - 1,
         rateChanges: [],
         previousAccounts: [],
-        isLast: false,
+        finishesAccount: false,
         changes: of.map((counter) => ({ ...counter, ...line })),
         requests: Array.from({ length: asks }, (_, at) => ({
           counters: [at % counters, (at + 1) % counters, (at + 2) % counters],

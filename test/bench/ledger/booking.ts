@@ -95,7 +95,7 @@ function createAccount(database: Pick<Database, 'ledgerDatabase'>, instanceUid: 
     const { outcome, rejected } = await ledgerDatabase.bookBatch({
       epoch: EPOCH,
       account,
-      calls: batch,
+      callCount: batch,
       rows: entries,
     });
     if (outcome !== 'booked' || rejected.length > 0) throw new Error(`${outcome}, ${rejected.length} rejected`);

@@ -60,7 +60,7 @@ export function startGateway(shared: SharedParts, name: string, folder: MemoryFo
     clock: { now: () => stage.now() + process.ahead },
     timer,
     log: createMemoryLog(),
-    monotonic: { now: stage.now },
+    intervalClock: { now: stage.now },
     metrics: countIn(shared.metricCounts),
     ids: { next: nextId },
     processName: name,
@@ -138,7 +138,7 @@ const labelOf =
     const requests = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);
     const ends = call.previousAccounts.map((id) => ` ends ${tail(id)}`);
     const what = [...changes, ...requests, ...ends].join('');
-    return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.isLast ? ', last' : ''}):${what}`;
+    return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.finishesAccount ? ', last' : ''}):${what}`;
   };
 
 function labelOfDatabase(
@@ -146,8 +146,9 @@ function labelOfDatabase(
   [first]: Parameters<LedgerDatabase['bookBatch']> | ReadonlyArray<unknown>,
 ): string {
   if (name !== 'bookBatch') return name;
-  const { account, rows, isLast } = first as Parameters<LedgerDatabase['bookBatch']>[0];
-  const of = account === undefined ? 'by ids' : `${account.batch} of ${tail(account.id)}${isLast ? ', last' : ''}`;
+  const { account, rows, closesAccount } = first as Parameters<LedgerDatabase['bookBatch']>[0];
+  const of =
+    account === undefined ? 'by ids' : `${account.batch} of ${tail(account.id)}${closesAccount ? ', last' : ''}`;
   return `book ${of}: ${rows.map(({ kind, model, cost }) => `${kind} ${model} ${cost}`)}`;
 }
 

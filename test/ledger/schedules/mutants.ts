@@ -109,7 +109,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/reservations.ts`,
-        line: 'account.isOpen && clock.now() - account.sentAt < FRESH_FOR && wall.now() - account.sentAtWall < FRESH_FOR;',
+        line: 'account.isOpen && intervalClock.now() - account.sentAt < RECENT && wallClock.now() - account.sentAtWall < RECENT;',
         becomes: 'account.isOpen;',
       },
     ],
@@ -148,9 +148,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account.ts`,
-        line: 'for (const counter of account.counters.all()) forgetReports(counter);',
+        line: 'for (const counter of account.counters.all()) resetFigures(counter);',
         becomes:
-          'for (const counter of account.counters.all()) {\n const { escrow } = counter;\n forgetReports(counter);\n counter.escrow = escrow;\n}',
+          'for (const counter of account.counters.all()) {\n const { escrow } = counter;\n resetFigures(counter);\n counter.escrow = escrow;\n}',
       },
     ],
   },
@@ -160,9 +160,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-sync.ts`,
-        line: 'notBefore = clock.now() + pause;',
+        line: 'notBefore = intervalClock.now() + pause;',
         becomes:
-          'Object.assign(pending?.call ?? {}, { number: (account.number += 1) });\n    notBefore = clock.now() + pause;',
+          'Object.assign(pending?.call ?? {}, { number: (account.callNumber += 1) });\n    notBefore = intervalClock.now() + pause;',
       },
     ],
   },
@@ -182,9 +182,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: "account.requests.move('inFlight', 'unreported');",
+        line: "account.requests.move('inCall', 'unreported');",
         becomes:
-          "for (const ended of account.requests.in('inFlight')) account.requests.report({ ...ended, state: 'unreported' });\n  account.requests.move('inFlight', 'unreported');",
+          "for (const ended of account.requests.in('inCall')) account.requests.addUnreported({ ...ended, state: 'unreported' });\n  account.requests.move('inCall', 'unreported');",
       },
     ],
   },
@@ -195,7 +195,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         file: `${CORE}/booking.ts`,
         line: "requests.move('openBatch', 'sealedBatch');",
         becomes:
-          "requests.move('unreported', 'inFlight');\n  requests.move('inFlight', 'openBatch');\n  requests.move('openBatch', 'sealedBatch');",
+          "requests.move('unreported', 'inCall');\n  requests.move('inCall', 'openBatch');\n  requests.move('openBatch', 'sealedBatch');",
       },
     ],
   },
@@ -206,7 +206,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/booking.ts`,
-        line: "if (requests.in('openBatch').length === 0 || requests.in('inFlight').length > 0) return false;",
+        line: "if (requests.in('openBatch').length === 0 || requests.in('inCall').length > 0) return false;",
         becomes: "if (requests.in('openBatch').length === 0) return false;",
       },
     ],
@@ -217,20 +217,20 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
-        line: 'addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: clock.now() });',
+        line: 'addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: intervalClock.now() });',
         becomes: ';',
       },
     ],
   },
   {
-    name: 'a risk that is not told',
+    name: 'a risk that is not reported',
     from: 100,
     scenario: { faults: { vanish: 1 } },
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend: spend.inFlight, risk: risk.current, registered: 0n, ...escrowChange };',
-        becomes: 'return { scopeId, window, limit, spend: spend.inFlight, risk: 0n, registered: 0n, ...escrowChange };',
+        line: 'return { scopeId, window, limit, spend: spend.inCall, risk: risk.current, registered: 0n, ...escrowChange };',
+        becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, registered: 0n, ...escrowChange };',
       },
     ],
   },
@@ -240,7 +240,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: '(isWritten ? whenGuaranteed(counters) :',
+        line: '(isWritten ? whenCovered(counters) :',
         becomes: '(isWritten ? undefined :',
       },
     ],
@@ -340,7 +340,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         line: "if (call.number !== last + 1) return { ...stale, why: 'behind' };",
         becomes: '',
       },
-      { file: `${CORE}/account-sync.ts`, line: 'if (reply.calls <= calls)', becomes: 'if (false)' },
+      { file: `${CORE}/account-sync.ts`, line: 'if (reply.callCount <= knownCallCount)', becomes: 'if (false)' },
     ],
   },
   {
@@ -387,8 +387,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
-        line: 'await record(context, live);',
-        becomes: 'void record(context, live);',
+        line: 'await recordReservation(context, live);',
+        becomes: 'void recordReservation(context, live);',
       },
     ],
   },
@@ -398,7 +398,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
-        line: 'const fitsIdle = isFresh(context) && counters.every((counter) => fits(counter, by));',
+        line: 'const fitsIdle = hasRecentReply(context) && counters.every((counter) => fits(counter, by));',
         becomes: 'const fitsIdle = true;',
       },
     ],

@@ -110,9 +110,9 @@ export function createSharedDatabase(now: () => Millis, onOpen: (epoch: number) 
     database: createMemoryLedgerDatabase({ epochs, ledgerRows }),
     epochs: {
       ...epochs,
-      beat(process, epoch) {
+      heartbeat(process, epoch) {
         joinedEpochs.set(process, epoch);
-        return epochs.beat(process, epoch);
+        return epochs.heartbeat(process, epoch);
       },
       async open(epoch) {
         if (epochs.current().epoch === epoch && !epochs.current().isOpen) onOpen(epoch);

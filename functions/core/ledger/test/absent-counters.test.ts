@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { IMMORTAL, slow } from './processes.fixture.ts';
 import { createScenario, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
-/** Replies of a client in 4 s, beside so many keys of others whose windows last a second. */
+/** The number of replies to one client in 4 s, while this many other keys have windows of one second. */
 async function repliesBeside(keys: number): Promise<number> {
   const scenario = createScenario();
   const { time } = scenario;

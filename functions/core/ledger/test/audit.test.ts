@@ -105,7 +105,7 @@ test.each([1, 2, 3])(
       loaded: async (from, max) => ({ counters: counters.slice(from, from + max), total: counters.length }),
       audit: async (_, sums) => {
         for (const { scopeId } of sums) audited.add(scopeId);
-        return { outcome: 'done', now: 0, calls: 1, differences: [], changedAccounts: [] };
+        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [] };
       },
     };
     const database: Partial<StoreContext['database']> = {
@@ -116,7 +116,12 @@ test.each([1, 2, 3])(
         return of.map((counter) => ({ ...counter, spent: 0n }));
       },
     };
-    const context = { counterStore, database, store: { epoch: 1, calls: 0 }, now: () => 0 } as unknown as StoreContext;
+    const context = {
+      counterStore,
+      database,
+      store: { epoch: 1, callCount: 0 },
+      now: () => 0,
+    } as unknown as StoreContext;
     let from = 0.6;
     const move = (to: number) => {
       from = to;

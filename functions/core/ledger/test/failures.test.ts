@@ -37,11 +37,11 @@ describe('a ledger that is closed', () => {
       await scenario.ended(ledger.settle(reservation, settlementOf(5n)));
       await scenario.time.advance(500);
       await scenario.ended(ledger.close());
-      // What was under way ends within its timeout.
+      // Steps in progress end within their timeouts.
       await scenario.time.advance(10_000);
       const counted = new Map(scenario.counted);
       await scenario.time.advance(60_000);
-      // What hangs in the part itself is the double's, which asks every 10 ms whether it is up again.
+      // A hanging part ends its own steps: it checks every 10 ms whether it is up again.
       scenario.setPostgres('up');
       await scenario.time.advance(1000);
       expect(scenario.time.armed()).toBe(0);
@@ -60,7 +60,7 @@ describe('a ledger that is closed', () => {
     scenario.wipe();
     void joining.reserve(requestOf(1n, key));
     await scenario.time.advance(300);
-    expect(steps.at(-1)).toBe('beat');
+    expect(steps.at(-1)).toBe('heartbeat');
     expect((await scenario.ended(joining.close())).millis).toBeLessThan(100);
     const { length } = steps;
     expect(steps.at(-1)).toBe('leave');
@@ -73,10 +73,11 @@ describe('a ledger that is closed', () => {
     const { part } = scenario.epochs;
     const recorded = {
       ...part,
-      beat: (...args: Parameters<typeof part.beat>) => part.beat(...args).finally(() => done.push('beat')),
+      heartbeat: (...args: Parameters<typeof part.heartbeat>) =>
+        part.heartbeat(...args).finally(() => done.push('heartbeat')),
       leave: (...args: Parameters<typeof part.leave>) => part.leave(...args).finally(() => done.push('leave')),
     };
-    scenario.epochs.part = slow(recorded, scenario.time, (method) => (method === 'beat' ? 400 : 0));
+    scenario.epochs.part = slow(recorded, scenario.time, (method) => (method === 'heartbeat' ? 400 : 0));
     scenario.wipe();
     void ledger.reserve(requestOf(1n, key));
     await scenario.time.advance(100);

@@ -98,12 +98,12 @@ describe('a store that', () => {
     scenario.store.behaviour = 'refuses';
     await scenario.time.advance(2000);
     const { value } = await scenario.tryReservation(ledger, requestOf(1n, key));
-    expect(value).toMatchObject({ failure: { reason: 'unavailable', why: 'the store fails: refused' } });
+    expect(value).toMatchObject({ failure: { reason: 'unavailable', why: 'the counter store fails: refused' } });
     scenario.store.behaviour = 'up';
     await scenario.time.advance(2000);
     expect(scenario.log.lines.map(({ message }) => message)).toEqual([
-      'a call to the store failed, and is repeated',
-      'the store answers calls again',
+      'ledger: a call to the counter store failed, and is repeated',
+      'ledger: the counter store answers calls again',
     ]);
   });
 

@@ -1,13 +1,13 @@
 // Ledgers of one request each, as on Workers.
 import { expect, test } from 'vitest';
-import { createStoreState } from '../account.ts';
+import { createKnownStore } from '../account.ts';
 import { createScenario, heldOf, requestOf, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const key = scopeOf('key-1', 1000n);
 
 function createRequests() {
   const scenario = createScenario();
-  const isolate = createStoreState();
+  const isolate = createKnownStore();
   const request = async (isLive = () => true) => {
     const ledger = await scenario.start({ before: isLive, after: isLive, isDead: () => !isLive(), isolate });
     const { value } = await scenario.ended(ledger.reserve({ ...requestOf(30n, key), id: scenario.ids.next() }));
@@ -119,7 +119,7 @@ test('a ledger for one request, which was released, books nothing and leaves not
 
 test('many visits at the same time never hold more than the limit', async () => {
   const { start, ended, ids, tryReservation } = createRequests();
-  const isolate = createStoreState();
+  const isolate = createKnownStore();
   const outcomes = await Promise.all(
     Array.from({ length: 50 }, async () => {
       const ledger = await start({ before: () => true, after: () => true, isDead: () => false, isolate });

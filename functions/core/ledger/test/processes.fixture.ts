@@ -3,7 +3,7 @@ import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import type { ManualTime } from '../../../../test/doubles/time.ts';
 import type { CounterStore } from '../../ports/counter-store.ts';
 import type { EpochUser } from '../../ports/epochs.ts';
-import type { StoreState } from '../account.ts';
+import type { KnownStore } from '../account.ts';
 
 /**
  * Behaviour of a part. `loses`: does what is asked, but the answer never arrives. `hangs`: does it when it is up again.
@@ -22,7 +22,7 @@ export interface Process {
   /** Another store than the scenario's, as a rollout to another Redis gives it to new processes. */
   readonly otherStore?: { readonly store: Part<CounterStore>; readonly user: EpochUser };
   /** Memory shared with other short-lived ledgers (Workers). */
-  readonly isolate?: StoreState;
+  readonly isolate?: KnownStore;
   /** Called before each step; how this step fails. */
   readonly failureOf?: (method: string) => Failure | undefined;
 }
@@ -47,7 +47,7 @@ export interface Part<T extends object> {
   behaviour: Behaviour;
 }
 
-/** A store in memory that can go back to what it was. */
+/** A store in memory that can go back to an earlier state. */
 export function record(time: ManualTime, before: ReadonlyArray<readonly [number, (of: CounterStore) => unknown]> = []) {
   const steps = [...before];
   let at: number | undefined = 0;
@@ -78,7 +78,7 @@ export function record(time: ManualTime, before: ReadonlyArray<readonly [number,
 
 const never = new Promise<never>(() => undefined);
 
-/** A part with a behaviour, as seen by this process. The part lives on when a process dies. */
+/** A part with a behaviour, as this process sees it. The part continues when a process dies. */
 export function withBehaviour<T extends object>(of: Readonly<Part<T>>, process: Process, time: ManualTime): T {
   const pause = (): Promise<void> => new Promise((resolve) => time.timer(10, resolve));
   const step = (name: string, work: () => unknown): unknown => {
@@ -123,7 +123,7 @@ export function whileItLives(process: Process, time: ManualTime, callback: () =>
   return fire;
 }
 
-/** A part whose every answer takes so long. */
+/** A part of which every reply takes this long. */
 export function slow<T extends object>(
   part: T,
   time: ManualTime,

@@ -52,7 +52,7 @@ export function createScenario() {
           },
         };
   const scenario = {
-    /** Wall clocks are ahead by so much. */
+    /** The lead of wall clocks over interval clocks. */
     wallAhead: 0,
     time,
     ledgerRows: ledgerRows,
@@ -105,7 +105,7 @@ export function createScenario() {
         ids: scenario.ids,
         log: scenario.log,
         clock: { now: () => time.clock.now() + scenario.wallAhead },
-        monotonic: time.clock,
+        intervalClock: time.clock,
         counterStore: withTimeouts(
           timer,
           'the store',

@@ -195,7 +195,9 @@ describe('a stop', () => {
   test('refuses what waits for the store, and what asks afterwards', async () => {
     const reservation = await scenario.take(ledger, 20n, key);
     const moving = heldOf(
-      await scenario.ended(ledger.reserve({ ...requestOf(1n, key), entries: [undefined] })).then(({ value }) => value),
+      await scenario
+        .ended(ledger.reserve({ ...requestOf(1n, key), entryLimits: [undefined] }))
+        .then(({ value }) => value),
     );
     await ledger.settle(reservation, settlementOf(5n));
     scenario.store.behaviour = 'refuses';
@@ -203,7 +205,7 @@ describe('a stop', () => {
     await scenario.ended(ledger.close());
     expect((await scenario.ended(flushed)).value).toMatch(/refused|the ledger stops/);
     const full = { id: 'entry', requests: 1, tokens: undefined };
-    expect((await scenario.ended(ledger.move(moving, full))).value).toMatchObject({ failure: { why: STOPPED } });
+    expect((await scenario.ended(ledger.moveToEntry(moving, full))).value).toMatchObject({ failure: { why: STOPPED } });
     expect((await scenario.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
 

@@ -176,7 +176,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const key = await loadCounter('key', 100n);
         const one = start();
         await one.report(key, { spend: 5n }, { batch: 1 });
-        await one.call({ batch: 2, bookedBatch: 1, isLast: true });
+        await one.call({ batch: 2, bookedBatch: 1, finishesAccount: true });
         expect(await audit([[key, 0n]], [])).toMatchObject({ differences: [], changedAccounts: [one.account] });
         await unchanged(key, 5n);
         expect(await audit([[key, 5n]], [[one, row({ bookedBatch: 1, isClosed: true })]])).toMatchObject(NO_DIFFERENCE);

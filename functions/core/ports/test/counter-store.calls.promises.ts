@@ -34,7 +34,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(first.counters).toMatchObject([{ spent: 10n, reserved: 48n, escrow: 48n }]);
         await two.reservation(30n, key);
         const again = await one.repeat();
-        expect(again).toMatchObject({ outcome: 'done', replies: first.replies, calls: first.calls + 1 });
+        expect(again).toMatchObject({ outcome: 'done', replies: first.replies, callCount: first.callCount + 1 });
         expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
         expect(await under.store.freeze(under.epoch, one.account, own)).toMatchObject({
           number: 2,
@@ -84,15 +84,18 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
 
       test('is counted with those of all accounts, and with freezes and audits', async () => {
         const [one, two] = [start(), start()];
-        const { calls } = await one.call();
-        expect(await two.call()).toMatchObject({ calls: calls + 1 });
-        expect(await one.call()).toMatchObject({ calls: calls + 2 });
-        expect(await one.repeat()).toMatchObject({ calls: calls + 2 });
+        const { callCount } = await one.call();
+        expect(await two.call()).toMatchObject({ callCount: callCount + 1 });
+        expect(await one.call()).toMatchObject({ callCount: callCount + 2 });
+        expect(await one.repeat()).toMatchObject({ callCount: callCount + 2 });
         const { store, epoch } = under;
-        expect(await store.freeze(epoch, one.account, own)).toMatchObject({ outcome: 'frozen', calls: calls + 3 });
-        expect(await store.freeze(epoch, 'unknown', own)).toMatchObject({ outcome: 'none', calls: calls + 4 });
-        expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ calls: calls + 5 });
-        expect(await two.call()).toMatchObject({ calls: calls + 6 });
+        expect(await store.freeze(epoch, one.account, own)).toMatchObject({
+          outcome: 'frozen',
+          callCount: callCount + 3,
+        });
+        expect(await store.freeze(epoch, 'unknown', own)).toMatchObject({ outcome: 'none', callCount: callCount + 4 });
+        expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ callCount: callCount + 5 });
+        expect(await two.call()).toMatchObject({ callCount: callCount + 6 });
       });
     });
 

@@ -224,7 +224,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const key = await loadCounter('key', 100n);
         const one = start();
         await one.reservation(50n, key);
-        const last = await one.call({ changes: [changeOf(key, { spend: 30n, returned: 20n })], isLast: true });
+        const last = await one.call({ changes: [changeOf(key, { spend: 30n, returned: 20n })], finishesAccount: true });
         expect(last.counters).toMatchObject([{ spent: 30n, reserved: 0n, escrow: 0n }]);
         expect(await one.repeat()).toMatchObject({ outcome: 'done', counters: [{ spent: 30n }] });
         expect(await one.send({ changes: [changeOf(key, { spend: 1n })] })).toMatchObject(closedReply);
@@ -236,7 +236,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
 
       test('does not end with a call that was not done', async () => {
         const one = start();
-        await one.send({ changes: [changeOf(counter('key'), { spend: 1n })], isLast: true });
+        await one.send({ changes: [changeOf(counter('key'), { spend: 1n })], finishesAccount: true });
         expect(await one.send()).toMatchObject({ outcome: 'done' });
       });
     });
@@ -257,7 +257,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('any more is not opened again by its first call, however it ended', async () => {
         const [ended, last, unknown, finished, own] = [start(LEASE), start(), nextId(), nextId(), start()];
         await ended.call();
-        await last.call({ isLast: true });
+        await last.call({ finishesAccount: true });
         await own.call();
         await start().call({ previousAccounts: [own.account] });
         expect(await freeze(unknown)).toMatchObject({ outcome: 'none' });
@@ -273,7 +273,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       });
     });
 
-    /** A lease of a process. Without a call for so long, the store was away. */
+    /** The lease of a process. After this time without a call, the store may have been away. */
     const LONG: Millis = 20_000;
 
     test('whose lease ended while no process called may renew it for 3 s after the first call, and is then closed', async () => {

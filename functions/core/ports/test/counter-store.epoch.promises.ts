@@ -23,7 +23,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const stale = { outcome: 'epoch', epoch: next };
       expect(await one.repeat()).toMatchObject(stale);
       expect(await one.send({ epoch: next })).toMatchObject({ outcome: 'stale', why: 'behind' });
-      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', calls: 1, liveAccounts: 1 });
+      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', callCount: 1, liveAccounts: 1 });
     });
 
     test('that is there already begins without losing anything', async () => {

@@ -27,7 +27,7 @@ export interface Event {
 
 const shares = (...of: number[]) => fc.tuple(...Array.from({ length: 3 }, () => fc.constantFrom(...of)));
 
-/** `advance`: by how much time passes between two events. */
+/** `advance`: the time between two events. */
 export const eventOf = (...advance: Millis[]): fc.Arbitrary<Event> =>
   fc.record({
     kind: fc.constantFrom('call', 'call', 'call', 'call', 'call', 'call', 'repeat', 'rejoin', 'close'),
@@ -55,7 +55,7 @@ interface ModelAccount {
   replies: ReservationReply[];
 }
 
-/** The members of a call that the model looks at. */
+/** The members of a call that the model uses. */
 type ModelCall = Pick<AccountCall, 'account' | 'changes' | 'requests' | 'batch' | 'bookedBatch' | 'deadline'>;
 
 const COUNTERS = [0, 1, 2];
@@ -155,13 +155,13 @@ export function modelAccounts(limit: Nano) {
       return account.replies;
     },
 
-    /** The account is charged at its risk, and gone. */
+    /** The account is charged its risk, and finished. */
     charge(id: string): void {
       for (const of of COUNTERS) spent[of] = at(spent, of) + at(find(id).risk, of);
       accounts.splice(accounts.indexOf(find(id)), 1);
     },
 
-    /** The account is charged and gone; the next one of its process holds its risk again, and takes the charge back. */
+    /** The account is charged and finished; the next one of its process registers the risk, and corrects the charge. */
     replace(id: string, next: string): void {
       const { risk } = find(id);
       accounts.splice(accounts.indexOf(find(id)), 1);

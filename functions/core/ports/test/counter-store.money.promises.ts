@@ -12,7 +12,7 @@ import {
   requestOf,
 } from './counter-store.scenario.promises.ts';
 
-/** Amounts around which some kind of number stops being exact, or a store changes how it counts. */
+/** Amounts at which a kind of number is no longer exact, or at which a store counts in another way. */
 const EDGES: ReadonlyArray<Nano> = [
   10n ** 13n + 1n,
   10n ** 14n - 1n,
@@ -136,7 +136,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       readonly processes: Process[];
     }
 
-    /** Does the same to the store and to the model, and compares the answers. */
+    /** Applies a step to the store and to the model, and compares their replies. */
     async function apply({ counters, model, processes }: World, event: Event): Promise<void> {
       const process = processes[event.by];
       if (process === undefined) throw new Error('there are three processes');

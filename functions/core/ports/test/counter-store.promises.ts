@@ -1,4 +1,4 @@
-// Promises of all stores of accounts, in memory, in Redis or over HTTPS: LEDGER 1 to 6, as far as a store shows them.
+// Promises of every counter store, in memory, in Redis or over HTTPS: the parts of LEDGER 1 to 6 that a store can show.
 import { describe } from 'vitest';
 import { describeAudits } from './counter-store.audit.promises.ts';
 import { describeCalls } from './counter-store.calls.promises.ts';
@@ -13,7 +13,7 @@ import type { AccountsUnderTest } from './counter-store.scenario.promises.ts';
 
 /**
  * `make` returns an empty store; it is called once per test and per run of a property. `clock`: whether the test moves
- * the store's clock. Where it is real, no test waits for more than two seconds, and promises of minutes are left out.
+ * the store's clock. With a real clock no test waits for more than two seconds, and promises of minutes are left out.
  */
 export function describeAccounts(
   name: string,

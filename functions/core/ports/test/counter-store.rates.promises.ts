@@ -68,17 +68,20 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       ];
       expect(first).toMatchObject({ outcome: 'reserved', rates: { left: left(2, 70) } });
       expect(second).toMatchObject({ outcome: 'reserved', rates: { left: left(1, 40) } });
-      expect(full).toMatchObject({ outcome: 'limited', limit: 1, rate: 'parallel', rates: { left: left(1, 40) } });
+      expect(full).toMatchObject({ outcome: 'limited', limitIndex: 1, rate: 'parallel', rates: { left: left(1, 40) } });
       expect(await one.reservation(0n)).not.toHaveProperty('rates.left');
     });
 
     test('name the limit that refuses, and a wait of a minute at most', async () => {
       const limits = [{ id: 'team', requests: 100 }, { id: 'user', tokens: 15 }, key];
       const [, second] = await requestAll(one, [ratesOf(limits), ratesOf(limits)]);
-      expect(second).toMatchObject({ outcome: 'limited', limit: 1, rate: 'tokens' });
+      expect(second).toMatchObject({ outcome: 'limited', limitIndex: 1, rate: 'tokens' });
       expect(second?.outcome === 'limited' && second.retryIn > 0 && second.retryIn <= 60_000).toBe(true);
       await outcomes(one, 9, ratesOf([key]));
-      expect(await requestOne(one, ratesOf([{ ...key, parallel: 1 }]))).toMatchObject({ outcome: 'limited', limit: 0 });
+      expect(await requestOne(one, ratesOf([{ ...key, parallel: 1 }]))).toMatchObject({
+        outcome: 'limited',
+        limitIndex: 0,
+      });
     });
 
     test('are taken from all limits or from none', async () => {
@@ -181,7 +184,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
       test('have room again as soon as a request ends', async () => {
         expect(await outcomes(one, 4, rates)).toEqual([...reserved(3), 'limited']);
-        const refused = { outcome: 'limited', limit: 0, rate: 'parallel', retryIn: 1000 };
+        const refused = { outcome: 'limited', limitIndex: 0, rate: 'parallel', retryIn: 1000 };
         expect(await requestOne(start(), rates)).toMatchObject(refused);
         await one.call({ rateChanges: [end, end] });
         expect(await outcomes(start(), 3, rates)).toEqual([...reserved(2), 'limited']);
@@ -211,7 +214,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         const [closed, followed, last] = [start(LEASE), start(), start()];
         for (const process of [closed, followed, last]) await requestOne(process, rates);
         expect(await outcomes(one, 1, rates)).toEqual(['limited']);
-        await last.call({ isLast: true });
+        await last.call({ finishesAccount: true });
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
         await under.store.freeze(under.epoch, followed.account, { isOwn: true, isRebuild: false });
         await one.call({ previousAccounts: [followed.account] });
@@ -255,11 +258,11 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       ];
 
       test('are taken from the first entry with room, and refuse only when all are full', async () => {
-        const rates = ratesOf([key], { entries: [first, second] });
+        const rates = ratesOf([key], { entryLimits: [first, second] });
         expect(await requestAll(one, [rates, rates, rates, rates])).toMatchObject([
-          { outcome: 'reserved', rates: { entry: 0, left: [{ requests: { remaining: 9 } }] } },
-          { outcome: 'reserved', rates: { entry: 1, left: [{ requests: { remaining: 8 } }] } },
-          { outcome: 'reserved', rates: { entry: 1, left: [{ requests: { remaining: 7 } }] } },
+          { outcome: 'reserved', rates: { entryIndex: 0, left: [{ requests: { remaining: 9 } }] } },
+          { outcome: 'reserved', rates: { entryIndex: 1, left: [{ requests: { remaining: 8 } }] } },
+          { outcome: 'reserved', rates: { entryIndex: 1, left: [{ requests: { remaining: 7 } }] } },
           { outcome: 'limited', rate: 'requests' },
         ]);
         expect(await requestOne(one, ratesOf([key]))).toMatchObject({
@@ -268,23 +271,27 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('are not needed by an entry without limits', async () => {
-        const rates = ratesOf([], { entries: [first, undefined, second] });
+        const rates = ratesOf([], { entryLimits: [first, undefined, second] });
         const results = await requestAll(one, [rates, rates, rates]);
-        expect(results).toMatchObject([{ rates: { entry: 0 } }, { rates: { entry: 1 } }, { rates: { entry: 1 } }]);
+        expect(results).toMatchObject([
+          { rates: { entryIndex: 0 } },
+          { rates: { entryIndex: 1 } },
+          { rates: { entryIndex: 1 } },
+        ]);
       });
 
       test('tell the entry that has room first, or the limit that waits longer', async () => {
         const busy = { id: 'busy', parallel: 0 };
-        await requestOne(one, ratesOf([], { entries: [first] }));
-        expect(await requestOne(one, ratesOf([key], { entries: [first, busy] }))).toMatchObject({
+        await requestOne(one, ratesOf([], { entryLimits: [first] }));
+        expect(await requestOne(one, ratesOf([key], { entryLimits: [first, busy] }))).toMatchObject({
           outcome: 'limited',
-          limit: 2,
+          limitIndex: 2,
           rate: 'parallel',
           retryIn: 1000,
         });
-        expect(await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { entries: [busy] }))).toMatchObject({
+        expect(await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { entryLimits: [busy] }))).toMatchObject({
           outcome: 'limited',
-          limit: 0,
+          limitIndex: 0,
           rate: 'requests',
         });
       });
@@ -292,14 +299,14 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       test('are not taken where a limit or the money refuses', async () => {
         const spent = await loaded('spent', 5n, 5n);
         const requests = [
-          requestOf(1n, { rates: ratesOf([], { entries: [first] }) }),
-          rateRequestOf(ratesOf([{ id: 'key', requests: 0 }], { entries: [first] })),
-          rateRequestOf(ratesOf([], { entries: [first] })),
+          requestOf(1n, { rates: ratesOf([], { entryLimits: [first] }) }),
+          rateRequestOf(ratesOf([{ id: 'key', requests: 0 }], { entryLimits: [first] })),
+          rateRequestOf(ratesOf([], { entryLimits: [first] })),
         ];
         expect((await one.call({ changes: [changeOf(spent)], requests })).replies).toMatchObject([
           { outcome: 'exceeded' },
-          { outcome: 'limited', limit: 0 },
-          { outcome: 'reserved', rates: { entry: 0, left: [] } },
+          { outcome: 'limited', limitIndex: 0 },
+          { outcome: 'reserved', rates: { entryIndex: 0, left: [] } },
         ]);
       });
     });

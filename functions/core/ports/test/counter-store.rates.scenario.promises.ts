@@ -15,7 +15,7 @@ export const MINUTE: Millis = 60_000;
 export const ratesOf = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
   tokens: 10,
   limits,
-  entries: [],
+  entryLimits: [],
   ...more,
 });
 
@@ -30,7 +30,7 @@ export const rateChangeOf = (id: string, part: Partial<RateChange> = {}): RateCh
   ...part,
 });
 
-/** Asks for these rates, each after the other in one call. */
+/** Sends one call with a request for each of these rates, in order. */
 export async function requestAll(
   by: Process,
   rates: ReadonlyArray<RateRequest>,
@@ -42,7 +42,7 @@ export async function requestOne(by: Process, rates: RateRequest): Promise<Reser
   return (await requestAll(by, [rates]))[0];
 }
 
-/** The outcomes of so many asks for the same rates. */
+/** The outcomes of this number of requests for the same rates. */
 export async function outcomes(by: Process, count: number, rates: RateRequest): Promise<string[]> {
   return (
     await requestAll(
@@ -52,11 +52,11 @@ export async function outcomes(by: Process, count: number, rates: RateRequest): 
   ).map(({ outcome }) => outcome);
 }
 
-/** The scenario over one store, as `accountsScenario`. */
+/** The scenario of rates, over one store like `accountsScenario`. */
 export function ratesScenario(under: () => AccountsUnderTest) {
   const { loadCounter, start } = accountsScenario(under);
 
-  /** Advances to the next minute where a real clock would pass its edge in the middle of a test. */
+  /** Advances to the next minute, if a real clock would otherwise reach it in the middle of a test. */
   const avoidEdge = async (): Promise<void> => {
     const left = MINUTE - (under().now() % MINUTE);
     if (left < 1900) await under().advance(left + 1);

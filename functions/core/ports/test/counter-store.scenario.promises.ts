@@ -1,4 +1,4 @@
-// The scenario of the promises of accounts: counters of two hours, and processes that number their calls.
+// The scenario of the counter store's promises: counters with a window of two hours, and processes that number their calls.
 import type {
   AccountCall,
   AccountReply,
@@ -12,11 +12,11 @@ import type { Millis, Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
 
 export interface AccountsUnderTest {
-  /** Empty, in `epoch`. */
+  /** An empty store, in `epoch`. */
   readonly store: CounterStore;
   readonly epoch: number;
   readonly now: () => Millis;
-  /** Advances the store's clock: by two seconds at most where a test does not need a manual clock. */
+  /** Advances the store's clock: by at most two seconds, unless the test needs a manual clock. */
   readonly advance: (millis: Millis) => Promise<void>;
 }
 
@@ -26,7 +26,7 @@ export interface LimitedCounter extends ScopeWindow {
 
 export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
 
-/** A process as the store sees it. Its calls say `batch` 1 and no more than they are given. */
+/** A process with one account. Its calls have `batch` 1, and contain only what the test passes. */
 export interface Process {
   readonly account: string;
   /** Sends the next call. */
@@ -35,9 +35,9 @@ export interface Process {
   repeat(): Promise<AccountReply>;
   /** Sends the next call, which must be done. */
   call(part?: Partial<AccountCall>): Promise<DoneReply>;
-  /** Tells one counter. */
+  /** Sends the next call with a change of one counter; returns that counter. */
   report(counter: LimitedCounter, part: Partial<CounterChange>, more?: Partial<AccountCall>): Promise<CounterReply>;
-  /** Asks for an amount from all of these counters. */
+  /** Sends the next call with a request for an amount from all of these counters. */
   reservation(amount: Nano, ...counters: LimitedCounter[]): Promise<ReservationReply>;
 }
 
@@ -45,7 +45,7 @@ export const HOUR: Millis = 3_600_000;
 /** A lease that ends within a test. */
 export const LEASE: Millis = 400;
 
-/** A call's line: nothing changes but `part`. */
+/** A change of a counter in a call: zeros, except `part`. */
 export const changeOf = (counter: LimitedCounter, part: Partial<CounterChange> = {}): CounterChange => ({
   scopeId: counter.scopeId,
   window: counter.window,
@@ -58,7 +58,7 @@ export const changeOf = (counter: LimitedCounter, part: Partial<CounterChange> =
   ...part,
 });
 
-/** A request for exactly this amount from the first line. */
+/** A request for exactly this amount from the first counter of the call. */
 export const requestOf = (amount: Nano, part: Partial<ReservationRequest> = {}): ReservationRequest => ({
   counters: [0],
   amount,
@@ -89,7 +89,7 @@ export function accountsScenario(under: () => AccountsUnderTest) {
     let last: AccountCall | undefined;
     const send = (part: Partial<AccountCall> = {}): Promise<AccountReply> => {
       const { store, epoch, now } = under();
-      const nothing = { changes: [], requests: [], rateChanges: [], previousAccounts: [], isLast: false };
+      const nothing = { changes: [], requests: [], rateChanges: [], previousAccounts: [], finishesAccount: false };
       const number = (last?.number ?? 0) + 1;
       last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, bookedBatch: 0, ...nothing, ...part };
       return store.call(last);
@@ -109,14 +109,14 @@ export function accountsScenario(under: () => AccountsUnderTest) {
       },
       async report(of, part, more = {}) {
         const [state] = (await call({ changes: [changeOf(of, part)], ...more })).counters;
-        if (state === undefined) throw new Error('the line is not answered');
+        if (state === undefined) throw new Error('the call has no reply for the counter');
         return state;
       },
       async reservation(amount, ...counters) {
         const changes = counters.map((of) => changeOf(of));
         const [result] = (await call({ changes, requests: [requestOf(amount, { counters: [...counters.keys()] })] }))
           .replies;
-        if (result === undefined) throw new Error('the ask is not answered');
+        if (result === undefined) throw new Error('the call has no reply for the request');
         return result;
       },
     };

@@ -16,7 +16,7 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
     });
 
     test('there is none at first, and it is not open', async () => {
-      expect(await epochs.beat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, missing: 0 });
+      expect(await epochs.heartbeat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, missing: 0 });
     });
 
     test('of many concurrent raises one succeeds', async () => {
@@ -39,17 +39,17 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
 
     test('live processes that have not joined are awaited, those that left are not', async () => {
       await epochs.raise(0, 0);
-      await epochs.beat('one', 0);
-      await epochs.beat('two', 0);
-      expect(await epochs.beat('three', 1)).toMatchObject({ missing: 2 });
-      expect(await epochs.beat('one', 1)).toMatchObject({ missing: 1 });
+      await epochs.heartbeat('one', 0);
+      await epochs.heartbeat('two', 0);
+      expect(await epochs.heartbeat('three', 1)).toMatchObject({ missing: 2 });
+      expect(await epochs.heartbeat('one', 1)).toMatchObject({ missing: 1 });
       await epochs.leave('two');
       expect(await epochs.state()).toMatchObject({ missing: 0 });
     });
 
     test('an epoch belongs to the store of the process that raised it', async () => {
       const other = epochsOf({ store: 'other', startedAt: 1 });
-      expect(await other.beat('new', 0)).toMatchObject({ epoch: 0, isOfOtherStore: false });
+      expect(await other.heartbeat('new', 0)).toMatchObject({ epoch: 0, isOfOtherStore: false });
       await epochs.raise(0, 0);
       expect(await epochs.state()).toMatchObject({ isOfOtherStore: false });
       expect(await other.state()).toMatchObject({ isOfOtherStore: true });
@@ -60,22 +60,24 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
 
     test('a process has a successor while a live process with another store has started later', async () => {
       const other = epochsOf({ store: 'other', startedAt: 1 });
-      await epochs.beat('old', 0);
-      expect(await other.beat('new', 0)).toMatchObject({ hasSuccessor: false });
-      expect(await epochs.beat('old', 0)).toMatchObject({ hasSuccessor: true });
-      expect(await epochsOf({ ...ONE_STORE, startedAt: 2 }).beat('newest', 0)).toMatchObject({ hasSuccessor: false });
+      await epochs.heartbeat('old', 0);
+      expect(await other.heartbeat('new', 0)).toMatchObject({ hasSuccessor: false });
+      expect(await epochs.heartbeat('old', 0)).toMatchObject({ hasSuccessor: true });
+      expect(await epochsOf({ ...ONE_STORE, startedAt: 2 }).heartbeat('newest', 0)).toMatchObject({
+        hasSuccessor: false,
+      });
       await other.leave('new');
-      expect(await epochs.beat('old', 0)).toMatchObject({ hasSuccessor: false });
+      expect(await epochs.heartbeat('old', 0)).toMatchObject({ hasSuccessor: false });
     });
 
     test('processes that are in an epoch of another store count as live on other stores until they have left it', async () => {
       const other = epochsOf({ store: 'other', startedAt: 1 });
       await epochs.raise(0, 0);
-      await epochs.beat('old', 1);
+      await epochs.heartbeat('old', 1);
       await other.raise(1, 0);
-      expect(await other.beat('new', 0)).toMatchObject({ missing: 1, liveOnOtherStores: 1 });
-      await epochs.beat('old', 0);
-      expect(await other.beat('new', 2)).toMatchObject({ missing: 0, liveOnOtherStores: 0 });
+      expect(await other.heartbeat('new', 0)).toMatchObject({ missing: 1, liveOnOtherStores: 1 });
+      await epochs.heartbeat('old', 0);
+      expect(await other.heartbeat('new', 2)).toMatchObject({ missing: 0, liveOnOtherStores: 0 });
     });
   });
 }

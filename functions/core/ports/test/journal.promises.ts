@@ -5,7 +5,7 @@ import type { LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 
 export interface JournalUnderTest {
-  /** The journal of a new process on the same folder; the previous one it is dead or closed. */
+  /** The journal of a new process on the same folder; the previous journal is closed, or its process is dead. */
   readonly open: () => Promise<Journal>;
   /** Drops the journal as a `kill -9` would. */
   readonly kill: (journal: Journal) => Promise<void>;

@@ -66,14 +66,14 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await batch(account, 1, rows);
       await close(account, [figuresOf(scopeWindow(1), 20n)]);
       expect(await book(account, 2, 300n)).toBe('closed');
-      expect((await batch(account, 2, [ledgerRowOf()], { isLast: true })).outcome).toBe('closed');
+      expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('closed');
       expect((await batch(account, 1, rows)).outcome).toBe('booked');
       expect(await spentOfOne()).toBe(21n);
       expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, ...CLOSED });
     });
 
     test('after the clean end of an account charges nothing', async () => {
-      await batch(account, 4, [ledgerRowOf()], { isLast: true });
+      await batch(account, 4, [ledgerRowOf()], { closesAccount: true });
       const row = { bookedBatch: 4, number: 40, isClosed: true, isCharged: false };
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(100n);
@@ -179,8 +179,8 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
         const rows = [ledgerRowOf({ id, cost: 40n, scopeWindows: [of] })];
         const steps = [
           () => close(id, [figuresOf(of, 90n)]),
-          () => batch(id, 1, rows, { isLast: true }),
-          () => batch(id, 1, rows, { isLast: true }),
+          () => batch(id, 1, rows, { closesAccount: true }),
+          () => batch(id, 1, rows, { closesAccount: true }),
         ];
         const [closed] = await Promise.all(steps.map((_, place) => steps[(place + round) % 3]?.()));
         const isCharged = (await under.database.uncorrectedCharges([id])).length > 0;
@@ -205,7 +205,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
             if (name === 'repeat' && bookedBatch > 0) await batch(id, bookedBatch, batches[bookedBatch - 1] ?? []);
             if (name === 'close') await close(id, [figuresOf(of, 90_000_000n, ...costs)]);
             if (name === 'book' || name === 'last')
-              await batch(id, bookedBatch + 1, batches[bookedBatch] ?? [], { isLast: name === 'last' });
+              await batch(id, bookedBatch + 1, batches[bookedBatch] ?? [], { closesAccount: name === 'last' });
             if (ending === '' && (name === 'book' || name === 'last')) bookedBatch += 1;
             if (ending === '' && (name === 'close' || name === 'last')) ending = name;
           }

@@ -77,14 +77,14 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
 
       test('tells how many calls the store has done: the highest count of the epoch is remembered', async () => {
-        for (const calls of [5, 9, 7]) await batch(account, 1, [], { calls });
-        await batch(account, 1, [], { calls: 70, epoch: 2 });
-        expect((await under.epochs.state()).calls).toBe(9);
-        expect((await under.epochs.beat('one', 1)).calls).toBe(9);
-        await close(account, [], { calls: 11 });
-        expect((await under.epochs.state()).calls).toBe(11);
+        for (const callCount of [5, 9, 7]) await batch(account, 1, [], { callCount });
+        await batch(account, 1, [], { callCount: 70, epoch: 2 });
+        expect((await under.epochs.state()).callCount).toBe(9);
+        expect((await under.epochs.heartbeat('one', 1)).callCount).toBe(9);
+        await close(account, [], { callCount: 11 });
+        expect((await under.epochs.state()).callCount).toBe(11);
         await under.epochs.raise(1, 1);
-        expect((await under.epochs.state()).calls).toBe(0);
+        expect((await under.epochs.state()).callCount).toBe(0);
       });
 
       test('after an outage is booked whole, whatever its size', async () => {
@@ -136,13 +136,13 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
     });
 
     describe('the last batch of an account', () => {
-      const isLast = true;
+      const closesAccount = true;
 
       test.each([1, 7])(
         'closes it with nothing charged, in whatever epoch (%i): later batches book nothing',
         async (epoch) => {
           await book(account, 1, 1n);
-          expect(await batch(account, 2, [ledgerRowOf({ cost: 20n })], { isLast, epoch })).toMatchObject({
+          expect(await batch(account, 2, [ledgerRowOf({ cost: 20n })], { closesAccount, epoch })).toMatchObject({
             outcome: 'booked',
           });
           expect(await rowOf(account)).toEqual({ bookedBatch: 2, number: 20, isClosed: true, isCharged: false });
@@ -154,7 +154,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       test('may be its first, and may be repeated', async () => {
         const rows = [ledgerRowOf()];
         for (const _ of [1, 2, 3])
-          expect(await batch(account, 1, rows, { isLast })).toMatchObject({ outcome: 'booked' });
+          expect(await batch(account, 1, rows, { closesAccount })).toMatchObject({ outcome: 'booked' });
         expect([await spentOfOne(), await rowOf(account)]).toMatchObject([100n, { isClosed: true }]);
       });
     });
@@ -166,13 +166,13 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         await under.epochs.raise(1, 1);
         const rows = [ledgerRowOf(), ledgerRowOf()];
         for (const _ of [1, 2])
-          expect(await batch('', 0, rows, { ...withoutAccount, epoch: 2, calls: 9 })).toEqual({
+          expect(await batch('', 0, rows, { ...withoutAccount, epoch: 2, callCount: 9 })).toEqual({
             outcome: 'booked',
             rejected: [],
           });
         expect(await spentOfOne()).toBe(200n);
         // The calls were those of the store before.
-        expect((await under.epochs.state()).calls).toBe(0);
+        expect((await under.epochs.state()).callCount).toBe(0);
       });
 
       test.each([

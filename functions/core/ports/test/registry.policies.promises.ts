@@ -16,7 +16,7 @@ import {
 } from './registry.scenario.promises.ts';
 
 const sha256: Hash = (text) => createHash('sha256').update(text).digest('hex');
-/** Of a member. */
+/** The digest of a member that is longer than a hash. */
 const HASH = /^[0-9a-f]{64}$/;
 
 /** `make` as in `describeRegistry`, which runs this too. */

@@ -6,7 +6,7 @@ import type { RegistryUnderTest } from './registry.scenario.promises.ts';
 import { describeScopes } from './registry.scopes.promises.ts';
 import { describeKeyValues } from './registry.values.promises.ts';
 
-/** `make` answers an empty, migrated registry; it is called once per test. */
+/** `make` returns an empty, migrated registry; it is called once per test. */
 export function describeRegistry(name: string, make: () => Promise<RegistryUnderTest>): void {
   describe(`the registry in ${name}`, () => {
     describeScopes(make);

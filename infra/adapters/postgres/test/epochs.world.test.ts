@@ -31,7 +31,7 @@ test('a process that has not shown itself for five seconds is not awaited', asyn
   const uid = instance();
   const epochs = database.epochs(uid, ONE_STORE);
   await epochs.raise(0, 0);
-  await epochs.beat('one', 0);
+  await epochs.heartbeat('one', 0);
   expect(await epochs.state()).toMatchObject({ missing: 1 });
   await server.query(
     connection,

@@ -1,4 +1,4 @@
-// Databases that their owner wrote to harm the process that asks them.
+// Hostile databases: programs that try to harm the process that connects to them.
 import { webcrypto } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -45,10 +45,10 @@ async function openDatabase(server: { readonly port: number; stop(): Promise<voi
   return { own: database, within: database.withShare(share), share };
 }
 
-/** Complete answers, each of no rows: to most questions a true one. */
+/** A server that sends complete replies without rows, also to no statement. */
 const EMPTY = 'replies to nothing, without end';
 
-/** Rejected as a database that is away, in a sentence that says what to check. */
+/** Each call is rejected with DatabaseUnreachable, and the message has what to check. */
 function expectAway(answers: ReadonlyArray<PromiseSettledResult<unknown>>): void {
   for (const answer of answers) {
     expect(answer).toMatchObject({ status: 'rejected', reason: expect.any(DatabaseUnreachable) });
@@ -62,13 +62,13 @@ describe.each(HARMS)('a database that answers with %s', (harm) => {
   test('is away for the instance that names it, after little of it was read', async () => {
     const server = await startHostilePostgres(harm);
     const { within, share } = await openDatabase(server);
-    // The part of a run ends some time.
+    // The work has an end.
     const end = setTimeout(share.end, 6000);
     const calls = [within.instance('one'), within.claims('one'), within.openInstances('here')];
     const answers = await Promise.allSettled(calls);
     clearTimeout(end);
     if (harm !== EMPTY) expectAway(answers);
-    // Sockets of both sides hold some more.
+    // Buffers of both sockets take some more.
     expect(server.sent()).toBeLessThan(60 * MIB);
     expect(rounds).toBeLessThanOrEqual(server.connections() * MAX_ROUNDS);
   });

@@ -32,7 +32,7 @@ const LARGEST = {
   metadata: Object.fromEntries(texts(8, 256).map((name) => [name, ''])),
 };
 
-/** The policy that the reconciler makes of the key after an edit, which tells all windows from those before. */
+/** The policy that the reconciler makes of a VirtualKey after an edit of all its windows. */
 async function reconcile(spec: object): Promise<KeyPolicy> {
   const harness = createHarness();
   await harness.apply(

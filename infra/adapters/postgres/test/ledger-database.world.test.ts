@@ -110,7 +110,7 @@ describe('several connections', () => {
     await Promise.all(all);
     expect(steps.toSorted()).toEqual(['later: epoch', 'raised', 'under way: booked']);
     expect(await spentOfOne()).toBe(5n);
-    expect(await epochs.state()).toMatchObject({ epoch: 2, calls: 0 });
+    expect(await epochs.state()).toMatchObject({ epoch: 2, callCount: 0 });
   });
 
   test('an epoch opens after the bookings by ids that are under way, so that sums which are read then have them', async () => {
@@ -144,7 +144,7 @@ describe('several connections', () => {
     const months = { ...createMonths(session), ensureMonths: never };
     const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
     const entries = [ledgerRowOf({ cost: 40n })];
-    const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, calls: 0, rows: entries };
+    const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, callCount: 0, rows: entries };
     const outcome = asleep.bookBatch(batchOfSleeper).then(
       () => 'booked',
       (error: unknown) => error,
@@ -236,7 +236,7 @@ describe('several connections', () => {
 
   test('a request that is its own account leaves no row', async () => {
     const id = idAt(NOON);
-    await batch(id, 1, [ledgerRowOf({ id })], { isLast: true });
+    await batch(id, 1, [ledgerRowOf({ id })], { closesAccount: true });
     expect(await server.query(connection, 'select account from gateway_operator.account')).toEqual([]);
     expect(await rowOf(id)).toEqual({ bookedBatch: 0, number: 0, isClosed: true, isCharged: false });
   });
@@ -244,7 +244,7 @@ describe('several connections', () => {
 
 const WAITING = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
 
-/** The same entry, by another client: a booking of it waits for the end of that transaction. */
+/** Another client inserts the same ledger row: a booking of it waits for the end of that transaction. */
 const INSERT_COPY = `insert into gateway_operator.entry
   select $1::uuid, 'settled', 'instance-1', 1, 0, 0, 0, 0, '', '', false, now(), '{}', '{}', '{}'`;
 

@@ -31,11 +31,11 @@ function databaseAt(connection: Parameters<typeof createDatabase>[0]): Database 
 const entry = ledgerRowOf();
 const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
 
-const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, number: 1 }, calls: 0 };
+const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, number: 1 }, callCount: 0 };
 const ledgerDatabaseOf = (database: Database) =>
   database.ledgerDatabase('instance-1', (count) => new Uint8Array(count));
 
-/** What the gateway waits for, and what it does in the background. */
+/** Calls that requests to the gateway wait for. */
 const gatewayReads = {
   find: (database: Database) => database.policies('instance-1').find(['a'.repeat(64)]),
   sums: (database: Database) => database.sums([WINDOW]),
@@ -52,13 +52,13 @@ const otherCalls = {
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
   bookBatch: (database: Database) => ledgerDatabaseOf(database).bookBatch({ ...BATCH, rows: [entry] }),
   close: (database: Database) =>
-    ledgerDatabaseOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, calls: 0, at: 0 }),
+    ledgerDatabaseOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, callCount: 0, at: 0 }),
 };
 
-/** Reconcile waits longer than the gateway: for 5 s where nothing answers. */
+/** The reconciler waits longer than the gateway: 5 s for a silent database. The rest is for a slow machine. */
 const BOUND = 15_000;
 
-/** In which words the call says that the database is away. */
+/** The error of a call while the database is unreachable. */
 async function outageOf(call: () => Promise<unknown>, bound = BOUND): Promise<DatabaseUnreachable> {
   const answer = call().then(
     (value) => new Error(`answered ${inspect(value)}`),
@@ -69,7 +69,7 @@ async function outageOf(call: () => Promise<unknown>, bound = BOUND): Promise<Da
   return error;
 }
 
-/** Every call says so in time, those that the gateway waits for sooner. */
+/** Every call fails in time, and calls that the gateway waits for fail earlier. */
 async function expectOutage(database: Database): Promise<void> {
   await Promise.all([
     ...Object.values(gatewayReads).map((call) => outageOf(() => call(database), 5_000)),

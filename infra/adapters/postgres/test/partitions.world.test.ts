@@ -5,7 +5,7 @@ import { sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createMonths } from '../partitions.ts';
 import { createSession } from '../session.ts';
 
-/** Milliseconds after which a statement that waits is given up. */
+/** Milliseconds after which a waiting statement fails. */
 const LIMIT = 5000;
 
 test('processes that book at the same time do not wait for each other where the months of their ledger rows exist', async () => {

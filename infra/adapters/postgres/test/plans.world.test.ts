@@ -37,7 +37,7 @@ test.each(hotStatements(MANY).map(({ name, lookups }) => [name, lookups] as cons
   (name, lookups) => {
     const [before, after] = [of(few, name), of(many, name)];
     expect(after.blocks).toBeLessThanOrEqual(before.blocks + lookups);
-    // These have a row an instance, or an edited scope.
+    // These tables have one row for each instance, or for each edited scope.
     const small = ['instance', 'recount', 'store_epoch', 'gateway_process'];
     expect(after.wholly.filter((table) => !small.includes(table))).toEqual([]);
   },

@@ -1,5 +1,4 @@
-// Everything that speaks to PostgreSQL, behind a real PgBouncer in transaction mode that has fewer connections than we
-// have.
+// All calls of PostgreSQL through a real PgBouncer in transaction mode, which has fewer connections than the process.
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';

@@ -1,4 +1,4 @@
-// A database decides how many rows there are: no call about them is without end.
+// A hostile database may send any number of rows: every call ends.
 import { expect, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { createClaims } from '../claims.ts';

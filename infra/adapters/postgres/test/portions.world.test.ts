@@ -1,4 +1,4 @@
-// Instances of more claims than one transaction ends.
+// Instances with more claims than one transaction may change.
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';

@@ -5,7 +5,7 @@ import { createReplyMeter, MAX_ANSWER } from '../reply-meter.ts';
 
 const READY = Buffer.concat([message('R', Buffer.alloc(4)), message('Z', Buffer.from('I'))]);
 
-/** The meter of a connection that is ready; a statement is asked. */
+/** The meter of a connection that is ready and has sent a statement. */
 function asked() {
   const meter = createReplyMeter(() => undefined);
   meter.read(READY);

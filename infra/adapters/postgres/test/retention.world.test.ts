@@ -58,7 +58,7 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   expect(await spent()).toEqual([34n]);
 
   const dropped = await database.dropMonths(2);
-  // The month of the entry, and the one that was made after it.
+  // The month of the ledger row, and the month that was made after it.
   expect(dropped).toHaveLength(2);
   expect(dropped[0]).toBe(monthOf(now - 200 * DAY));
   expect(await database.dropMonths(2)).toEqual([]);

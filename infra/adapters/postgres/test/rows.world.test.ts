@@ -1,4 +1,4 @@
-// Rows that somebody else wrote into a database: is it away for the instance that names it?
+// Rows that no operator wrote: the database counts as unreachable for the instance that names it.
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';

@@ -74,7 +74,7 @@ test.each([SCHEMA_VERSION - 1, SCHEMA_VERSION + 1])(
     const [row] = await server.query(connection, 'select version from gateway_operator.migration');
     expect(row).toEqual({ version });
     // A gateway joins no store of an instance that is kept otherwise.
-    const joining = databaseAt(connection).epochs('instance-1', ONE_STORE).beat('process-1', 0);
+    const joining = databaseAt(connection).epochs('instance-1', ONE_STORE).heartbeat('process-1', 0);
     const made = version > SCHEMA_VERSION ? 'a later' : 'an earlier';
     await expect(joining).rejects.toThrow(`this operator needs ${SCHEMA_VERSION}: ${made} version made it`);
   },

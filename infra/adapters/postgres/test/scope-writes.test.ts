@@ -1,4 +1,4 @@
-// How many statements and transactions do writes of many scopes take?
+// The number of statements and transactions for writes of many scopes.
 import { expect, test } from 'vitest';
 import type { ScopeWrite } from '#core/ports/registry.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';

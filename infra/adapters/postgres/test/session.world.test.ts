@@ -6,12 +6,12 @@ import { startPostgres, type TestPostgres } from '../../../../test/support/postg
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createSession, type Session } from '../session.ts';
 
-/** Long enough for any machine: what is asked here is not how soon it answers. */
+/** Long enough for any machine: these tests do not measure time. */
 const LIMIT = 30_000;
 const open: Session[] = [];
 let plain: SharedPostgres;
 let tls: TestPostgres;
-/** Of the authority that signed the server's certificate, and of one that signed nothing. */
+/** PEM texts of the authority that signed the server's certificate, and of another authority. */
 let authority: string;
 let stranger: string;
 /** Of clients: signed by the authority that the server trusts, and by the other one. */
@@ -38,7 +38,7 @@ function sessionAt(connection: TestPostgres['connection']): Session {
   return session;
 }
 
-/** Reaches a server on loopback by an address that is not a loopback address, as one elsewhere would be. */
+/** The same server by an address that does not count as loopback, like the address of a remote server. */
 const elsewhere = (connection: TestPostgres['connection']) => ({ ...connection, host: '0.0.0.0' });
 const isEncrypted = async (session: Session) => {
   const [row] = await session.run(LIMIT, (query) =>
@@ -88,7 +88,7 @@ test('a server on this machine is spoken to without TLS where nobody asks for it
 
 type SslMode = Pick<TestPostgres['connection'], 'sslmode' | 'sslrootcert'>;
 
-/** What comes of it: `tls`, `plain`, or why there is no connection. */
+/** The outcome of a connection: `tls`, `plain`, or the error. */
 async function outcomeOf(connection: TestPostgres['connection']): Promise<string> {
   const encrypted = isEncrypted(sessionAt(connection));
   return encrypted.then(
@@ -159,7 +159,7 @@ describe('a connection is never less safe than its sslmode', () => {
     const at = { ...tls.connection, sslmode: 'verify-ca', sslrootcert: authority } as const;
     const session = createSession(at, { log: createMemoryLog(), trustsSystemOnly: true });
     open.push(session);
-    await expect(isEncrypted(session)).rejects.toThrow('sslrootcert must be `system`');
+    await expect(isEncrypted(session)).rejects.toThrow('set sslrootcert to `system`');
   });
 });
 

@@ -76,11 +76,11 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
         requests: asks,
         rateChanges: [],
         previousAccounts: [],
-        isLast: false,
+        finishesAccount: false,
       }),
     ).toMatchObject({
       outcome: 'done',
-      calls: 1,
+      callCount: 1,
       liveAccounts: 1,
       counters: [['12 20', '20 20 0 1 7', false]],
       replies: [{ outcome: 'reserved', amount: '20' }],
@@ -211,7 +211,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
     const key = await loadCounter('key', 100n);
-    const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entries: [] };
+    const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entryLimits: [] };
     await start().call({ changes: [changeOf(key, { spend: 1n })], requests: [requestOf(1n, { rates })] });
     for (const name of await admin.keys(`{${uid}}:*`))
       expect((await admin.pttl(name)) > 0, name).toBe(name.includes('}:r:'));

@@ -40,7 +40,11 @@ describeUnless(whyNoRedis(), 'a Redis in cluster mode', () => {
     const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one' });
     for (let attempt = 0; attempt < 3; attempt += 1) await expect(accounts.begin(1, true)).rejects.toThrow();
     expect(log.lines).toEqual([
-      { level: 'warn', message: 'the store is away', fields: { store: expect.any(String), why: WHY } },
+      {
+        level: 'warn',
+        message: 'the connection to the counter store ended, and is opened again',
+        fields: { store: expect.any(String), why: WHY },
+      },
     ]);
     await redis.close();
   });

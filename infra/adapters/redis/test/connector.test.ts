@@ -8,7 +8,7 @@ afterEach(() => {
   for (const end of ends.splice(0)) end();
 });
 
-/** A connection on which so many commands were sent, and what the client library hears of it. */
+/** Opens a connection and sends this number of commands; returns the events that the client library gets. */
 async function open(commands: number) {
   const server = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));

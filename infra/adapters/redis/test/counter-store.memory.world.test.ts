@@ -113,7 +113,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     minAmount: size(),
     ...(pick(true, false)
       ? {}
-      : { rates: { tokens: pick(0, 9, 60), limits: some(RATES), entries: some([...RATES.slice(1), undefined]) } }),
+      : { rates: { tokens: pick(0, 9, 60), limits: some(RATES), entryLimits: some([...RATES.slice(1), undefined]) } }),
   });
   const minute = (): number => Math.floor(now() / 60_000);
   const use = ({ id }: { id: string }): RateChange => ({
@@ -141,7 +141,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       requests: some([1, 2, 3]).map(() => ask(lines)),
       rateChanges: some(RATES).map(use),
       previousAccounts: pick([], [], [], others.slice(0, 1)),
-      isLast: pick(false, false, false, false, false, false, false, true),
+      finishesAccount: pick(false, false, false, false, false, false, false, true),
     };
     const sent = pick(false, false, false, false, true) && process.last !== undefined ? process.last : fresh;
     process.last = sent;
@@ -190,7 +190,7 @@ function createScenario(pick: Pick, now: () => Millis) {
   };
 }
 
-/** Lists whose order means something. */
+/** Lists whose order matters. */
 const ORDERED = ['changes', 'requests', 'replies', 'left', 'unbooked', 'absent', 'states'];
 
 function toComparable(value: unknown): unknown {

@@ -1,4 +1,4 @@
-// Stores that their owner wrote to harm the process that asks them.
+// Hostile counter stores: programs that try to harm the process that connects to them.
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import {
@@ -44,7 +44,7 @@ describe.each(Object.keys(REDIS_HARMS) as RedisHarm[])('a Redis that answers wit
     const calls = Array.from({ length: 3 }, () => accounts.accounts(true, 10));
     for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
     await redis.close();
-    // Sockets of both sides hold some more; it is dialled some times.
+    // Buffers of both sockets take some more, and the process connects several times.
     expect(server.sent()).toBeLessThan(40 * MIB);
   });
 });

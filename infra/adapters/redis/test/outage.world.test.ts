@@ -45,7 +45,9 @@ describeUnless(missing, 'a Redis', () => {
       () => failed(accounts.read(counters)),
       (has) => !has,
     );
-    expect(log.lines.filter(({ message }) => message === 'the store is away')).toHaveLength(1);
+    expect(
+      log.lines.filter(({ message }) => message === 'the connection to the counter store ended, and is opened again'),
+    ).toHaveLength(1);
     expect(JSON.stringify(log.lines)).not.toContain('secret');
     await redis.close();
   });
@@ -108,9 +110,9 @@ describeUnless(missing, 'a Redis', () => {
     await expect(accounts.begin(2, true)).rejects.toThrow(/^READONLY/);
     const lines = await eventually(
       async () => log.lines.map(({ message }) => message),
-      (messages) => messages.includes('the store is back'),
+      (messages) => messages.includes('the counter store is connected again'),
     );
-    expect(lines).toContain('the store is away');
+    expect(lines).toContain('the connection to the counter store ended, and is opened again');
   });
 
   describe('that is probed', () => {

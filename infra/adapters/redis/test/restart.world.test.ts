@@ -36,7 +36,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
         requests: [],
         rateChanges: [],
         previousAccounts: [],
-        isLast: false,
+        finishesAccount: false,
       };
       return eventually(
         () => accounts.call(call).catch(() => undefined),
@@ -76,7 +76,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
     await server.kill();
     await server.start();
     // Other processes may call: each account has its own number, and the count of all calls shows the rest.
-    expect(await two.spend(1n)).toMatchObject({ outcome: 'done', calls: 3 });
+    expect(await two.spend(1n)).toMatchObject({ outcome: 'done', callCount: 3 });
     expect(await one.spend(1n)).toMatchObject({ outcome: 'stale', why: 'behind' });
   });
 

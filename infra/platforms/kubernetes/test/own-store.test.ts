@@ -30,7 +30,7 @@ test('a maintenance a minute, a failed one is told and repeated, one that hangs 
   }
   expect(delays).toEqual(Array(5).fill(60_000));
   const fields = { instance: 'instance', why: 'PostgreSQL is away' };
-  expect(warnings).toEqual([['ledger: the counters of the store cannot be audited', fields]]);
+  expect(warnings).toEqual([['ledger: the counters of the counter store cannot be audited', fields]]);
   expect(await metrics.render()).toContain('gateway_operator_ledger_failures_total{step="maintenance"} 1');
   stop();
   expect(due).toEqual([]);

@@ -4,7 +4,7 @@ import type { DatabaseConnection } from '../../../../functions/core/ports/backen
 import type { Cluster, KubeObject } from '../../../../functions/core/ports/cluster.ts';
 import { createReconcile } from '../../../../functions/reconcile/app.ts';
 import { createBackends } from '../../../adapters/backends/backends.ts';
-import { openAccounts } from '../../../adapters/backends/open-counter-store.ts';
+import { openCounterStore } from '../../../adapters/backends/open-counter-store.ts';
 import { createDatabase } from '../../../adapters/postgres/database.ts';
 import { probeShared } from '../../../adapters/redis/probe.ts';
 import { createMetrics } from '../../../adapters/telemetry/metrics.ts';
@@ -111,7 +111,7 @@ type With<T> = Parts & Pick<FunctionsOptions, 'accounts'> & T;
 
 function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways: Gateways; gateway: string }>) {
   const { onStop, log } = parts;
-  const { clear } = createStoreMaintenance({ ...parts, open: openAccounts });
+  const { clear } = createStoreMaintenance({ ...parts, open: openCounterStore });
   const openDatabase = (connection: DatabaseConnection) => createDatabase(connection, { log });
   const backends = createBackends({
     ...parts,
