@@ -276,13 +276,13 @@ describe('reads', () => {
     const one = reader();
     const greedy = Array.from({ length: 200 }, () => of(one, 'greedy'));
     await expect.poll(() => waiting.length).toBe(4);
-    const hold = replies;
+    const unanswered = replies;
     replies = [json(200, { ...map('x'), items: [] })];
     expect(await inTime(of(one, 'other'))).toMatchObject(map('x'));
     expect(await inTime(one.get(RESOURCES.namespaces, undefined, 'other'))).toMatchObject(map('x'));
     expect(await inTime(one.list(RESOURCES.configMaps, { namespace: 'other' }))).toEqual([]);
     expect(await inTime(one.list(RESOURCES.configMaps))).toEqual([]);
-    replies = hold;
+    replies = unanswered;
     expect(waiting).toHaveLength(4);
     replies = [json(200, map('x'))];
     for (const answer of waiting) answer();
