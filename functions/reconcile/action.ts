@@ -110,6 +110,8 @@ interface ActionDetails {
     readonly owner: OwnerReference;
     readonly requestedBy: string | undefined;
   };
+  /** The VirtualKey that the User had before a restore gets its owner reference again. */
+  readonly AdoptKey: { readonly key: string; readonly uid: string; readonly owner: OwnerReference };
   readonly UpdateKey: { readonly key: string; readonly spec: Readonly<Record<string, unknown>> };
   readonly DeleteKey: { readonly instance: Path; readonly key: string; readonly uid: string };
   readonly WriteStatus: { readonly patch: StatusPatch };

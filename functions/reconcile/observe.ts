@@ -71,8 +71,11 @@ export async function observeTouched(
     const [id, path] = [idOf(kind, action), pathOf(action)];
     // A claim may belong to an object in another part of the run, or to none: then only the claim is observed.
     if (objectIn(world, kind, path) || world.malformed.has(id)) touched.set(id, { kind, namespace, name, written });
-    // A user's VirtualKey, which this run may have created.
-    const key = 'key' in action ? { kind: 'VirtualKey' as const, namespace, name: action.key } : undefined;
+  }
+  for (const { action } of touching) {
+    // A user's VirtualKey, which this run may have created. An action of its own may have returned it before the change.
+    const key =
+      'key' in action ? { kind: 'VirtualKey' as const, namespace: action.namespace, name: action.key } : undefined;
     if (key) touched.set(idOf(key.kind, key), { ...key, written: undefined });
   }
   await mapConcurrent(touched, ([id, one]) => observeObject(context, world, id, one));

@@ -71,6 +71,10 @@ describeSideBySide(CLUSTERS, 'back up and restore', ({ name }) => {
     for (const step of ['restore Secrets', 'restore instances', 'restore the others']) await type(after, block(step));
     expect(await after.ok('get', 'secret', 'example-service-key', '-o', 'jsonpath={.data.key}')).toBe(value);
     expect(await spendOf(after)).toBe(spend);
+    // The key that a User had made is the User's own again.
+    const uid = await after.ok('get', 'user.auth.gateway-operator.dev', 'alice', '-o', 'jsonpath={.metadata.uid}');
+    const owners = ['get', 'virtualkey', 'alice', '-o', 'jsonpath={.metadata.ownerReferences[*].uid}'];
+    expect(await after.ok(...owners)).toBe(uid);
     expect(await after.stop()).toBe(0);
   });
 });

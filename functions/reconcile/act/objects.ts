@@ -126,6 +126,13 @@ export const objectHandlers = {
     const key = { apiVersion: AUTH_API_VERSION, kind: 'VirtualKey', metadata, spec };
     return toOutcome(await deps.cluster.create(virtualKeys, key));
   },
+  AdoptKey: async ({ namespace, key: name, uid, owner }, { deps }) => {
+    const there = (await deps.cluster.get(virtualKeys, namespace, name, { metadataOnly: true }))?.metadata;
+    if (there?.uid !== uid || there.deletionTimestamp !== undefined) return conflictOutcome;
+    const others = there.ownerReferences?.filter((one) => one.kind !== owner.kind || one.name !== owner.name) ?? [];
+    const metadata = { resourceVersion: there.resourceVersion, ownerReferences: [...others, owner] };
+    return toOutcome(await deps.cluster.patch(virtualKeys, namespace, name, { metadata }));
+  },
   UpdateKey: async ({ namespace, key: name, spec }, context) =>
     toOutcome(await patch({ kind: 'VirtualKey', namespace, name }, context, { spec })),
   DeleteKey: async ({ namespace, key, uid }, { deps }) =>

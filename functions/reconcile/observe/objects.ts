@@ -326,7 +326,9 @@ function toMetadata(object: KubeObject): OwnObject['metadata'] {
     ...(labels && { labels: keepRead(labels) }),
     ...(annotations && { annotations: keepRead(annotations) }),
     ...(ownerReferences && {
-      ownerReferences: ownerReferences.filter(({ kind }) => kind === 'User').slice(0, MAX_OWNERS),
+      ownerReferences: ownerReferences
+        .filter(({ kind, controller }) => kind === 'User' || controller === true)
+        .slice(0, MAX_OWNERS),
     }),
   };
 }

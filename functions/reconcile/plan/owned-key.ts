@@ -2,7 +2,7 @@
 
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
+import { OWNED, OWNED_LABEL, REQUESTED_BY_ANNOTATION } from '#crds/names/group.ts';
 import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
 import { sameJson } from '../json.ts';
@@ -31,7 +31,20 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
   const spec = specOf(user);
   if (spec === undefined) return [];
   if (key === undefined) return context.ownClaim(user) === undefined ? [] : [createKey(user, spec)];
-  return owned === undefined ? [] : planUpdate(user, owned, spec);
+  if (owned !== undefined) return planUpdate(user, owned, spec);
+  return isRestored(user, key) ? [adoptKey(user, key)] : [];
+}
+
+/**
+ * Whether the VirtualKey is the User's own from a backup, by what a restore keeps: our label, and the fields that
+ * distinguish it. The owner reference is lost, or has the uid that the User had.
+ */
+function isRestored({ metadata: { name }, spec }: User, key: VirtualKey): boolean {
+  const { labels, ownerReferences = [] } = key.metadata;
+  const isOfAnother = ownerReferences.some((one) => one.controller && (one.kind !== 'User' || one.name !== name));
+  const isSame = key.spec.keyAlias === spec.keyAlias && sameJson(key.spec.connectionRef, spec.connectionRef);
+  const isLabelled = labels?.[OWNED_LABEL] === OWNED;
+  return !isDeleted(key) && isLabelled && !isOfAnother && isSame && key.spec.userRef?.name === name;
 }
 
 /** Alias and connection of a VirtualKey are immutable, so an edit of either means a new VirtualKey. */
@@ -72,6 +85,11 @@ function specOf(user: User): OwnedKeySpec | undefined {
     duration,
     ...rateLimitsOf(user),
   };
+}
+
+function adoptKey(user: User, { metadata: { name: key, uid } }: VirtualKey): Action {
+  const why = `VirtualKey "${key}" was restored without its owner`;
+  return { action: 'AdoptKey', key, uid, owner: controllerOf(user), ...about(user, why) };
 }
 
 function createKey(user: User, spec: OwnedKeySpec): Action {

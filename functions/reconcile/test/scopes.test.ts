@@ -1,6 +1,6 @@
 // Users and teams follow their objects, and so do their keys.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { recordOf } from '../../../test/doubles/policies.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
@@ -169,6 +169,88 @@ describe('a user', () => {
     await harness.resync();
     expect((await owned())?.spec).toMatchObject({ keyAlias: 'alice-key' });
     expect(await harness.ready(users, 'alice')).toBe('True Ready');
+  });
+
+  describe('that is restored together with its key', () => {
+    /** As docs/guides/back-up-and-restore.md does. */
+    const restore = async (owners: ReadonlyArray<object> | undefined = undefined, more: object = {}) => {
+      const [user, key] = [await harness.get(users, 'alice'), await owned()];
+      for (const [kind, name] of [
+        [virtualKeys, 'alice'],
+        [users, 'alice'],
+      ] as const) {
+        await harness.edit(kind, name, { metadata: { finalizers: [] } });
+        await harness.remove(kind, name);
+      }
+      const toBackup = ({ apiVersion, kind, metadata, spec }: KubeObject, further: object = {}): KubeObject => {
+        const { name, namespace = '', labels = {}, annotations = {} } = metadata;
+        return { apiVersion, kind, metadata: { name, namespace, labels, annotations, ...further }, spec };
+      };
+      if (user === undefined || key === undefined) throw new Error('the User has no key');
+      await harness.apply(toBackup(key, { ...(owners && { ownerReferences: owners }), ...more }), toBackup(user));
+    };
+    const reference = { apiVersion: 'auth.gateway-operator.dev/v1alpha1', name: 'alice', uid: 'of-before' };
+    const formerUser = { ...reference, kind: 'User', controller: true };
+    const other = { ...reference, kind: 'ConfigMap', apiVersion: 'v1' };
+
+    beforeEach(async () => {
+      await harness.apply(makeUser());
+      await harness.resync();
+    });
+
+    test.each([
+      ['without owner', undefined, []],
+      ['with the uid that the User had', [formerUser], []],
+      ['with another owner, which stays', [other], [other]],
+    ])('%s has it as its own again: the value works, and the key follows the User', async (_, owners, kept) => {
+      const value = await harness.value('alice-key');
+      await restore(owners);
+      harness.restart();
+      expect((await harness.resync()).actions).toMatchObject({ AdoptKey: 1 });
+      expect(await harness.ready(users, 'alice')).toBe('True Ready');
+      expect(harness.events('alice')).not.toContain('KeyConflict');
+      expect(await harness.value('alice-key')).toBe(value);
+      expect(await harness.works(value)).toBe(true);
+      const uid = (await harness.get(users, 'alice'))?.metadata.uid;
+      expect((await owned())?.metadata.ownerReferences).toEqual([
+        ...kept,
+        expect.objectContaining({ kind: 'User', name: 'alice', uid, controller: true }),
+      ]);
+      expect((await harness.resync()).actions).toEqual({});
+      await editUser({ maxBudget: '7' });
+      await harness.trigger('User', 'alice');
+      expect((await owned())?.spec).toMatchObject({ maxBudget: '7' });
+      await harness.remove(users, 'alice');
+      await harness.resync();
+      expect([await owned(), await harness.works(value)]).toEqual([undefined, false]);
+    });
+
+    test('has it as its own again after a trigger of the key alone', async () => {
+      await restore();
+      await harness.trigger('VirtualKey', 'alice');
+      await harness.resync();
+      expect(await harness.ready(users, 'alice')).toBe('True Ready');
+    });
+
+    test.each([
+      ['has no label of the operator', undefined, { labels: {} }, {}],
+      ['another object controls', [{ ...other, controller: true }], {}, {}],
+      ['has another alias', undefined, {}, { keyAlias: 'mine' }],
+      ['names no User', undefined, {}, { userRef: null }],
+      [
+        'belongs to another instance',
+        undefined,
+        {},
+        { connectionRef: { instanceRef: { name: 'b', namespace: 'default' } } },
+      ],
+    ])('does not get a VirtualKey of its name that %s', async (_, owners, metadata, spec) => {
+      await restore(owners, metadata);
+      await harness.edit(virtualKeys, 'alice', { spec });
+      const before = await owned();
+      await harness.resync();
+      expect(await harness.ready(users, 'alice')).toBe('False KeyConflict');
+      expect((await owned())?.metadata.ownerReferences).toEqual(before?.metadata.ownerReferences);
+    });
   });
 
   test('has its key restored if a person deletes it, and repaired if a person edits it', async () => {
