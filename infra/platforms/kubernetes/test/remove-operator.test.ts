@@ -42,7 +42,7 @@ const remove = (clean: () => Promise<unknown>) => {
   const print = (line: string) => void output.push(line);
   return removeOperator({ cluster: harness.cluster, print, now: harness.clock.now, pause }, 'Delete');
 };
-const hold = async (kind: (typeof kinds)[number], name: string) => {
+const addForeignFinalizer = async (kind: (typeof kinds)[number], name: string) => {
   const finalizers = [...((await harness.get(kind, name))?.metadata.finalizers ?? []), FOREIGN];
   await harness.edit(kind, name, { metadata: { finalizers } });
 };
@@ -58,7 +58,7 @@ describe('an object that a finalizer of another program holds', () => {
   ])(
     'of kind $kind is reported with the command that frees it; all others are cleaned up, and the webhooks stay',
     async (kind, name, resource) => {
-      await hold(kind, name);
+      await addForeignFinalizer(kind, name);
       const value = await harness.value('chat-key');
       await expect(remove(harness.resync)).rejects.toThrow(
         'uninstall is not complete: finalizers of other programs hold 1 of the deleted objects',
@@ -80,8 +80,8 @@ describe('an object that a finalizer of another program holds', () => {
   );
 
   test('does not stop a removal if no operator runs: everything else is freed, and then it is reported', async () => {
-    await hold(virtualKeys, 'b');
-    await hold(gatewayInstances, 'main');
+    await addForeignFinalizer(virtualKeys, 'b');
+    await addForeignFinalizer(gatewayInstances, 'main');
     await expect(remove(async () => undefined)).rejects.toThrow('hold 2 of the deleted objects');
     expect(output.filter((line) => line.includes('held by'))).toHaveLength(2);
     expect(objects().toSorted()).toEqual(['b', 'main']);
@@ -92,7 +92,7 @@ describe('an object that a finalizer of another program holds', () => {
 });
 
 test('an object whose other finalizer goes by itself is not reported', async () => {
-  await hold(virtualKeys, 'chat');
+  await addForeignFinalizer(virtualKeys, 'chat');
   let runs = 0;
   await remove(async () => {
     await harness.resync();
