@@ -34,6 +34,14 @@ const mapping = (
   mapped: string,
   usual: string | null,
 ): Edit => within(ref, within('keys', { change: { [key]: mapped }, clear: { [key]: usual } }));
+/** The two keys come together. */
+const clientCertificate: Edit = within(
+  'databaseSecretRef',
+  within('keys', {
+    change: { sslcertSecret: 'cert-2', sslkeySecret: 'key-2' },
+    clear: { sslcertSecret: null, sslkeySecret: null },
+  }),
+);
 const timeout = (name: string): Edit => within('routing', within('timeouts', optional(name, '7s')));
 const cooldown = (name: string, value: unknown): Edit => within('routing', within('cooldown', optional(name, value)));
 const selector = { matchLabels: { team: 'a' } };
@@ -98,6 +106,10 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     'databaseSecretRef.keys.passwordSecret': mapping('databaseSecretRef', 'passwordSecret', 'password-2', 'password'),
     'databaseSecretRef.keys.usernameSecret': mapping('databaseSecretRef', 'usernameSecret', 'username-2', 'username'),
     'databaseSecretRef.keys.dbnameSecret': mapping('databaseSecretRef', 'dbnameSecret', 'dbname-2', 'dbname'),
+    'databaseSecretRef.keys.sslmodeSecret': mapping('databaseSecretRef', 'sslmodeSecret', 'sslmode-2', null),
+    'databaseSecretRef.keys.sslrootcertSecret': mapping('databaseSecretRef', 'sslrootcertSecret', 'system-2', null),
+    'databaseSecretRef.keys.sslcertSecret': clientCertificate,
+    'databaseSecretRef.keys.sslkeySecret': clientCertificate,
     'models[].modelName': entry({ modelName: 'large' }),
     'models[].identifier': entry({ identifier: 'other' }),
     'models[].requiresAuth': entry({ requiresAuth: false, modelCredentials: undefined }),

@@ -59,7 +59,12 @@ async function converged(): Promise<Harness> {
   const upstream = { apiKey: 'sk-upstream', apiBase: 'http://upstream.test/v1' };
   await harness.apply(namespace, ...makeSecrets());
   await harness.apply(
-    makeSecret('db', { ...twice(database), 'host-2': 'moved', 'port-2': '7777', 'dbname-2': 'elsewhere' }),
+    makeSecret('db', {
+      ...{ ...twice(database), 'host-2': 'moved', 'port-2': '7777', 'dbname-2': 'elsewhere' },
+      ...{ 'sslmode-2': 'require', 'system-2': 'system' },
+      'cert-2': '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----',
+      'key-2': '-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----',
+    }),
     makeSecret('db-2', { ...database, host: 'moved' }),
     makeSecret('store', twice(store)),
     makeSecret('store-2', { ...store, host: 'redis.test' }),
