@@ -89,8 +89,15 @@ export function compose(
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
 function takeReports(account: Account, counters: CounterState[]): RateChange[] {
-  // Charges are reported if all their counters fit. A free reply has no figures to report.
-  takeCharges(account, ({ row, counters: charged }) => row.cost === 0n || addCounters(counters, charged));
+  // Charges are reported if the open batch has room for them and the call for all their counters: a batch is one
+  // transaction, and the other charges are at risk meanwhile. A free reply has no figures to report.
+  let room = account.requests.room();
+  if (room > 0)
+    takeCharges(account, ({ row, counters: charged }) => {
+      if (room <= 0 || !(row.cost === 0n || addCounters(counters, charged))) return false;
+      room -= Math.max(1, charged.length);
+      return true;
+    });
   for (const counter of account.changed) if (!addCounters(counters, [counter])) break;
   return takeRateChanges(account);
 }
@@ -145,13 +152,14 @@ const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({
 
 export function takeCounterChange(account: Account, counter: CounterState, isRequested: boolean): CounterChange {
   const { scopeId, window } = counter.scopeWindow;
-  const { limit, spend, risk } = counter;
+  const { limit, spend, costToCover } = counter;
+  const risk = counter.risk.current + costToCover.unreported;
   account.changed.delete(counter);
   counter.isChanged = false;
-  risk.inCall = risk.current;
+  counter.risk.inCall = risk;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
   counter.returning = escrowChange.returned;
-  return { scopeId, window, limit, spend: spend.inCall, risk: risk.current, registered: 0n, ...escrowChange };
+  return { scopeId, window, limit, spend: spend.inCall, risk, registered: 0n, ...escrowChange };
 }
 
 /**

@@ -10,6 +10,7 @@ import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
 import { append } from './journal-records.ts';
 import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previous-accounts.ts';
+import { toTransactions } from './requests.ts';
 
 /**
  * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not have
@@ -54,7 +55,8 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   const { requests } = account;
   const rows = requests.in('unreported').map(({ row }) => row);
   if (rows.length === 0) return true;
-  if (!isOpen && (await book(context, { epoch, rows })) !== 'booked') return false;
+  for (const portion of isOpen ? [] : toTransactions(rows))
+    if ((await book(context, { epoch, rows: portion })) !== 'booked') return false;
   const bookedById = isOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
   const isBooked = ({ id, kind }: LedgerRow) =>
     bookedById === undefined || bookedById.get(id)?.some((row) => row.kind === kind);

@@ -170,12 +170,16 @@ export function createSync(context: LedgerContext): AccountSync {
       }
     }
   };
-  const isReported = (): boolean => account.requests.isReported();
+  /** Whether everything is reported, or the open batch is full. */
+  const isReported = (): boolean =>
+    account.requests.isReported() || (account.requests.room() <= 0 && account.requests.in('inCall').length === 0);
+  const hasUnreported = (): boolean => account.requests.room() > 0 && account.requests.in('unreported').length > 0;
   /** Begins the work that came up while the call was pending. */
   const next = (): void => {
     if (isReported()) for (const { resolve } of flushing.splice(0)) resolve();
-    if (context.waitQueue.hasRequests() || flushing.length > 0 || account.changed.size > MAX_COUNTERS) sendWithin(0);
-    else if (account.changed.size > 0 || account.rateChanges.size > 0) sync.callSoon();
+    const isLarge = account.changed.size > MAX_COUNTERS;
+    if (context.waitQueue.hasRequests() || flushing.length > 0 || isLarge) sendWithin(0);
+    else if (account.changed.size > 0 || account.rateChanges.size > 0 || hasUnreported()) sync.callSoon();
   };
 
   const sync: AccountSync = {
@@ -196,6 +200,10 @@ export function createSync(context: LedgerContext): AccountSync {
       isRenewal = true;
       sendWithin(0);
     },
+    /**
+     * Reports everything that is unreported and fits into the open batch; throws if the store refuses it, or the ledger
+     * has stopped.
+     */
     async flush(): Promise<void> {
       if (isReported()) return;
       if (account.isStopped) throw new Error(STOPPED);

@@ -7,6 +7,7 @@ import { type Account, dropUnreported, STOPPED } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createRepeated } from './failures.ts';
 import { addCorrections, forgetPreviousAccounts } from './previous-accounts.ts';
+import { toTransactions } from './requests.ts';
 import { doubled, pause } from './timeout.ts';
 
 /** The time for which rows collect, so that rows of many ticks share a transaction. */
@@ -43,6 +44,8 @@ export function createBooking(context: LedgerContext): Booking {
     if (running === undefined && account.isOpen && seal(account)) {
       isDue = false;
       running = bookOne();
+      // The new open batch has room for charges that waited for it.
+      if (account.requests.in('unreported').length > 0) context.sync.callSoon();
     }
     await running;
   };
@@ -135,10 +138,11 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
   for (const id of previousAccounts.keys())
     await database.bookBatch({ ...last, account: { id, batch: 0, number: 0 }, rows: [] });
   await addCorrections(context);
-  const rows = requests.unbooked().map(({ row }) => row);
-  // A new account that is closed in the same transaction: its epoch does not matter.
-  if (rows.length > 0) await book(context, { ...last, account: { id: ids.next(), batch: 1, number: 0 }, rows });
-  dropUnreported(account, new Set(rows));
+  // New accounts, each closed in its transaction: their epoch does not matter.
+  for (const rows of toTransactions(requests.unbooked().map(({ row }) => row))) {
+    if (rows.length > 0) await book(context, { ...last, account: { id: ids.next(), batch: 1, number: 0 }, rows });
+    dropUnreported(account, new Set(rows));
+  }
   journal.drop([...previousAccounts.keys()]);
   previousAccounts.clear();
 }

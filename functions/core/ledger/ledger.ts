@@ -17,6 +17,7 @@ import { withLoggedErrors } from './journal-records.ts';
 import { createClosing, maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
 import { createMoveToEntry } from './rates.ts';
+import { toTransactions } from './requests.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
 import { createSettlements } from './settlement.ts';
@@ -192,6 +193,9 @@ async function stop(context: LedgerContext): Promise<void> {
   const warn = (error: unknown): void => logFailure(context, 'stop', error);
   if (account.isOpen) await withTimeout(timer, REPORT_TIMEOUT, 'the counter store', sync.flush()).catch(warn);
   if (account.isOpen && account.requests.reserved.length > 0) return booking.flush();
+  // More than one transaction is reported and booked batch by batch, and the last one closes the account.
+  const isLarge = toTransactions(account.requests.unbooked().map(({ row }) => row)).length > 1;
+  if (account.isOpen && isLarge) await booking.flush().catch(warn);
   await untilBooked(context, () => closeOwnAccount(context));
 }
 
@@ -210,15 +214,21 @@ async function untilBooked(context: LedgerContext, book: () => Promise<void>): P
 }
 
 async function closeOwnAccount(context: LedgerContext): Promise<void> {
-  const { account, journal, sync } = context;
+  const { account, journal, ids, sync } = context;
   const isReported = account.requests.isReported();
-  const rows = account.requests.unbooked().map(({ row }) => row);
+  const [rows = [], ...others] = toTransactions(account.requests.unbooked().map(({ row }) => row));
   const { id, epoch, openBatchNumber: batch, answeredCallNumber: number } = account;
   const outcome = await book(context, { epoch, account: { id, batch, number }, closesAccount: true, rows });
   if (outcome !== 'booked') {
     // Another process has closed the account, and may have charged it.
     account.previousAccounts.set(id, undefined);
     return bookWithoutAccount(context);
+  }
+  // The store is unreachable: what was not reported is booked under accounts of its own, after the closing of this
+  // account, so that no process charges it too.
+  for (const each of others) {
+    const other = { id: ids.next(), batch: 1, number: 0 };
+    await book(context, { epoch, account: other, closesAccount: true, callCount: 0, rows: each });
   }
   journal.drop([id]);
   if (!isReported || !account.isOpen) return;

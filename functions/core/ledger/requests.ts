@@ -86,6 +86,27 @@ export interface LimitUse {
   readonly epoch: number;
 }
 
+/** The additions to sums after which a batch, which is one transaction, gets no further row. */
+export const MAX_ADDITIONS = 20_000;
+
+const additionsOf = (rows: ReadonlyArray<Pick<LedgerRow, 'scopeWindows'>>): number =>
+  rows.reduce((sum, { scopeWindows }) => sum + Math.max(1, scopeWindows.length), 0);
+
+/** The rows in portions of one transaction each. */
+export function toTransactions(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<ReadonlyArray<LedgerRow>> {
+  let [portion, additions]: [LedgerRow[], number] = [[], 0];
+  const portions = [portion];
+  for (const row of rows) {
+    if (additions >= MAX_ADDITIONS) {
+      [portion, additions] = [[], 0];
+      portions.push(portion);
+    }
+    portion.push(row);
+    additions += additionsOf([row]);
+  }
+  return portions;
+}
+
 export type Requests = ReturnType<typeof createRequests>;
 
 /** Lists of the requests by state. A request is in the list of its state and in no other. */
@@ -101,6 +122,7 @@ export function createRequests() {
     openBatch: [],
     sealedBatch: [],
   };
+  let openAdditions = 0;
   return {
     reserved: reserved as ReadonlyArray<LiveReservation>,
     in: (state: UnbookedState): ReadonlyArray<EndedRequest> => ended[state],
@@ -110,6 +132,8 @@ export function createRequests() {
     oldest: (): EndedRequest | undefined => UNBOOKED_STATES.map((state) => ended[state][0]).find(Boolean),
     /** Whether all requests that have ended are reported to the store. */
     isReported: (): boolean => ended.unreported.length + ended.inCall.length === 0,
+    /** The number of additions that the open batch may still get. */
+    room: (): number => MAX_ADDITIONS - openAdditions,
     reserve(live: LiveReservation): void {
       live.index = reserved.push(live) - 1;
     },
@@ -133,6 +157,8 @@ export function createRequests() {
       const moving: EndedRequest[] = [];
       for (const request of ended[from]) (isMoved(request) ? moving : staying).push(request);
       ended[from] = staying;
+      if (from === 'openBatch') openAdditions -= additionsOf(moving.map(({ row }) => row));
+      if (to === 'openBatch') openAdditions += additionsOf(moving.map(({ row }) => row));
       for (const request of moving) changeState(request, to);
       // Requests that become unreported again are older than the other unreported requests.
       if (to === 'unreported') ended[to] = [...moving, ...ended[to]];
@@ -142,6 +168,7 @@ export function createRequests() {
     takeUnbooked(): ReadonlyArray<EndedRequest> {
       const all = UNBOOKED_STATES.flatMap((state) => ended[state]);
       for (const state of UNBOOKED_STATES) ended[state] = [];
+      openAdditions = 0;
       return all;
     },
   };

@@ -229,7 +229,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend: spend.inCall, risk: risk.current, registered: 0n, ...escrowChange };',
+        line: 'return { scopeId, window, limit, spend: spend.inCall, risk, registered: 0n, ...escrowChange };',
         becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, registered: 0n, ...escrowChange };',
       },
     ],
