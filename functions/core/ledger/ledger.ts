@@ -227,6 +227,8 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   // The store is unreachable: what was not reported is booked under accounts of its own, after the closing of this
   // account, so that no process charges it too.
   for (const each of others) {
+    // The grace period is over: the next start books the rest.
+    if (account.isStopped) throw new Error(STOPPED);
     const other = { id: ids.next(), batch: 1, number: 0 };
     await book(context, { epoch, account: other, closesAccount: true, callCount: 0, rows: each });
   }
