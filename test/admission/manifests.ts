@@ -151,7 +151,7 @@ export const BAD_ONES: ReadonlyArray<readonly [KubeObject, ...string[]]> = [
   [
     of('VirtualKey', { models: ['gpt-4o', 'mistral'] }),
     'spec.models[1]: Not found: "mistral": ',
-    'its own: "gpt-4o", "claude"',
+    'choose one of its models: "gpt-4o", "claude"',
   ],
   [
     of('VirtualKey', { models: ['gpt-4o', 'gpt-4o'] }),
