@@ -20,7 +20,7 @@ interface Suite {
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
- * and the laws for every shape. A file belongs to the first row that names it. All but `laws` and `unit` start real
+ * a million ledger rows, the laws for every shape, and all runs of random tests. A file belongs to the first row that names it. All but `laws` and `unit` start real
  * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
@@ -42,6 +42,7 @@ const SUITES: ReadonlyArray<Suite> = [
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',
+      'infra/adapters/postgres/test/plans.world.test.ts',
     ],
   },
   {
