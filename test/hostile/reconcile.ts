@@ -55,13 +55,14 @@ function objectsOf({ namespace, database, store, keys }: Tenant): KubeObject[] {
   });
   const instance = makeInstance({}, 'main', namespace);
   const spec = instance.spec as { readonly databaseSecretRef: { readonly keys: object } };
-  const withPort = { ...spec.databaseSecretRef, keys: { ...spec.databaseSecretRef.keys, portSecret: 'port' } };
+  const tls = ['sslmode', 'sslrootcert'].filter((name) => name in texts).map((name) => [`${name}Secret`, name]);
+  const mapped = { ...spec.databaseSecretRef.keys, portSecret: 'port', ...Object.fromEntries(tls) };
   const connectionRef = { instanceRef: { name: 'main', namespace } };
   return [
     makeSecret('db', { ...texts, port: String(port) }, namespace),
     makeSecret('store', store, namespace),
     ...(credentials === undefined ? [] : [at(credentials)]),
-    { ...instance, spec: { ...spec, databaseSecretRef: withPort } },
+    { ...instance, spec: { ...spec, databaseSecretRef: { ...spec.databaseSecretRef, keys: mapped } } },
     ...Array.from({ length: keys }, (_, index) => makeKey({ connectionRef }, `key-${index}`, namespace)),
   ];
 }

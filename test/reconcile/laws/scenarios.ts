@@ -105,6 +105,10 @@ export const scenarios: ReadonlyArray<Scenario> = [
     }),
   },
   {
+    name: "a user's key has no owner, as after a restore",
+    prepare: then((harness) => harness.edit(virtualKeys, 'alice', { metadata: { ownerReferences: [] } })),
+  },
+  {
     name: 'a user wants no key any more',
     prepare: then((harness) => harness.edit(users, 'alice', { spec: { autoCreateKey: false } })),
   },
