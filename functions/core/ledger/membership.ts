@@ -170,11 +170,11 @@ async function join(context: LedgerContext): Promise<void> {
  * serve while a later process lives; a process with the latest store raises the epoch, if its store replies.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
-  const { account, counterStore, epochs, log, instanceUid: instance } = context;
+  const { account, counterStore, log, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
   if (!hasSuccessor) {
     await counterStore.accounts(false, 1);
-    account.raisedEpoch = (await epochs.raise(epoch, account.storeEpoch)) ?? account.raisedEpoch;
+    await raise(context, epoch);
     return log.warn(
       'ledger: this process moves the counters to another counter store, and builds them from PostgreSQL',
       { instance, previousEpoch: epoch },
@@ -184,6 +184,11 @@ async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: E
   throw new Error(
     'a process that started later uses another counter store than this process. During a rollout, wait until this process is stopped. If you planned none, restore the previous host and port in the Secret of redisSecretRef',
   );
+}
+
+/** Raises the epoch, unless another process does; the process that raises it begins it in its store. */
+async function raise({ account, epochs }: LedgerContext, from: number): Promise<void> {
+  account.raisedEpoch = (await epochs.raise(from, account.storeEpoch)) ?? account.raisedEpoch;
 }
 
 async function bookWhileWaiting(context: LedgerContext): Promise<void> {
@@ -223,7 +228,7 @@ async function raiseOrReconnect(context: LedgerContext, from: number): Promise<v
       );
     }
   }
-  account.raisedEpoch = (await epochs.raise(from, account.storeEpoch)) ?? account.raisedEpoch;
+  await raise(context, from);
   account.staleEpoch = undefined;
   // The first epoch has lost nothing.
   if (from > 0)
