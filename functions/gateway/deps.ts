@@ -1,10 +1,12 @@
 // Dependencies of the gateway: everything arrives from the platform; nothing is global.
 
 import type { Snapshot } from '#core/models/snapshot.ts';
-import type { Clock, Ids, Log, Metrics } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Ids } from '#core/ports/ids.ts';
 import type { Ledger } from '#core/ports/ledger.ts';
 import type { Hash, Mac, ProcessMemory, Random, Timer } from '#core/ports/platform.ts';
 import type { Policies } from '#core/ports/policy.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import type { Credentials, Upstream } from '#core/ports/upstream.ts';
 
 export interface GatewayDeps {

@@ -1,9 +1,11 @@
 // Dependencies of the reconciler. The platform provides all of them.
 import type { Backends } from '#core/ports/backends.ts';
-import type { Clock, EndingMetrics, Ids, Log } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
+import type { Ids } from '#core/ports/ids.ts';
 import type { Hash, Platform, Random, Timer } from '#core/ports/platform.ts';
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
+import type { EndingMetrics, Log } from '#core/ports/telemetry.ts';
 import type { CertificateDeps } from './certificates/objects.ts';
 import type { Limits } from './limits.ts';
 

@@ -1,6 +1,6 @@
 // The double of a Kubernetes API server: the Cluster port in memory, with the rules that our functions rely on.
 
-import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import {
   type Cluster,
   ClusterError,
@@ -11,6 +11,7 @@ import {
   type WriteRefusal,
   type WriteResult,
 } from '#core/ports/cluster.ts';
+import type { Ids } from '#core/ports/ids.ts';
 import { kinds } from '../../crds/kinds/kinds.ts';
 import { applyOver, isRecord, type Json, mergePatch } from './merge-patch.ts';
 import { createObjects, refuse, type StoredObject } from './objects.ts';

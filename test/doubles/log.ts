@@ -1,5 +1,5 @@
 // A log that a test can read.
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 
 export interface LoggedLine {
   readonly level: 'info' | 'warn' | 'error';

@@ -1,6 +1,7 @@
 // Objects of the double: versions, generations, finalizers, namespaces, garbage.
-import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { KubeObject, Resource, WriteRefusal, WriteResult } from '#core/ports/cluster.ts';
+import type { Ids } from '#core/ports/ids.ts';
 import { sameJson } from './merge-patch.ts';
 import { invalid, keepOwn, settle, withoutEmptyLists } from './object-rules.ts';
 

@@ -2,9 +2,9 @@
 import { createHmac } from 'node:crypto';
 import * as z from 'zod';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
-import type { Log } from '#core/ports/clock.ts';
 import type { Mac } from '#core/ports/platform.ts';
 import type { KeyRecord } from '#core/ports/policy.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import { createGateway } from '../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../functions/gateway/deps.ts';
 import { toExchange } from '../../infra/runtime/fetch/http-exchange.ts';

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { beginAlertMetrics } from '#core/ledger/alert-metrics.ts';
-import type { Metrics } from '#core/ports/clock.ts';
+import type { Metrics } from '#core/ports/telemetry.ts';
 import { beginCertificateCounters } from '../../functions/reconcile/certificates/renewal.ts';
 import { metricsOf } from '../../infra/runtime/node/metrics.ts';
 import { ROOT } from '../../infra/tools/imports.ts';

@@ -1,6 +1,7 @@
 // Labels of a metric, as the table of metrics has them.
-import type { Metrics } from '#core/ports/clock.ts';
+
 import { METRICS } from '#core/ports/metric-table.ts';
+import type { Metrics } from '#core/ports/telemetry.ts';
 
 /** Throws if the table does not have the metric, or has other labels. */
 export function checkLabels(name: string, labels: Readonly<Record<string, string>> = {}): void {

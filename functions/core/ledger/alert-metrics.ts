@@ -1,5 +1,5 @@
 // Prometheus counters of the ledger that alerts use. They begin with 0.
-import type { Metrics } from '../ports/clock.ts';
+import type { Metrics } from '../ports/telemetry.ts';
 
 const COUNTERS: ReadonlyArray<string> = [
   'gateway_operator_ledger_rejected_total',

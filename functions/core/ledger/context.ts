@@ -1,15 +1,17 @@
 // The context that all parts of a ledger share: its dependencies, its clocks, and its account.
 
 import type { Result } from '../failure/result.ts';
-import type { Clock, Ids, Log, Metrics } from '../ports/clock.ts';
+import type { Clock } from '../ports/clock.ts';
 import type { AccountCall, AccountReply, CounterStore } from '../ports/counter-store.ts';
 import type { Epochs } from '../ports/epochs.ts';
+import type { Ids } from '../ports/ids.ts';
 import type { Journal } from '../ports/journal.ts';
 import type { Reservation, ReservationParams, ReservationRefusal, Settlement } from '../ports/ledger.ts';
 import type { LedgerDatabase } from '../ports/ledger-database.ts';
 import type { LedgerReader } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
+import type { Log, Metrics } from '../ports/telemetry.ts';
 import type { Account, CallCount, KnownStore, LeaveReason } from './account.ts';
 import type { DoneReply, PendingCall } from './account-call.ts';
 import type { CounterState, WaitingRequest } from './counters.ts';

@@ -1,8 +1,8 @@
 // Failures of a ledger that no reply shows: each is logged and counted, and none stops other work.
 
 import { reasonAndCausesOf } from '../failure/error-text.ts';
-import type { Log } from '../ports/clock.ts';
 import type { Timer } from '../ports/platform.ts';
+import type { Log } from '../ports/telemetry.ts';
 import type { StoreContext } from './context.ts';
 
 export type FailureContext = Pick<StoreContext, 'log' | 'metrics' | 'instanceUid'>;

@@ -32,7 +32,7 @@ const BACKLOG =
 /** The time since the last call with a reply during which escrow is used without a call. */
 const RECENT: Millis = 1000;
 
-/** Labels as constant objects, which are encoded once (ports/clock.ts). */
+/** Labels as constant objects, which are encoded once (ports/telemetry.ts). */
 const OUTCOMES = {
   reserved: { outcome: 'reserved' },
   exceeded: { outcome: 'exceeded' },

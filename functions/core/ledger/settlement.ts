@@ -21,7 +21,7 @@ import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 export const MAX_REQUEST: Millis = 3_600_000;
 /** The time after which the reply to the client ends although the store has not replied. */
 const COVER_TIMEOUT: Millis = 2000;
-/** Labels as constant objects, which are encoded once (ports/clock.ts). */
+/** Labels as constant objects, which are encoded once (ports/telemetry.ts). */
 const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createSettlements(context: LedgerContext): Settlements {

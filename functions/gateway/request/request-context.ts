@@ -1,6 +1,7 @@
 // Names of a request, and the format of its errors.
-import type { Ids } from '#core/ports/clock.ts';
+
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
+import type { Ids } from '#core/ports/ids.ts';
 import { type ErrorFormat, openaiErrors } from '../wire/dialects/error-format.ts';
 
 /** The names of a request in its replies: our id, and the client's own name, which is only echoed and logged. */

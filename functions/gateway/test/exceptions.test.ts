@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Metrics } from '#core/ports/clock.ts';
+import type { Metrics } from '#core/ports/telemetry.ts';
 import { entry, snapshotOf } from '../../../test/gateway/instance.ts';
 import { stage, type World } from '../../../test/gateway/stage.ts';
 import { settleDown } from '../../../test/gateway/time.ts';

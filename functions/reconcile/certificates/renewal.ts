@@ -2,10 +2,10 @@
 // renews each after two thirds of its lifetime.
 
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { Metrics } from '#core/ports/clock.ts';
 import type { KubeObject, WriteResult } from '#core/ports/cluster.ts';
 import type { Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
+import type { Metrics } from '#core/ports/telemetry.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import {
   CERTIFICATE_SECRET,

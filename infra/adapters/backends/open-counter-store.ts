@@ -1,8 +1,9 @@
 // Opens the counter store that a connection names.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { Clock, Log } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import { createMemoryCounterStore } from '../memory/counter-store.ts';
 import { createRedisCounterStore } from '../redis/counter-store.ts';
 import { openRedis } from '../redis/tcp.ts';

@@ -3,9 +3,9 @@
 import { fstatSync, mkdirSync, writeSync } from 'node:fs';
 import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal, JournalRecord } from '#core/ports/journal.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { createOpenLines, type Line } from './open-lines.ts';
 import { createOpenSegments, type OpenSegment, openFile, type SegmentFile } from './open-segments.ts';
 import { takeFolder } from './ownership.ts';

@@ -2,8 +2,8 @@
 // written to it.
 import { open } from 'node:fs/promises';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Timer } from '#core/ports/platform.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 
 /** The calls of a file that a journal needs. */
 export interface SegmentFile {

@@ -2,7 +2,7 @@
 // with all its files.
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import { lockFolder } from './lock.ts';
 import { isSegment } from './segments.ts';
 

@@ -1,8 +1,8 @@
 // Bookings: ledger rows and their sums in one transaction, exactly once. Rows that PostgreSQL refuses go to the table
 // `entry_rejected` (LEDGER 2, 8).
 import pg from 'pg';
-import type { Log } from '#core/ports/clock.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import type { Months } from './partitions.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 

@@ -1,5 +1,6 @@
 // Our ids: UUIDv7 (RFC 9562), whose time can be read back.
-import type { Clock, Ids } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Ids } from '#core/ports/ids.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
 

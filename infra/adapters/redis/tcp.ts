@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import type { MemoryShare } from '../backends/reply-memory.ts';
 import { createConnector } from './connector.ts';
 import { createEvaluate, type Evaluate } from './counter-store.ts';

@@ -1,5 +1,6 @@
 // The log of a process: one JSON line each, without secrets.
-import type { Clock, Log } from '#core/ports/clock.ts';
+import type { Clock } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 
 const LEVELS = ['info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LEVELS)[number];

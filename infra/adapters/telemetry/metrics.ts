@@ -4,7 +4,7 @@ import Counter from 'prom-client/lib/counter.js';
 import Gauge from 'prom-client/lib/gauge.js';
 import Histogram from 'prom-client/lib/histogram.js';
 import Registry from 'prom-client/lib/registry.js';
-import type { EndingMetrics } from '#core/ports/clock.ts';
+import type { EndingMetrics } from '#core/ports/telemetry.ts';
 
 type Labels = Readonly<Record<string, string>>;
 

@@ -1,7 +1,7 @@
 // The certificate that the process shows: the mounted one, and its successor as soon as the kubelet has put it there.
 import { readFileSync, watchFile } from 'node:fs';
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import type { RunningServer, Tls } from '../../runtime/node/serve.ts';
 
 /** Milliseconds between two looks at the file. Mounted Secrets are links that change: only looking finds that out. */

@@ -5,7 +5,7 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import type { Result } from '#core/failure/result.ts';
 import { readSnapshot, type Snapshot } from '#core/models/snapshot.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import {
   type ConnectionProblem,
   DATABASE_FILES,

@@ -5,7 +5,7 @@ import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { LIFETIMES } from '../../../functions/reconcile/certificates/renewal.ts';
 import { PROCESS_LIMITS } from '../../../functions/reconcile/limits.ts';

@@ -1,5 +1,5 @@
 // A start of the stack: its parts, the context of its steps, and its end by an interrupt.
-import type { Log } from '../../../functions/core/ports/clock.ts';
+import type { Log } from '../../../functions/core/ports/telemetry.ts';
 import type { Options } from './options.ts';
 import type { State } from './state/state.ts';
 

@@ -4,9 +4,9 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
 import { createLog } from '#adapters/telemetry/log.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { EndingMetrics, Log } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import type { ProcessMemory } from '#core/ports/platform.ts';
+import type { EndingMetrics, Log } from '#core/ports/telemetry.ts';
 import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
 
 /** Bindings and variables by name. */

@@ -10,8 +10,8 @@ import {
   type StoreConnection,
   storeName,
 } from '#core/ports/backends.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
 import type { GatewayDeps } from '../../../functions/gateway/deps.ts';
 import { limitsIn } from '../../../functions/gateway/request/memory-budget.ts';

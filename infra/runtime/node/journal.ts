@@ -2,8 +2,8 @@
 
 import { createJournal } from '#adapters/journal/journal.ts';
 import { FolderInUse } from '#adapters/journal/lock.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal } from '#core/ports/journal.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 
 interface Options {
   readonly folder: string;

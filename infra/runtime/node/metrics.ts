@@ -1,8 +1,8 @@
 // The page of a process's metrics: on a port of its own in Pods, at the root in the local stack, nowhere on Workers
 // (DESIGN 7).
 import type { InstanceIdentity } from '#core/ports/backends.ts';
-import type { Metrics } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
+import type { Metrics } from '#core/ports/telemetry.ts';
 import type { Handler } from './serve.ts';
 
 type Labels = Readonly<Record<string, string>>;

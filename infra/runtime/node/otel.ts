@@ -13,7 +13,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import type { TracesEnvironment } from '../config/environments.ts';
 import { addLine, createMeeting, followReply } from './request-spans.ts';
 

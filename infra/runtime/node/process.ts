@@ -4,7 +4,7 @@ import { createLog, type LogLevel } from '#adapters/telemetry/log.ts';
 import { createLines } from '#adapters/telemetry/log-output.ts';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { reasonAndCausesOf } from '#core/failure/error-text.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import type { GatewayEnvironment, TracesEnvironment } from '../config/environments.ts';
 import { metricsOnly } from './metrics.ts';
 import { nodeDependencies } from './platform.ts';

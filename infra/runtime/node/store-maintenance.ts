@@ -13,7 +13,7 @@ import {
   type StoreConnection,
   storeName,
 } from '#core/ports/backends.ts';
-import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
 

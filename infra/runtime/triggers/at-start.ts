@@ -2,7 +2,7 @@
 // the schedule.
 
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import { type ResyncDependencies, resyncUntilDone } from './resync.ts';
 import { readReport } from './trigger.ts';
 

@@ -1,5 +1,5 @@
 // The record of an answered review: one log line, what the metrics count, the trigger to reconcile. Never the object.
-import type { Log, Metrics } from '#core/ports/clock.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import type { ReviewRecord, Trigger } from '../../../functions/admission/app.ts';
 
 export interface RecordDependencies {

@@ -1,10 +1,10 @@
 // The measured ledger: scopes that pay, over a given store, with a database and a journal that cost nothing.
 import { randomUUID } from 'node:crypto';
-import type { Log, Metrics } from '#core/ports/clock.ts';
 import type { Journal } from '#core/ports/journal.ts';
 import type { ReservationParams, Settlement } from '#core/ports/ledger.ts';
 import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
+import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { nodeDependencies } from '../../../infra/runtime/node/platform.ts';
 import { createMemoryEpochs } from '../../doubles/epochs.ts';
 import { createMemoryLedgerDatabase } from '../../doubles/ledger-database.ts';

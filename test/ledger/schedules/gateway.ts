@@ -3,10 +3,10 @@
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import type { DoneReply } from '#core/ledger/account-call.ts';
 import { createLedger, type StartableLedger } from '#core/ledger/ledger.ts';
-import type { Metrics } from '#core/ports/clock.ts';
 import type { AccountCall, CounterStore } from '#core/ports/counter-store.ts';
 import type { JournalRecord } from '#core/ports/journal.ts';
 import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
+import type { Metrics } from '#core/ports/telemetry.ts';
 import { withTimeouts } from '../../doubles/answer-timeouts.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
 import type { ForgetfulStore, SharedDatabase } from './parts.ts';

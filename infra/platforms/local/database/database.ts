@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
 import type { DatabaseConnection } from '../../../../functions/core/ports/backends.ts';
-import type { Log } from '../../../../functions/core/ports/clock.ts';
+import type { Log } from '../../../../functions/core/ports/telemetry.ts';
 import { UsageError } from '../options.ts';
 import type { StartContext } from '../start.ts';
 import { portOf } from '../state/ports.ts';

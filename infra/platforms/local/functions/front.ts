@@ -2,8 +2,9 @@
 
 import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
 import type { Failure } from '../../../../functions/core/failure/failure.ts';
-import type { Ids, Log } from '../../../../functions/core/ports/clock.ts';
 import type { HttpHandler } from '../../../../functions/core/ports/http-exchange.ts';
+import type { Ids } from '../../../../functions/core/ports/ids.ts';
+import type { Log } from '../../../../functions/core/ports/telemetry.ts';
 import { refuse, sendText } from '../../../../functions/gateway/reply/respond.ts';
 import { toRequestContext } from '../../../../functions/gateway/request/request-context.ts';
 import type { OpenGateway } from '../../../runtime/node/gateway.ts';

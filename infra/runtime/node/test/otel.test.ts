@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { Log } from '#core/ports/clock.ts';
+import type { Log } from '#core/ports/telemetry.ts';
 import { type Collector, startCollector } from '../../../../test/support/collector.ts';
 import { silentLog } from '../../../../test/support/silent-log.ts';
 import { TracesEnvironment } from '../../config/environments.ts';
