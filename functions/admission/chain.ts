@@ -25,7 +25,7 @@ export type Chain = (
 
 /** Checks that VirtualKeys, Users and Teams have in common. */
 const MEMBER_CHECKS = [
-  memberChecks.instanceExists, //     the instance exists and admits this namespace
+  memberChecks.instanceExists, //     the instance exists and allows this namespace
   memberChecks.modelsServed, //       the instance serves every model
   memberChecks.aliasesFree, //        no other object of the instance has the alias or the address
   memberChecks.referencesFound, //    the User and the Teams exist, on the same instance

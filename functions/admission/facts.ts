@@ -7,7 +7,7 @@ import { keySecretName } from '#core/keys/object-names.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
 import { type KubeObject, RESOURCES, type Requester, type Resource, toFieldSelector } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
+import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
 import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
@@ -80,7 +80,7 @@ export async function gatherInstanceFacts(
 }
 
 export interface MemberFacts {
-  /** Undefined: the instance does not exist, or does not admit the namespace. Findings do not show which. */
+  /** Undefined: the instance does not exist, or does not allow the namespace. Findings do not show which. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
   /**
    * Aliases and addresses of the object that another object of the instance has. Two objects may be created at the same
@@ -166,7 +166,7 @@ async function gatherMemberFacts(
   const { namespace } = member.metadata;
   const findInstanceAndHolders = async () => {
     const instance = await findInstance(member, context);
-    // If the instance does not admit the namespace, its aliases are not searched.
+    // If the instance does not allow the namespace, its aliases are not searched.
     const taken = instance && (await Promise.all(request.aliases.map((alias) => findHolder(alias, member, context))));
     return { instance, takenAliases: (taken ?? []).filter((alias) => alias !== undefined) };
   };
@@ -194,7 +194,7 @@ async function findInstance({ metadata, spec: { connectionRef } }: Member, { clu
   const { success, data: allowed } = AllowedNamespaces.prefault({}).safeParse(spec.allowedNamespaces);
   if (!success) return undefined;
   const namespaceObject = needsLabels(allowed) ? await cluster.get(RESOURCES.namespaces, undefined, from) : undefined;
-  if (!admitsNamespace(allowed, namespace, { name: from, labels: namespaceObject?.metadata.labels ?? {} }))
+  if (!allowsNamespace(allowed, namespace, { name: from, labels: namespaceObject?.metadata.labels ?? {} }))
     return undefined;
   return { served: servedModels(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
 }

@@ -70,7 +70,7 @@ export const BYPASSED: ReadonlyArray<BypassResult> = [
     condition: 'Ready',
   },
   {
-    what: 'a key of an instance that does not admit its namespace',
+    what: 'a key of an instance that does not allow its namespace',
     object: of('VirtualKey', to('closed')),
     rule: 'InstanceNotFound',
     condition: 'Ready',
@@ -104,7 +104,7 @@ export const BYPASSED: ReadonlyArray<BypassResult> = [
     condition: 'Ready',
   },
   {
-    what: 'a team of an instance that does not admit its namespace',
+    what: 'a team of an instance that does not allow its namespace',
     object: of('Team', to('closed')),
     rule: 'InstanceNotFound',
     condition: 'Ready',

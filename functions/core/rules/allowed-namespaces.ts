@@ -11,7 +11,7 @@ type AllowedNamespaces = GatewayInstanceSpec['allowedNamespaces'];
 type Requirement = NonNullable<NonNullable<AllowedNamespaces['selector']>['matchExpressions']>[number];
 
 /** Whether the namespace is allowed. `All` by default; `Selector` without a selector allows none. */
-export function admitsNamespace(
+export function allowsNamespace(
   allowed: AllowedNamespaces | undefined,
   instanceNamespace: string,
   asking: NamespaceLabels,

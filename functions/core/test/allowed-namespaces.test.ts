@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { admitsNamespace } from '../rules/allowed-namespaces.ts';
+import { allowsNamespace } from '../rules/allowed-namespaces.ts';
 
 const team = { name: 'team-a', labels: { tier: 'gold', region: 'eu' } };
 
@@ -22,12 +22,12 @@ test.each([
   ['NotIn, not there', select('zone', 'NotIn', ['a']), true],
   ['Exists', select('tier', 'Exists'), true],
   ['DoesNotExist', select('tier', 'DoesNotExist'), false],
-])('an instance admits a namespace: %s', (_, allowed, admitted) => {
-  expect(admitsNamespace(allowed, 'platform', team)).toBe(admitted);
+])('an instance allows a namespace: %s', (_, allowed, isAllowed) => {
+  expect(allowsNamespace(allowed, 'platform', team)).toBe(isAllowed);
 });
 
-test('`Same` admits the namespace of the instance', () => {
-  expect(admitsNamespace({ from: 'Same' }, 'team-a', team)).toBe(true);
+test('`Same` allows the namespace of the instance', () => {
+  expect(allowsNamespace({ from: 'Same' }, 'team-a', team)).toBe(true);
 });
 
 function select(key: string, operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist', values?: string[]) {

@@ -3,7 +3,7 @@
 import type { Reason } from '#core/conditions/reasons.ts';
 import { cutText } from '#core/json/text.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { admitsNamespace } from '#core/rules/allowed-namespaces.ts';
+import { allowsNamespace } from '#core/rules/allowed-namespaces.ts';
 import { type Finding, toText } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance.ts';
 import {
@@ -21,7 +21,7 @@ import type { InstanceConditions } from './conditions-instance.ts';
 /**
  * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: the instance does
  * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `notAllowed`:
- * the instance does not admit the namespace; a member that it never admitted gets the same message as for a missing
+ * the instance does not allow the namespace; a member that it never allowed gets the same message as for a missing
  * one. `unreachable`: the instance's database cannot be reached.
  */
 export type InstanceAccess =
@@ -62,13 +62,13 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const { namespace } = member.metadata;
   if (instance === undefined) return { state: 'missing', ...denied(instanceNotFound(ref, namespace)) };
   const memberNamespace = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
-  const isAdmitted = admitsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, memberNamespace);
-  const wasAdmitted = isAdmitted || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
-  const neverAdmitted = wasAdmitted ? undefined : instanceNotFound(ref, namespace);
-  if (isDeleted(instance.object)) return { state: 'missing', ...denied(neverAdmitted ?? instanceIsDeleted(ref)) };
-  if (neverAdmitted !== undefined) return { state: 'notAllowed', ...denied(neverAdmitted) };
+  const isAllowed = allowsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, memberNamespace);
+  const wasAllowed = isAllowed || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
+  const neverAllowed = wasAllowed ? undefined : instanceNotFound(ref, namespace);
+  if (isDeleted(instance.object)) return { state: 'missing', ...denied(neverAllowed ?? instanceIsDeleted(ref)) };
+  if (neverAllowed !== undefined) return { state: 'notAllowed', ...denied(neverAllowed) };
   if (instance.object.spec.paused) return paused;
-  if (!isAdmitted) return { state: 'notAllowed', ...denied(namespaceNotAllowed(ref, namespace)) };
+  if (!isAllowed) return { state: 'notAllowed', ...denied(namespaceNotAllowed(ref, namespace)) };
   const instanceConditions = evaluate(instance);
   const { ready, workload } = instanceConditions;
   // A rollout of a few seconds would otherwise change the condition of every VirtualKey twice.

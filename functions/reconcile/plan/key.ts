@@ -24,7 +24,7 @@ import { claimOf } from './access.ts';
 import { isOpen } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
-import { NOT_ADMITTED, planFinalizer, planScope } from './member.ts';
+import { NAMESPACE_NOT_ALLOWED, planFinalizer, planScope } from './member.ts';
 
 /** The steps that are possible now, in order. The status is planned when there are none. */
 export function planKey(view: KeyView, context: PlanContext): Action[] {
@@ -44,13 +44,13 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
 }
 
 /**
- * A VirtualKey of a namespace that the instance no longer admits does not work: its values are retired. Its claim and
+ * A VirtualKey of a namespace that the instance no longer allows does not work: its values are retired. Its claim and
  * its Secret stay.
  */
 function retireValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
-  return retire(object, claim, hashesOf(claim), NOT_ADMITTED);
+  return retire(object, claim, hashesOf(claim), NAMESPACE_NOT_ALLOWED);
 }
 
 /** `value`: recorded before the steps. */

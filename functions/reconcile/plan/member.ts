@@ -7,7 +7,7 @@ import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#cor
 import { digestOf } from '#core/ports/policy-digest.ts';
 import { RATE_KINDS } from '#core/ports/rates.ts';
 import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
-import { admitsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
+import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
@@ -41,7 +41,7 @@ import type { PlanContext } from './context.ts';
 import { planAbandonment, planRetirement } from './deletion.ts';
 
 /** Why the values of a VirtualKey end although it continues to exist. */
-export const NOT_ADMITTED = 'the instance no longer admits its namespace';
+export const NAMESPACE_NOT_ALLOWED = 'the instance no longer allows its namespace';
 
 /** The steps of a User or Team that are possible now, in order. */
 export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
@@ -153,7 +153,7 @@ export function planOrphanedClaims(
 
 /**
  * What becomes of key values for which no VirtualKey is planned: the VirtualKey is retained, malformed, deferred or not
- * loaded. A namespace whose labels are not known counts as admitted.
+ * loaded. A namespace whose labels are not known counts as allowed.
  */
 export function planUnplannedKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
   const { object, database, claims } = instance;
@@ -164,7 +164,7 @@ export function planUnplannedKeys(path: string, instance: InstanceView, { world 
     const { uid, namespace, name } = holder;
     const retained = retainedSecret(claim);
     const isDisabled = retained === undefined && world.disabled.has(uid);
-    const why = isExpelled(namespace) ? NOT_ADMITTED : isDisabled ? DISABLED : undefined;
+    const why = isExpelled(namespace) ? NAMESPACE_NOT_ALLOWED : isDisabled ? DISABLED : undefined;
     const isOwnerless = claim.isOwnerGone === true && policy?.blocked !== true;
     if (scope !== 'key' || (why === undefined && !isOwnerless)) return [];
     const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
@@ -190,7 +190,7 @@ function createIsExpelled({ object: { metadata, spec } }: InstanceView, { namesp
   const ask = (name: string): boolean => {
     const labels = namespaces.get(name);
     if (labels === undefined && needsLabels(allowedNamespaces)) return false;
-    return !admitsNamespace(allowedNamespaces, metadata.namespace, { name, labels: labels ?? {} });
+    return !allowsNamespace(allowedNamespaces, metadata.namespace, { name, labels: labels ?? {} });
   };
   return (name: string): boolean => {
     const answer = known.get(name) ?? ask(name);

@@ -160,7 +160,7 @@ test('deletions in a namespace that is too large are done, and then the namespac
 test.each([
   ['no other namespace', { from: 'Same' }],
   ['other namespaces', { from: 'Selector', selector: { matchLabels: { 'kubernetes.io/metadata.name': 'b' } } }],
-])('keys of a namespace that is too large stop working when the instance admits %s', async (_, allowedNamespaces) => {
+])('keys of a namespace that is too large stop working when the instance allows %s', async (_, allowedNamespaces) => {
   const harness = createHarness(small);
   await harness.apply(...makeSecrets(), makeInstance(), makeKey({}, 'key', 'a'));
   await harness.resync();

@@ -50,7 +50,7 @@ describe('a key is not active, and its status shows the first cause', () => {
     expect(await harness.value('chat-key')).toBe(value);
   });
 
-  test('while its namespace is not admitted; its value stops working, and works again when the namespace is admitted again', async () => {
+  test('while its namespace is not allowed; its value stops working, and works again when the namespace is allowed again', async () => {
     await harness.apply(makeKey({}, 'chat', 'team-a'));
     await harness.resync();
     const value = await harness.value('chat-key', 'team-a');
@@ -77,7 +77,7 @@ describe('a key is not active, and its status shows the first cause', () => {
     await harness.apply(makeKey({ keyAlias: 'a' }, 'chat', 'team-a'), makeKey({ keyAlias: 'b' }, 'chat', 'team-b'));
     await harness.resync();
     expect(await harness.ready(virtualKeys, 'chat', 'team-a')).toBe('True Ready');
-    // Never admitted: the message is that of a missing instance.
+    // Never allowed: the message is that of a missing instance.
     expect(await harness.ready(virtualKeys, 'chat', 'team-b')).toBe('False InstanceNotFound');
   });
 

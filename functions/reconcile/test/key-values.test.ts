@@ -64,7 +64,7 @@ describe('the value', () => {
     ]);
   });
 
-  test('that is edited while the namespace is not admitted never works, also after the namespace is admitted', async () => {
+  test('that is edited while the namespace is not allowed never works, also after the namespace is allowed', async () => {
     await harness.apply(makeKey({}, 'chat', 'team-a'));
     await harness.resync();
     await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });

@@ -120,7 +120,7 @@ const cases: ReadonlyArray<readonly [string, (harness: Harness) => Promise<unkno
     },
   ],
   [
-    'namespace-not-admitted-any-more',
+    'namespace-no-longer-allowed',
     async (harness) => {
       await converged(harness);
       await harness.apply(makeKey({ keyAlias: 'far' }, 'far', 'team-a'));

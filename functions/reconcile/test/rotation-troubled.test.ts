@@ -71,7 +71,7 @@ describe('a key that does not work', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
   });
 
-  test('because its namespace was not admitted for a while keeps the age of its value', async () => {
+  test('because its namespace was not allowed for a while keeps the age of its value', async () => {
     await harness.apply(makeKey(HOURLY, 'far', 'apps'));
     await harness.resync();
     const far = () => harness.value('far-key', 'apps');

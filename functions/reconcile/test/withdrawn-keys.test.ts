@@ -84,7 +84,7 @@ describe('a namespace that is no longer allowed', () => {
   });
 });
 
-describe('a namespace that a selector no longer admits', () => {
+describe('a namespace that a selector no longer allows', () => {
   beforeEach(async () => {
     const metadata = { name: TENANT, labels: { llm: 'allowed' } };
     await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata });

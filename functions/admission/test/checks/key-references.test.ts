@@ -1,4 +1,4 @@
-// Objects that a key refers to: they exist, belong to the same instance, and admit its namespace.
+// Objects that a key refers to: they exist, belong to the same instance, and allow its namespace.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, kinds, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createWorld, GOOD, objectOf, type World } from '../../../../test/admission/fixtures.ts';
@@ -26,7 +26,7 @@ describe('a key', () => {
       'namespaces by a label',
       { from: 'Selector', selector: { matchLabels: { 'kubernetes.io/metadata.name': 'team-b' } } },
     ],
-  ])('of an instance that admits %s gets exactly the answer of a missing one', async (_, allowedNamespaces) => {
+  ])('of an instance that allows %s gets exactly the answer of a missing one', async (_, allowedNamespaces) => {
     const spec = { ...GOOD.GatewayInstance, allowedNamespaces };
     await world.put(gatewayInstances, objectOf('GatewayInstance', spec, { name: 'private' }));
     const refused = (await key(elsewhere('private', 'platform'))).refused.join();
@@ -42,7 +42,7 @@ describe('a key', () => {
     expect(admitted.allowed).toBe(true);
   });
 
-  test('of an instance that does not admit it gets no finding about its alias, nor does a user about its address', async () => {
+  test('of an instance that does not allow it gets no finding about its alias, nor does a user about its address', async () => {
     const spec = { ...GOOD.GatewayInstance, allowedNamespaces: { from: 'Same' } };
     await world.put(gatewayInstances, objectOf('GatewayInstance', spec, { name: 'private' }));
     const there = elsewhere('private', 'platform');
