@@ -29,7 +29,7 @@ const many = (value: (index: number) => unknown, name: string): SizedText =>
 
 const user = (content: unknown) => ({ role: 'user', content });
 const text = (index: number) => ({ type: 'text', text: `t${index}` });
-const PICTURE = 'data:image/png;base64,AAAA';
+const IMAGE = 'data:image/png;base64,AAAA';
 const called = (index: number) => ({
   id: `c${index}`,
   type: 'function',
@@ -63,14 +63,14 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
     'calls of one answer': of((size) => ({ messages: [answer({ tool_calls: list(size, called) })] })),
     'parts of text': of((size) => ({ messages: [user(list(size, text))] })),
     'parts that are cached': of((size) => ({ messages: [user(list(size, (at) => ({ ...text(at), ...cached })))] })),
-    pictures: of((size) => ({
-      messages: [user(list(size, () => ({ type: 'image_url', image_url: { url: PICTURE } })))],
+    images: of((size) => ({
+      messages: [user(list(size, () => ({ type: 'image_url', image_url: { url: IMAGE } })))],
     })),
-    files: of((size) => ({ messages: [user(list(size, () => ({ type: 'file', file: { file_data: PICTURE } })))] })),
+    files: of((size) => ({ messages: [user(list(size, () => ({ type: 'file', file: { file_data: IMAGE } })))] })),
     'empty texts': of((size) => ({ messages: [user(list(size, () => ({ type: 'text', text: '' })))] })),
     'one long text': of((size) => ({ messages: [user('é'.repeat(size * 20))] })),
-    'one long picture': of((size) => ({
-      messages: [user([{ type: 'image_url', image_url: { url: PICTURE + 'A'.repeat(size * 20) } }])],
+    'one long image': of((size) => ({
+      messages: [user([{ type: 'image_url', image_url: { url: IMAGE + 'A'.repeat(size * 20) } }])],
     })),
     tools: many(declared, 'tools'),
     'stop sequences': many((at) => `s${at}`, 'stop'),
@@ -113,7 +113,7 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
     thoughts: of((size) => ({
       messages: [answer({ content: list(size, () => ({ type: 'thinking', thinking: 't' })) })],
     })),
-    pictures: of((size) => ({
+    images: of((size) => ({
       messages: [
         user(list(size, () => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'AA' } }))),
       ],
@@ -149,7 +149,7 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
       'input',
     ),
     'parts of text': of((size) => ({ input: [user(list(size, (at) => ({ type: 'input_text', text: `t${at}` })))] })),
-    pictures: of((size) => ({ input: [user(list(size, () => ({ type: 'input_image', image_url: PICTURE })))] })),
+    images: of((size) => ({ input: [user(list(size, () => ({ type: 'input_image', image_url: IMAGE })))] })),
     'encrypted reasoning': many((at) => ({ type: 'reasoning', encrypted_content: `e${at}` }), 'input'),
     'marked reasoning': many((at) => ({ type: 'reasoning', encrypted_content: `e${at}.gw${MARK}` }), 'input'),
     'marked ids': many((at) => ({ type: 'item_reference', id: markedId(`i${at}`) }), 'input'),

@@ -7,7 +7,7 @@ const Price = z.string().regex(/^(0|[1-9][0-9]*)(\.[0-9]{1,18})?$/);
 
 /**
  * Decimal dollars per million tokens. An absent rate is that of the general kind: the rate of input for cached input,
- * audio and pictures in the prompt; the rate of output for reasoning, audio and pictures in the answer.
+ * audio and images in the prompt; the rate of output for reasoning, audio and images in the answer.
  */
 export const WrittenRates = z.object({
   input: Price,

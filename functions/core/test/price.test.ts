@@ -113,7 +113,7 @@ test('no usage costs more than the bound of its prompt and its output, whatever 
   );
 });
 
-test('a prompt of text alone is bounded without the prices of sounds and pictures', () => {
+test('a prompt of text alone is bounded without the prices of sounds and images', () => {
   const price = read({ input: '1', output: '1', inputAudio: '100', inputImage: '200' });
   expect(maxCostOf({ maxTokens: 10n, textOnly: true }, 0n, price)).toBe(10_000n);
   expect(maxCostOf({ maxTokens: 10n, textOnly: false }, 0n, price)).toBe(2_000_000n);
@@ -191,7 +191,7 @@ test.each([
     { inputAudio: 3, cachedInput: 5, cachedAudio: 2 },
     4_000n + 40_000n + 1_500n + 4_000n,
   ],
-  ['pictures cost what pictures cost', { inputImage: '5' }, { inputImage: 4 }, 6_000n + 20_000n],
+  ['images cost what images cost', { inputImage: '5' }, { inputImage: 4 }, 6_000n + 20_000n],
   ['a request may cost something by itself', { request: '5000' }, {}, 10_000n + 5_000_000n],
 ])('%s', (_, more, of, cost) => {
   expect(costOf({ ...tokens(10, 0), ...of }, read({ input: '1', output: '1', ...more }))).toBe(cost);
@@ -200,7 +200,7 @@ test.each([
 test.each([
   ['reasoning', { reasoning: '3' }, { reasoning: 6 }, 8_000n + 18_000n],
   ['sound', { outputAudio: '80' }, { outputAudio: 6 }, 8_000n + 480_000n],
-  ['pictures', { outputImage: '30' }, { outputImage: 6 }, 8_000n + 180_000n],
+  ['images', { outputImage: '30' }, { outputImage: 6 }, 8_000n + 180_000n],
   ['media of an unknown kind', { outputImage: '30', outputAudio: '80' }, { outputMedia: 6 }, 8_000n + 480_000n],
   ['reasoning without a price of its own', {}, { reasoning: 6 }, 20_000n],
 ])('an answer of %s costs what that costs', (_, more, of, cost) => {

@@ -186,7 +186,7 @@ describe('the reservation', () => {
     expect(held.minAmount).toBe(held.prompt + BigInt('n' in body ? body.n : min) * 2_000n);
   });
 
-  test('counts a picture as 100,000 tokens, never as the bytes of its base64', async () => {
+  test('counts an image as 100,000 tokens, never as the bytes of its base64', async () => {
     const url = `data:image/png;base64,${'A'.repeat(300_000)}`;
     const parts = [
       { type: 'text', text: 'What is this?' },
@@ -196,7 +196,7 @@ describe('the reservation', () => {
     expect(held.amount).toBe(held.prompt - BigInt(url.length) * 1_000n + 100_000n * 1_000n + 2_000n);
   });
 
-  test('counts the text of a part that only has the type of a picture', async () => {
+  test('counts the text of a part that only has the type of an image', async () => {
     const parts = [{ type: 'image_url', image_url: { url: 'x' }, text: 'long '.repeat(1000) }];
     const held = await reservationOf({ ...chat, messages: [{ role: 'user', content: parts }], max_tokens: 1 });
     expect(held.amount).toBeGreaterThan(held.prompt + 100_000n * 1_000n - 2_000n);
@@ -249,18 +249,18 @@ describe('a part that costs more than its bytes', () => {
     await chat({ model: 'gpt', messages: [message], max_tokens: 1 });
     return ledger.asked[0]?.amount ?? 0n;
   };
-  const PICTURE = { type: 'image_url', image_url: { url: 'https://example.com/1.png' } };
+  const IMAGE = { type: 'image_url', image_url: { url: 'https://example.com/1.png' } };
   const PART = 100_000n * 1_000n;
 
   test.each([
-    ['a picture whose part names no type', { content: [{ image_url: 'https://example.com/1.png' }] }],
-    ['a picture whose type is no text', { content: [{ type: 1, image_url: { url: 'https://example.com/1.png' } }] }],
+    ['an image whose part names no type', { content: [{ image_url: 'https://example.com/1.png' }] }],
+    ['an image whose type is no text', { content: [{ type: 1, image_url: { url: 'https://example.com/1.png' } }] }],
   ])('is reserved for: %s', async (_, message) => {
     expect(await heldFor(message)).toBeGreaterThan(PART);
   });
 
-  test('is reserved for once for each picture, also inside the result of a tool', async () => {
-    const content = [{ type: 'tool_result', content: [PICTURE, PICTURE, PICTURE] }];
+  test('is reserved for once for each image, also inside the result of a tool', async () => {
+    const content = [{ type: 'tool_result', content: [IMAGE, IMAGE, IMAGE] }];
     expect(await heldFor({ role: 'user', content })).toBeGreaterThan(4n * PART);
   });
 

@@ -83,15 +83,15 @@ describe('a cache write', () => {
   });
 });
 
-test('a prompt with pictures is charged as pictures if the provider does not count them separately', async () => {
+test('a prompt with images is charged as images if the provider does not count them separately', async () => {
   const counted = (details?: object) =>
     completion('a', { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: details });
   const cost = (part: object, details?: object) =>
     charge({ body: chatOf(part), reply: counted(details) }, { inputImage: '5', cachedImage: '2' });
-  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
-  expect(await cost(picture)).toBe(500);
-  expect(await cost(picture, { cached_tokens: 40 })).toBe(60 * 5 + 40 * 2);
-  expect(await cost(picture, { image_tokens: 10 })).toBe(90 + 50);
+  const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } };
+  expect(await cost(image)).toBe(500);
+  expect(await cost(image, { cached_tokens: 40 })).toBe(60 * 5 + 40 * 2);
+  expect(await cost(image, { image_tokens: 10 })).toBe(90 + 50);
   expect(await cost({ type: 'text', text: 'a' })).toBe(100);
 });
 
@@ -105,8 +105,8 @@ describe('a prompt with sound', () => {
     ['an address', { type: 'audio_url', audio_url: { url: 'https://a.test/b' } }],
     ['a video', { type: 'video_url', video_url: { url: 'https://a.test/b' } }],
     ['a file', { type: 'file', file: { file_data: DATA } }],
-    ['a picture that is none', { type: 'image_url', image_url: { url: DATA } }],
-    ['a picture that is none, at an address', { type: 'image_url', image_url: 'https://a.test/b.MP3?c' }],
+    ['an image that is none', { type: 'image_url', image_url: { url: DATA } }],
+    ['an image that is none, at an address', { type: 'image_url', image_url: 'https://a.test/b.MP3?c' }],
     ['a part without a type', { input_audio: { data: 'AAAA' } }],
     ['a part as protocol buffers write it', { inputAudio: { data: 'AAAA' } }],
     ['a part of a result', { type: 'tool_result', content: [{ type: 'input_audio', input_audio: { data: 'A' } }] }],
@@ -119,8 +119,8 @@ describe('a prompt with sound', () => {
   });
 
   test.each([
-    ['pictures', { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }],
-    ['pictures at addresses', { type: 'image_url', image_url: { url: 'https://a.test/b.png?c=.mp3x' } }],
+    ['images', { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }],
+    ['images at addresses', { type: 'image_url', image_url: { url: 'https://a.test/b.png?c=.mp3x' } }],
     ['documents', { type: 'file', file: { file_data: 'data:application/pdf;base64,AAAA' } }],
     ['text', { type: 'text', text: 'input_audio' }],
   ])('is not one with %s', async (_, part) => {

@@ -1,4 +1,4 @@
-// Media: the reservation for a picture, a document, a sound or a video, and its charge if no provider counts it (LEDGER
+// Media: the reservation for an image, a document, a sound or a video, and its charge if no provider counts it (LEDGER
 // 9, 10).
 import { describe, expect, test } from 'vitest';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
@@ -15,12 +15,12 @@ interface Way {
   readonly provider: string;
   readonly limit: string;
   readonly body: (parts: ReadonlyArray<object>) => object;
-  readonly picture: (data: string) => object;
+  readonly image: (data: string) => object;
   /** Files by their kind: encoded in the request, and elsewhere. */
   readonly files: Readonly<Record<string, (data: string) => object>>;
   readonly elsewhere: ReadonlyArray<object>;
-  /** The maximum tokens of a picture. */
-  readonly pictureTokens: number;
+  /** The maximum tokens of an image. */
+  readonly imageTokens: number;
   /** The beginning of a stream that has counted nothing yet. */
   readonly begun: string[];
 }
@@ -30,12 +30,12 @@ const chat = {
   path: '/chat/completions',
   limit: 'max_tokens',
   body: (content: unknown) => ({ messages: [{ role: 'user', content }] }),
-  picture: (data: string) => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }),
+  image: (data: string) => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }),
   files: {
     document: (data: string) => ({ type: 'file', file: { file_data: `data:application/pdf;base64,${data}` } }),
     sound: (data: string) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
     film: (data: string) => ({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${data}` } }),
-    'film in place of a picture': (data: string) => ({ type: 'image_url', image_url: `data:video/mp4;base64,${data}` }),
+    'film in place of an image': (data: string) => ({ type: 'image_url', image_url: `data:video/mp4;base64,${data}` }),
   },
   elsewhere: [
     { type: 'file', file: { file_url: URL_OF } },
@@ -51,13 +51,13 @@ const messages = {
   path: '/messages',
   limit: 'max_tokens',
   body: (content: unknown) => ({ messages: [{ role: 'user', content }] }),
-  picture: (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } }),
+  image: (data: string) => ({ type: 'image', source: { type: 'base64', media_type: 'image/png', data } }),
   files: {
     document: (data: string) => ({
       type: 'document',
       source: { type: 'base64', media_type: 'application/pdf', data },
     }),
-    'document in place of a picture': (data: string) => ({
+    'document in place of an image': (data: string) => ({
       type: 'image',
       source: { type: 'base64', media_type: 'application/pdf', data },
     }),
@@ -73,18 +73,18 @@ const messages = {
   ],
 };
 const WAYS: ReadonlyArray<Way> = [
-  { ...chat, provider: 'openai', pictureTokens: 100_000 },
-  { ...messages, provider: 'anthropic', pictureTokens: 8_000, begun: words('a', 'b') },
+  { ...chat, provider: 'openai', imageTokens: 100_000 },
+  { ...messages, provider: 'anthropic', imageTokens: 8_000, begun: words('a', 'b') },
   {
     path: '/responses',
     limit: 'max_output_tokens',
     provider: 'openai',
-    pictureTokens: 100_000,
+    imageTokens: 100_000,
     body: (content) => ({ input: [{ role: 'user', content }] }),
-    picture: (data) => ({ type: 'input_image', image_url: `data:image/png;base64,${data}` }),
+    image: (data) => ({ type: 'input_image', image_url: `data:image/png;base64,${data}` }),
     files: {
       document: (data) => ({ type: 'input_file', file_data: `data:application/pdf;base64,${data}` }),
-      'document in place of a picture': (data) => ({
+      'document in place of an image': (data) => ({
         type: 'input_image',
         image_url: `data:application/pdf;base64,${data}`,
       }),
@@ -187,12 +187,12 @@ describe.each(NAMED)('a request on %s reserves for', (_, way) => {
       }
   });
 
-  test('the maximum of a picture, whatever its size', async () => {
+  test('the maximum of an image, whatever its size', async () => {
     for (const data of [DATA, 'QUJD'.repeat(100_000)]) {
-      const { media } = await open(way, {}).held([way.picture(data)], data.length);
-      expect(Math.abs(media - way.pictureTokens)).toBeLessThan(50);
+      const { media } = await open(way, {}).held([way.image(data)], data.length);
+      expect(Math.abs(media - way.imageTokens)).toBeLessThan(50);
     }
-    expect(await open(way, { entry: { maxInputTokens: 5000 } }).held([way.picture(DATA)])).toMatchObject({
+    expect(await open(way, { entry: { maxInputTokens: 5000 } }).held([way.image(DATA)])).toMatchObject({
       tokens: 5000,
     });
   });
@@ -225,11 +225,11 @@ describe.each(NAMED)('a stream on %s whose client leaves before a count', (_, wa
     return { ...settled, amount: world.ledger.asked[0]?.amount ?? 0n, body: world.bodyOf(parts, { stream: true }) };
   };
 
-  test('is charged the estimate of its text, and the maximum of its pictures', async () => {
-    const parts = [way.picture(DATA), way.picture(DATA)];
+  test('is charged the estimate of its text, and the maximum of its images', async () => {
+    const parts = [way.image(DATA), way.image(DATA)];
     const { tokens, estimated, cost, amount, body } = await leave(parts, {});
     const text = textOf(body, 2 * DATA.length);
-    expect(Math.abs((tokens?.input ?? 0) - (2 * way.pictureTokens + text))).toBeLessThan(50);
+    expect(Math.abs((tokens?.input ?? 0) - (2 * way.imageTokens + text))).toBeLessThan(50);
     expect([estimated, cost]).toEqual([true, BigInt(tokens?.input ?? 0) * 1_000n]);
     expect(cost).toBeLessThanOrEqual(amount);
   });
@@ -262,7 +262,7 @@ describe.each(NAMED)('a stream on %s whose client leaves before a count', (_, wa
 test('a stream whose client leaves after a count of the prompt is charged that count', async () => {
   const [, [, way]] = NAMED as [(typeof NAMED)[number], (typeof NAMED)[number]];
   const world = open(way, { script: () => ({ headers: SSE, body: stuckAfter(START, ...way.begun) }) });
-  const reader = (await world.ask([way.picture(DATA)], { stream: true })).body?.getReader();
+  const reader = (await world.ask([way.image(DATA)], { stream: true })).body?.getReader();
   await reader?.read();
   await reader?.cancel();
   await settleDown();
@@ -272,7 +272,7 @@ test('a stream whose client leaves after a count of the prompt is charged that c
 test('a whole stream is charged the count of its provider', async () => {
   const [[, way]] = NAMED as [(typeof NAMED)[number]];
   const world = open(way, { script: () => ({ headers: SSE, body: streamed(['x']) }) });
-  await (await world.ask([way.picture(DATA)], { stream: true })).text();
+  await (await world.ask([way.image(DATA)], { stream: true })).text();
   expect(world.ledger.settled).toMatchObject([{ tokens: { input: 10, output: 3 }, estimated: false }]);
 });
 
@@ -305,9 +305,9 @@ test('rates count media at a usual size: a limit of tokens per minute does not s
   expect(ledger.asked[0]?.tokens).toBeLessThan(2_000);
 });
 
-test('a picture of chat completions reserves the maximum of the dialect that it is translated to', async () => {
+test('an image of chat completions reserves the maximum of the dialect that it is translated to', async () => {
   const [[, way]] = NAMED as [(typeof NAMED)[number]];
-  const { media } = await open({ ...way, provider: 'anthropic' }, {}).held([way.picture(DATA)], DATA.length);
+  const { media } = await open({ ...way, provider: 'anthropic' }, {}).held([way.image(DATA)], DATA.length);
   // Each of its objects may grow by forty letters.
   expect(Math.abs(media - 8_000)).toBeLessThan(250);
 });

@@ -64,9 +64,9 @@ describe('the reservation of a message', () => {
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [{ type: 'text', text: data }] }] },
       ],
     ],
-    ['a picture is its bound', 8_000 - 3000, (data: string) => [{ role: 'user', content: [image(data)] }]],
+    ['an image is its bound', 8_000 - 3000, (data: string) => [{ role: 'user', content: [image(data)] }]],
     [
-      'a picture in a result is too',
+      'an image in a result is too',
       8_000 - 3000,
       (data: string) => [
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: [image(data)] }] },

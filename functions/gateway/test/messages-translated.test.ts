@@ -54,7 +54,7 @@ test('tools without members reserve for the length of their translation', async 
   expect(ledger.asked[0]?.amount).toBeGreaterThan(50_000n * 1000n);
 });
 
-test('a picture reserves for the maximum of the other dialect', async () => {
+test('an image reserves for the maximum of the other dialect', async () => {
   const source = { type: 'base64', media_type: 'image/png', data: 'a'.repeat(3000) };
   const { ask, ledger } = open({ limit: '1000000' });
   const body = { ...ASK, messages: [{ role: 'user', content: [{ type: 'image', source }] }] };

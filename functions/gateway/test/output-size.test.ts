@@ -61,18 +61,18 @@ describe('a client that leaves a stream is charged for the output so far, of wha
     expect(text).toBe(`${body.join('')}data: [DONE]\n\n`);
   });
 
-  test('pictures', async () => {
-    const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
+  test('images', async () => {
+    const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
     // Ten of them are more than the limit that the gateway has sent.
-    expect(await leftAfterTen({ images: [picture] })).toMatchObject({ output: 16_384 });
-    expect(await leftAfterTen({ content: [picture] })).toMatchObject({ output: 16_384 });
+    expect(await leftAfterTen({ images: [image] })).toMatchObject({ output: 16_384 });
+    expect(await leftAfterTen({ content: [image] })).toMatchObject({ output: 16_384 });
   });
 });
 
-describe('pictures and sound of an answer cost the highest rate of output, unless the provider counts them separately', () => {
-  const PICTURE = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
-  const IN_IMAGES = { content: 'A cat.', images: [PICTURE] };
-  const IN_PARTS = { content: [{ type: 'text', text: 'A cat.' }, PICTURE] };
+describe('images and sound of an answer cost the highest rate of output, unless the provider counts them separately', () => {
+  const IMAGE = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
+  const IN_IMAGES = { content: 'A cat.', images: [IMAGE] };
+  const IN_PARTS = { content: [{ type: 'text', text: 'A cat.' }, IMAGE] };
   const SPOKEN = { content: null, audio: { data: SECOND, transcript: 'A cat.' } };
   const PRICE = { input: '0', output: '2', outputAudio: '8', outputImage: '30' };
   const usageOf = (details: object) => ({
@@ -82,10 +82,10 @@ describe('pictures and sound of an answer cost the highest rate of output, unles
     completion_tokens_details: details,
   });
   const CASES: ReadonlyArray<[string, object, object, bigint]> = [
-    ['a picture', IN_IMAGES, {}, 1_300n * 30n],
-    ['a picture in parts', IN_PARTS, {}, 1_300n * 30n],
-    ['a picture, with thoughts that are counted', IN_IMAGES, { reasoning_tokens: 300 }, 1_000n * 30n + 300n * 2n],
-    ['a picture that is counted', IN_IMAGES, { image_tokens: 1_290 }, 1_290n * 30n + 10n * 2n],
+    ['an image', IN_IMAGES, {}, 1_300n * 30n],
+    ['an image in parts', IN_PARTS, {}, 1_300n * 30n],
+    ['an image, with thoughts that are counted', IN_IMAGES, { reasoning_tokens: 300 }, 1_000n * 30n + 300n * 2n],
+    ['an image that is counted', IN_IMAGES, { image_tokens: 1_290 }, 1_290n * 30n + 10n * 2n],
     ['sound', SPOKEN, {}, 1_300n * 30n],
     ['sound that is counted', SPOKEN, { audio_tokens: 1_290 }, 1_290n * 8n + 10n * 2n],
     ['text alone', { content: 'A cat.' }, {}, 1_300n * 2n],
@@ -113,7 +113,7 @@ describe('pictures and sound of an answer cost the highest rate of output, unles
     }
   });
 
-  test('a stream whose client leaves after a picture is charged for the maximum of a picture', async () => {
+  test('a stream whose client leaves after an image is charged for the maximum of an image', async () => {
     const script = () => ({ headers: SSE, body: endlessly(IN_IMAGES, 1) });
     const world = stage({ snapshot, script });
     const reader = (await world.chat(CHAT)).body?.getReader();

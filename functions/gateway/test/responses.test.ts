@@ -111,12 +111,12 @@ describe('the reservation of a response', () => {
       ],
     ],
     [
-      'a picture is a hundred thousand',
+      'an image is a hundred thousand',
       100_000 - data.length,
       [{ role: 'user', content: [{ type: 'input_image', image_url: data }] }],
     ],
     [
-      'a picture that a call returns is too',
+      'an image that a call returns is too',
       100_000 - data.length,
       [{ type: 'computer_call_output', call_id: 'c', output: { type: 'computer_screenshot', image_url: data } }],
     ],

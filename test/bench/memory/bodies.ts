@@ -7,7 +7,7 @@ export type Content = keyof typeof CONTENTS;
 
 /** Messages of a conversation, in about so many bytes. */
 export const CONTENTS = {
-  /** A picture in base64, say. */
+  /** An image in base64, say. */
   'one text': (bytes: number) => message('"', 'x'.repeat(bytes)),
   /** A letter beyond Latin-1 makes the engine keep two bytes a character. */
   'one text with 한': (bytes: number) => message('"한', 'x'.repeat(bytes)),

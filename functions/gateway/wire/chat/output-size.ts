@@ -1,4 +1,4 @@
-// The output of a message or a delta: text, reasoning, refusals, tool calls, sounds, pictures, and all else that
+// The output of a message or a delta: text, reasoning, refusals, tool calls, sounds, images, and all else that
 // providers bill as output.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { OutputSize, Piece } from '../codec.ts';
@@ -13,8 +13,8 @@ const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
  * in base64).
  */
 const LETTERS_PER_SOUND_TOKEN = 3200;
-/** The maximum tokens of a picture. Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
-const MAX_PICTURE = 16_000;
+/** The maximum tokens of an image. Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
+const MAX_IMAGE = 16_000;
 
 /** The output of these choices in their `message` or `delta`. `deltas`: the choices with at least one token. */
 export function sizeOf(
@@ -27,7 +27,7 @@ export function sizeOf(
   for (const choice of choices) {
     const message = member(choice, name);
     const length = lengthOf(message);
-    const ofMedia = soundTokensIn(message) + picturesIn(message) * MAX_PICTURE;
+    const ofMedia = soundTokensIn(message) + imagesIn(message) * MAX_IMAGE;
     // A piece of sound may have less than a token, and `deltas` may cut a stream.
     if (length > 0 || ofMedia >= 1) deltas += 1;
     outputBytes += length;
@@ -47,12 +47,12 @@ function lengthOf(message: unknown): number {
   return length + bytesOf(member(member(message, 'audio'), 'transcript'));
 }
 
-/** The pictures of a message, in its `images` and in its content. */
-function picturesIn(message: unknown): number {
-  return listOf(member(message, 'images')).length + listOf(member(message, 'content')).filter(isPicture).length;
+/** The images of a message, in its `images` and in its content. */
+function imagesIn(message: unknown): number {
+  return listOf(member(message, 'images')).length + listOf(member(message, 'content')).filter(isImage).length;
 }
 
-const isPicture = (part: unknown): boolean => member(part, 'type') === 'image_url';
+const isImage = (part: unknown): boolean => member(part, 'type') === 'image_url';
 
 /** Estimated tokens of the message's sound. They may be fractions, because sound arrives in pieces of any length. */
 function soundTokensIn(message: unknown): number {
@@ -74,7 +74,7 @@ function bytesOf(content: unknown): number {
     const next = left.pop();
     if (typeof next === 'string') bytes += bytesIn(next);
     else if (Array.isArray(next)) for (const part of next) left.push(part);
-    else if (typeof next === 'object' && next !== null && !isPicture(next)) {
+    else if (typeof next === 'object' && next !== null && !isImage(next)) {
       for (const [name, value] of Object.entries(next)) if (!NAMES.has(name)) left.push(value);
     }
   }

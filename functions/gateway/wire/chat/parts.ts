@@ -2,7 +2,7 @@
 import { toUtf8 } from '#core/json/bytes.ts';
 import { isObject, listOf, member, textOf } from '#core/json/json.ts';
 import { MAX_VALUES, sizeOfJson } from '#core/json/json-limits.ts';
-import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
+import { addMedium, fileIn, IMAGE, isImageAddress } from '../prompt/media.ts';
 import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 
@@ -40,7 +40,8 @@ function toPart(part: unknown): Part {
   const isStoredFile = refersToFile(part) || refersToFile(holder);
   const encoded = encodedIn(holder);
   const bytes = encoded.reduce((sum, text) => sum + (MAY_BE_TEXT.test(text) ? 0 : text.length), 0);
-  if (type === 'image_url' && encoded.every(isPicture)) return { medium: PICTURE.openai, bytes, inner, isStoredFile };
+  if (type === 'image_url' && encoded.every(isImageAddress))
+    return { medium: IMAGE.openai, bytes, inner, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
   const medium = isText ? undefined : fileIn(encoded);
   return { medium, bytes, inner, isStoredFile };

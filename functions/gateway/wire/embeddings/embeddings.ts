@@ -39,7 +39,7 @@ export const embeddings: Api = {
   toRequest,
 };
 
-/** Members in which some servers read pictures by address: their size does not show their cost. */
+/** Members in which some servers read images by address: their size does not show their cost. */
 const MEDIA = ['messages', 'images', 'inputs', 'content', 'contents'];
 const INPUT_ALONE: Rule = mustBeAbsent(MEDIA, 'must be absent: only "input" is embedded. Send the input there.');
 const OWN_MEMBERS: ReadonlySet<string> = new Set(['model', 'input', ...MEDIA, ...DECIDING_MEMBERS]);

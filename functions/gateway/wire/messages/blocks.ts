@@ -1,6 +1,6 @@
 // Content blocks of Messages requests: their size without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { fileIn, isPicture, PICTURE } from '../prompt/media.ts';
+import { fileIn, IMAGE, isImageAddress } from '../prompt/media.ts';
 import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { refersToFile } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
@@ -36,8 +36,8 @@ function toPart(block: unknown): Part {
   if (TEXT_BLOCK.test(type) || (type === 'document' && isTextSource(source))) return { inner };
   const isStoredFile = refersToFile(block) || refersToFile(source);
   const address = data === '' ? textOf(member(source, 'url')) : `data:${textOf(member(source, 'media_type'))}`;
-  if (type === 'image' && isPicture(address ?? ''))
-    return { medium: PICTURE.anthropic, bytes: data.length, isStoredFile };
+  if (type === 'image' && isImageAddress(address ?? ''))
+    return { medium: IMAGE.anthropic, bytes: data.length, isStoredFile };
   const isHere = (type === 'document' || type === 'image') && data !== '';
   return { medium: fileIn(isHere ? [data] : []), bytes: isHere ? data.length : 0, inner, isStoredFile };
 }

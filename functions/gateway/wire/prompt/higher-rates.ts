@@ -10,7 +10,7 @@ export interface HigherRates {
   readonly hourInCache: boolean;
   /** The prompt may contain sound, also of a video. */
   readonly sound?: boolean;
-  /** The prompt, with its pictures. */
+  /** The prompt, with its images. */
   readonly input: Pick<PromptSize, 'media'>;
 }
 
@@ -66,7 +66,7 @@ export function toHigherRates(usage: Usage, { hourInCache, sound = false, input 
   // Uncounted media already has the highest rate.
   const isUncounted = usage.inputMedia !== undefined;
   const isAudio = sound && !isUncounted && usage.inputAudio === undefined;
-  const isImage = input.media.pictures.tokens > 0 && !isUncounted && !isAudio && usage.inputImage === undefined;
+  const isImage = input.media.images.tokens > 0 && !isUncounted && !isAudio && usage.inputImage === undefined;
   if (!isLong && !isAudio && !isImage) return usage;
   return {
     ...usage,
@@ -76,7 +76,7 @@ export function toHigherRates(usage: Usage, { hourInCache, sound = false, input 
   };
 }
 
-/** The usage of an answer with pictures or sound: all output counts as media, unless one kind is counted separately. */
+/** The usage of an answer with images or sound: all output counts as media, unless one kind is counted separately. */
 export function withOutputMedia(usage: Usage): Usage {
   const isCounted = usage.outputAudio !== undefined || usage.outputImage !== undefined;
   return isCounted ? usage : { ...usage, outputMedia: usage.output };

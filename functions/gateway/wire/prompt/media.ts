@@ -1,26 +1,26 @@
-// Media of a prompt: the maximum tokens of pictures, documents, sounds and videos, before a provider has counted them
+// Media of a prompt: the maximum tokens of images, documents, sounds and videos, before a provider has counted them
 // (LEDGER 9).
 
 /** The largest known context window: the maximum of a prompt to which the provider adds stored state. */
 export const LARGEST_WINDOW = 1_050_000;
 /**
- * Pictures by dialect. OpenAI's dialect has no bound: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales pictures
+ * Images by dialect. OpenAI's dialect has no bound: gpt-4o-mini bills up to 48,000 tokens. Anthropic scales images
  * down, to 4,784 tokens for its finest models (platform.claude.com/docs/en/build-with-claude/vision).
  */
-export const PICTURE = {
+export const IMAGE = {
   openai: { isFile: false, tokens: 100_000, tokensTranslated: 8_000 },
   anthropic: { isFile: false, tokens: 8_000, tokensTranslated: 100_000 },
 } as const;
-/** The usual tokens of a picture or a file, for rates and for free counts. */
+/** The usual tokens of an image or a file, for rates and for free counts. */
 export const USUAL_MEDIA = 1_000;
 /** The minimum length of an encoded file; shorter texts are names of files. */
 const MIN_ENCODED = 256;
 
-/** A picture, a document, a sound or a video. */
+/** An image, a document, a sound or a video. */
 export interface Medium {
   readonly isFile: boolean;
   /**
-   * The maximum tokens: of a picture in the client's dialect (`tokensTranslated`: in the other dialect); of a file if
+   * The maximum tokens: of an image in the client's dialect (`tokensTranslated`: in the other dialect); of a file if
    * the model's window is unknown.
    */
   readonly tokens: number;
@@ -36,12 +36,12 @@ export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
 }
 
 const DATA = /^\s*data:/i;
-const PICTURE_DATA = /^\s*data:image\//i;
-const NO_PICTURE = /\.(pdf|mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
+const IMAGE_DATA = /^\s*data:image\//i;
+const NO_IMAGE = /\.(pdf|mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
 
-/** Whether the address may be of a picture: some providers also accept documents, sounds and videos there. */
-export function isPicture(address: string): boolean {
-  return DATA.test(address) ? PICTURE_DATA.test(address) : !NO_PICTURE.test(address);
+/** Whether the address may be of an image: some providers also accept documents, sounds and videos there. */
+export function isImageAddress(address: string): boolean {
+  return DATA.test(address) ? IMAGE_DATA.test(address) : !NO_IMAGE.test(address);
 }
 
 const isData = (text: string): boolean => /^\s*data:[^,]{0,256};base64,/i.test(text);
@@ -52,29 +52,29 @@ const isBase64 = (text: string): boolean => text.length >= MIN_ENCODED && !text.
 export interface Media {
   readonly count: number;
   readonly files: number;
-  readonly pictures: Pick<Medium, 'tokens' | 'tokensTranslated'>;
+  readonly images: Pick<Medium, 'tokens' | 'tokensTranslated'>;
   readonly fileTokens: number;
 }
 
-export const NO_MEDIA: Media = { count: 0, files: 0, pictures: { tokens: 0, tokensTranslated: 0 }, fileTokens: 0 };
+export const NO_MEDIA: Media = { count: 0, files: 0, images: { tokens: 0, tokensTranslated: 0 }, fileTokens: 0 };
 
 export function addMedium(
-  { count, files, pictures, fileTokens }: Media,
+  { count, files, images, fileTokens }: Media,
   { isFile, tokens, tokensTranslated }: Medium,
 ): Media {
-  if (isFile) return { count: count + 1, files: files + 1, pictures, fileTokens: fileTokens + tokens };
-  const more = { tokens: pictures.tokens + tokens, tokensTranslated: pictures.tokensTranslated + tokensTranslated };
-  return { count: count + 1, files, pictures: more, fileTokens };
+  if (isFile) return { count: count + 1, files: files + 1, images, fileTokens: fileTokens + tokens };
+  const more = { tokens: images.tokens + tokens, tokensTranslated: images.tokensTranslated + tokensTranslated };
+  return { count: count + 1, files, images: more, fileTokens };
 }
 
 /**
  * The maximum tokens of media. `window`: the context window of the model, if it bounds a prompt. Each file may fill it.
  */
 export function mediaTokens(
-  { files, pictures, fileTokens }: Media,
+  { files, images, fileTokens }: Media,
   { isTranslated, window }: { readonly isTranslated: boolean; readonly window: bigint | undefined },
 ): bigint {
-  if (files === 0 && pictures.tokens === 0) return 0n;
-  const ofPictures = BigInt(isTranslated ? pictures.tokensTranslated : pictures.tokens);
-  return ofPictures + (window === undefined ? BigInt(fileTokens) : window * BigInt(files));
+  if (files === 0 && images.tokens === 0) return 0n;
+  const ofImages = BigInt(isTranslated ? images.tokensTranslated : images.tokens);
+  return ofImages + (window === undefined ? BigInt(fileTokens) : window * BigInt(files));
 }

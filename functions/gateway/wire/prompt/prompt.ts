@@ -9,7 +9,7 @@ export interface PromptSize {
   readonly estimatedTokens: number;
   /** The number of prompts; each has a context window of its own. */
   readonly prompts: number;
-  /** Pictures, sounds and files. */
+  /** Images, sounds and files. */
   readonly media: Media;
   /** A part refers to a file that the provider stores; a message refers to speech of an earlier answer. */
   readonly hasStoredFile?: boolean;

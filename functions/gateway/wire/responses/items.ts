@@ -1,13 +1,13 @@
 // Input items of Responses requests: their size without a tokenizer.
 import { listOf, member, textOf } from '#core/json/json.ts';
-import { addMedium, fileIn, isPicture, PICTURE } from '../prompt/media.ts';
+import { addMedium, fileIn, IMAGE, isImageAddress } from '../prompt/media.ts';
 import { measureParts, type Part, type PromptSize } from '../prompt/prompt.ts';
 import { type MarkedId, refersToFile, type StoredState } from '../prompt/stored-state.ts';
 import type { Members } from '../prompt/unmetered-features.ts';
 
 /** Types of items and parts that count as text: texts, calls and their outputs. */
 const TEXT_ITEM = /^(|message|reasoning|compaction|refusal|item_reference|text|.*_text|.*_call|.*_call_output)$/;
-const PICTURES: ReadonlySet<string> = new Set(['input_image', 'computer_screenshot', 'image_generation_call']);
+const IMAGES: ReadonlySet<string> = new Set(['input_image', 'computer_screenshot', 'image_generation_call']);
 const FILES: ReadonlySet<string> = new Set(['input_file', 'input_audio']);
 /** Members with encoded media. */
 const ENCODED = ['image_url', 'file_data', 'file_url', 'result', 'data'];
@@ -94,14 +94,14 @@ function toPart(item: unknown): Part {
   if (typeof item !== 'object' || item === null) return TEXT;
   const type = textOf(member(item, 'type')) ?? '';
   const inner = [member(item, 'content'), member(item, 'summary'), member(item, 'output')];
-  if (TEXT_ITEM.test(type) && !PICTURES.has(type)) return { inner };
+  if (TEXT_ITEM.test(type) && !IMAGES.has(type)) return { inner };
   const holders = [item, member(item, 'input_audio')];
   const isStoredFile = holders.some(refersToFile);
-  if (!PICTURES.has(type) && !FILES.has(type)) return { medium: fileIn(), isStoredFile };
+  if (!IMAGES.has(type) && !FILES.has(type)) return { medium: fileIn(), isStoredFile };
   const encoded = holders.flatMap(encodedIn);
   // A text file counts as text, in whatever member.
   const bytes = encoded.reduce((sum, text) => sum + (TEXT_FILE.test(text) ? 0 : text.length), 0);
-  if (PICTURES.has(type) && encoded.every(isPicture)) return { medium: PICTURE.openai, bytes, isStoredFile };
+  if (IMAGES.has(type) && encoded.every(isImageAddress)) return { medium: IMAGE.openai, bytes, isStoredFile };
   const isText = encoded.length > 0 && encoded.every((text) => TEXT_FILE.test(text));
   return { medium: isText ? undefined : fileIn(encoded), bytes, isStoredFile };
 }

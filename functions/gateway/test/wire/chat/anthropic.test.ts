@@ -84,7 +84,7 @@ describe('turns', () => {
     });
   });
 
-  test('texts, pictures and files are blocks; empty texts are left out', () => {
+  test('texts, images and files are blocks; empty texts are left out', () => {
     expect(
       parts(
         { type: 'text', text: '' },

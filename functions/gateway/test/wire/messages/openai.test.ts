@@ -99,7 +99,7 @@ describe('a request', () => {
     expect(written({ messages: [], tools: [{ name: 'a' }], tool_choice: choice }).tool_choice).toEqual(expected);
   });
 
-  test('has calls, their results and pictures of results in the places of this dialect', () => {
+  test('has calls, their results and images of results in the places of this dialect', () => {
     const turns = messagesOf(
       {
         role: 'assistant',
