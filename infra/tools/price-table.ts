@@ -89,10 +89,10 @@ function toRows(model: ModelInfo): ReadonlyArray<Row> {
  * they cost most.
  */
 const NEEDED: ReadonlyArray<readonly [name: RegExp, rates: ReadonlyArray<string>]> = [
-  // Sound costs many times as much as text. Usage counts it, and the rate of text would be taken.
+  // Audio costs many times as much as text. Usage counts it, and the rate of text would be taken.
   [/audio/, ['inputAudio', 'outputAudio']],
   [/voxtral/, ['inputAudio']],
-  // So do pictures that a model makes. OpenAI's `gpt-image` makes nothing else, so that they are its output.
+  // So do images that a model makes. OpenAI's `gpt-image` makes nothing else, so that they are its output.
   [/(?<!gpt-)image/, ['outputImage']],
   // Each request searches, whether it asks for a search or not; deep research does so at OpenRouter (`openai/…`).
   [/[-/=]search(-|$)|sonar|-online$|\/.*deep-research/, ['request']],

@@ -43,6 +43,15 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   // The verb: "a process that reserves", "parts that must all match".
   { pattern: /\b(that reservations|all reservation)\b/i, places: EVERYWHERE, use: 'reserve, contain, match' },
   { pattern: /\bsecret entr(y|ies)\b/i, places: EVERYWHERE, use: "Secret key, the Secret's key `host`" },
+  // Media of prompts and answers. Pages have pictures.
+  { pattern: /\bsounds?\b/i, places: NAMES, use: 'audio' },
+  {
+    pattern: /\b(is pictures?|picture (data|tokens)|max picture|of pictures)\b/i,
+    places: ['identifier'],
+    use: 'image',
+  },
+  // An instance allows a namespace (`spec.allowedNamespaces`). A request or an object is admitted.
+  { pattern: /\b(admits namespace|not admitted)\b/i, places: ['identifier', 'file name'], use: 'allows, notAllowed' },
   // Tests and packages.
   { pattern: /\bfloors?\b/i, places: EVERYWHERE, use: 'layer', allowed: /[Mm]ath\.floor|floor\(/ },
   { pattern: /(?<!test )\bkits?\b/i, places: EVERYWHERE, use: 'test kit' },

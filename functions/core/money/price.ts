@@ -30,7 +30,7 @@ export interface Price {
 export interface PromptBound {
   /** The prompt has no more tokens than this. */
   readonly maxTokens: bigint;
-  /** The prompt has no image, sound or file. */
+  /** The prompt has no image, audio or file. */
   readonly textOnly: boolean;
   /** The maximum number of web searches that the provider makes for the prompt. */
   readonly maxWebSearches?: number;
@@ -51,7 +51,7 @@ export function costOf(usage: Usage, price: Price): Nano {
   );
 }
 
-/** Whether images or sound of an answer have a rate of their own. */
+/** Whether images or audio of an answer have a rate of their own. */
 export function hasMediaRate({ tiers }: Price): boolean {
   return tiers.some(({ rates }) => rates.outputAudio !== rates.output || rates.outputImage !== rates.output);
 }

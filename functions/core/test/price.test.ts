@@ -113,7 +113,7 @@ test('no usage costs more than the bound of its prompt and its output, whatever 
   );
 });
 
-test('a prompt of text alone is bounded without the prices of sounds and images', () => {
+test('a prompt of text alone is bounded without the prices of audio and images', () => {
   const price = read({ input: '1', output: '1', inputAudio: '100', inputImage: '200' });
   expect(maxCostOf({ maxTokens: 10n, textOnly: true }, 0n, price)).toBe(10_000n);
   expect(maxCostOf({ maxTokens: 10n, textOnly: false }, 0n, price)).toBe(2_000_000n);
@@ -184,9 +184,9 @@ test.each([
     { cacheWrite: 10, cacheWriteLong: 4 },
     12_500n,
   ],
-  ['sound costs what sound costs', { inputAudio: '40' }, { inputAudio: 3 }, 7_000n + 120_000n],
+  ['audio costs what audio costs', { inputAudio: '40' }, { inputAudio: 3 }, 7_000n + 120_000n],
   [
-    'cached sound costs what it costs',
+    'cached audio costs what it costs',
     { inputAudio: '40', cachedAudio: '2', cachedInput: '0.5' },
     { inputAudio: 3, cachedInput: 5, cachedAudio: 2 },
     4_000n + 40_000n + 1_500n + 4_000n,
@@ -199,7 +199,7 @@ test.each([
 
 test.each([
   ['reasoning', { reasoning: '3' }, { reasoning: 6 }, 8_000n + 18_000n],
-  ['sound', { outputAudio: '80' }, { outputAudio: 6 }, 8_000n + 480_000n],
+  ['audio', { outputAudio: '80' }, { outputAudio: 6 }, 8_000n + 480_000n],
   ['images', { outputImage: '30' }, { outputImage: 6 }, 8_000n + 180_000n],
   ['media of an unknown kind', { outputImage: '30', outputAudio: '80' }, { outputMedia: 6 }, 8_000n + 480_000n],
   ['reasoning without a price of its own', {}, { reasoning: 6 }, 20_000n],

@@ -60,7 +60,7 @@ test.each([
     counted(3, 5),
   ],
   [
-    'sounds and images are parts of both sides',
+    'audio and images are parts of both sides',
     {
       prompt_tokens: 90,
       completion_tokens: 50,

@@ -95,13 +95,13 @@ test('a prompt with images is charged as images if the provider does not count t
   expect(await cost({ type: 'text', text: 'a' })).toBe(100);
 });
 
-describe('a prompt with sound', () => {
+describe('a prompt with audio', () => {
   const counted = (details?: object) =>
     completion('a', { prompt_tokens: 100, completion_tokens: 1, prompt_tokens_details: details });
   const DATA = 'data:audio/wav;base64,AAAA';
 
   test.each([
-    ['sound', { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }],
+    ['audio', { type: 'input_audio', input_audio: { data: 'AAAA', format: 'wav' } }],
     ['an address', { type: 'audio_url', audio_url: { url: 'https://a.test/b' } }],
     ['a video', { type: 'video_url', video_url: { url: 'https://a.test/b' } }],
     ['a file', { type: 'file', file: { file_data: DATA } }],
@@ -110,7 +110,7 @@ describe('a prompt with sound', () => {
     ['a part without a type', { input_audio: { data: 'AAAA' } }],
     ['a part as protocol buffers write it', { inputAudio: { data: 'AAAA' } }],
     ['a part of a result', { type: 'tool_result', content: [{ type: 'input_audio', input_audio: { data: 'A' } }] }],
-  ])('is charged as sound if the provider does not count it separately: %s', async (_, part) => {
+  ])('is charged as audio if the provider does not count it separately: %s', async (_, part) => {
     const body = chatOf({ type: 'text', text: 'a' }, part);
     expect(await charge({ body, reply: counted(), provider: 'gemini' })).toBe(700);
     expect(await charge({ body, reply: counted({ cached_tokens: 40 }), provider: 'gemini' })).toBe(60 * 7 + 40 * 3);

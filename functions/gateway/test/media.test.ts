@@ -1,5 +1,5 @@
-// Media: the reservation for an image, a document, a sound or a video, and its charge if no provider counts it (LEDGER
-// 9, 10).
+// Media: the reservation for an image, a document, an audio file or a video, and its charge if no provider counts it
+// (LEDGER 9, 10).
 import { describe, expect, test } from 'vitest';
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import { START, words } from '../../../test/gateway/anthropic.ts';
@@ -33,9 +33,9 @@ const chat = {
   image: (data: string) => ({ type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }),
   files: {
     document: (data: string) => ({ type: 'file', file: { file_data: `data:application/pdf;base64,${data}` } }),
-    sound: (data: string) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
-    film: (data: string) => ({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${data}` } }),
-    'film in place of an image': (data: string) => ({ type: 'image_url', image_url: `data:video/mp4;base64,${data}` }),
+    audio: (data: string) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
+    video: (data: string) => ({ type: 'video_url', video_url: { url: `data:video/mp4;base64,${data}` } }),
+    'video in place of an image': (data: string) => ({ type: 'image_url', image_url: `data:video/mp4;base64,${data}` }),
   },
   elsewhere: [
     { type: 'file', file: { file_url: URL_OF } },
@@ -88,7 +88,7 @@ const WAYS: ReadonlyArray<Way> = [
         type: 'input_image',
         image_url: `data:application/pdf;base64,${data}`,
       }),
-      sound: (data) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
+      audio: (data) => ({ type: 'input_audio', input_audio: { data, format: 'wav' } }),
     },
     elsewhere: [
       { type: 'input_file', file_url: URL_OF },

@@ -8,7 +8,7 @@ import { chunk, completion, MESSAGES, SSE, stuckAfter } from '../../../test/gate
 
 const CHAT = { model: 'gpt', messages: MESSAGES, stream: true };
 const WORDS = 'nine bytes '.repeat(20);
-/** A second of sound as it is streamed. */
+/** A second of audio as it is streamed. */
 const SECOND = 'A'.repeat(64_000);
 
 /** A provider that repeats this word, and never ends. */
@@ -42,17 +42,17 @@ describe('a client that leaves a stream is charged for the output so far, of wha
       'the call of a tool that takes any text',
       { tool_calls: [{ index: 0, type: 'custom', custom: { input: WORDS } }] },
     ],
-    ['what a sound says in words', { audio: { transcript: WORDS } }],
+    ['what audio says in words', { audio: { transcript: WORDS } }],
   ])('%s', async (_, delta) => {
     const tokens = Math.ceil((10 * WORDS.length) / 3);
     expect(await leftAfterTen(delta)).toEqual({ output: tokens, cost: BigInt(tokens) * 1000n });
   });
 
-  test('sound, at the price of sound and not by the bytes of its base64', async () => {
+  test('audio, at the price of audio and not by the bytes of its base64', async () => {
     expect(await leftAfterTen({ audio: { id: 'a', data: SECOND } })).toEqual({ output: 200, cost: 200n * 8000n });
   });
 
-  test('sound in pieces of less than a token, which do not cut the stream', async () => {
+  test('audio in pieces of less than a token, which do not cut the stream', async () => {
     const piece = { audio: { data: 'A'.repeat(320) } };
     expect(await leftAfterTen(piece)).toEqual({ output: 1, cost: 8000n });
     const body = [...Array(50)].map(() => chunk(piece));
@@ -69,7 +69,7 @@ describe('a client that leaves a stream is charged for the output so far, of wha
   });
 });
 
-describe('images and sound of an answer cost the highest rate of output, unless the provider counts them separately', () => {
+describe('images and audio of an answer cost the highest rate of output, unless the provider counts them separately', () => {
   const IMAGE = { type: 'image_url', image_url: { url: `data:image/png;base64,${SECOND}` } };
   const IN_IMAGES = { content: 'A cat.', images: [IMAGE] };
   const IN_PARTS = { content: [{ type: 'text', text: 'A cat.' }, IMAGE] };
@@ -86,8 +86,8 @@ describe('images and sound of an answer cost the highest rate of output, unless 
     ['an image in parts', IN_PARTS, {}, 1_300n * 30n],
     ['an image, with thoughts that are counted', IN_IMAGES, { reasoning_tokens: 300 }, 1_000n * 30n + 300n * 2n],
     ['an image that is counted', IN_IMAGES, { image_tokens: 1_290 }, 1_290n * 30n + 10n * 2n],
-    ['sound', SPOKEN, {}, 1_300n * 30n],
-    ['sound that is counted', SPOKEN, { audio_tokens: 1_290 }, 1_290n * 8n + 10n * 2n],
+    ['audio', SPOKEN, {}, 1_300n * 30n],
+    ['audio that is counted', SPOKEN, { audio_tokens: 1_290 }, 1_290n * 8n + 10n * 2n],
     ['text alone', { content: 'A cat.' }, {}, 1_300n * 2n],
   ];
   const snapshot = snapshotOf([entry('gpt', { price: PRICE })]);
@@ -147,7 +147,7 @@ describe('a summary of thoughts in a streamed response', () => {
   });
 });
 
-test('an uncounted reply with sound is charged for its sound', async () => {
+test('an uncounted reply with audio is charged for its audio', async () => {
   const message = { role: 'assistant', content: null, audio: { id: 'a', data: SECOND, transcript: 'Hello' } };
   const body = JSON.stringify({ choices: [{ index: 0, message, finish_reason: 'stop' }] });
   const world = stage({ script: () => ({ body }) });

@@ -133,7 +133,7 @@ export interface Reply {
 
 export interface OutputSize {
   readonly outputBytes: number;
-  /** Tokens of the sound (estimated) and of the images (maximum), which `outputBytes` does not include. */
+  /** Tokens of the audio (estimated) and of the images (maximum), which `outputBytes` does not include. */
   readonly media: number;
 }
 

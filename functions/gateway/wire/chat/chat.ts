@@ -4,7 +4,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import type { Api } from '../api.ts';
 import { openaiErrors } from '../dialects/error-format.ts';
-import { hasSound } from '../prompt/higher-rates.ts';
+import { hasAudio } from '../prompt/higher-rates.ts';
 import type { PromptSize } from '../prompt/prompt.ts';
 import { NOTHING_STORED, type StoredState } from '../prompt/stored-state.ts';
 import { ambiguousIn, DECIDING_MEMBERS, unmeteredIn, webSearchesIn } from '../prompt/unmetered-features.ts';
@@ -64,7 +64,7 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
     minOutput: minOutputOf(members.thinking),
     input,
     webSearches: decides ? webSearchesIn(members) : undefined,
-    sound: input.media.count > 0 && hasSound(messages),
+    mayHaveAudio: input.media.count > 0 && hasAudio(messages),
     store: false,
     stored: storedIn(input),
   });

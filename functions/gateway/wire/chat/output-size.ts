@@ -1,4 +1,4 @@
-// The output of a message or a delta: text, reasoning, refusals, tool calls, sounds, images, and all else that
+// The output of a message or a delta: text, reasoning, refusals, tool calls, audio, images, and all else that
 // providers bill as output.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import type { OutputSize, Piece } from '../codec.ts';
@@ -9,10 +9,10 @@ const TEXTS = ['content', 'reasoning_content', 'reasoning', 'refusal'];
 /** Members of a part whose value is no output. */
 const NAMES: ReadonlySet<string> = new Set(['type', 'id', 'signature']);
 /**
- * Letters of a twentieth of a second, in the only format in which sounds are streamed (16 bits, 24,000 times a second,
+ * Letters of a twentieth of a second, in the only format in which audio is streamed (16 bits, 24,000 times a second,
  * in base64).
  */
-const LETTERS_PER_SOUND_TOKEN = 3200;
+const LETTERS_PER_AUDIO_TOKEN = 3200;
 /** The maximum tokens of an image. Gemini bills up to 2,520, GPT some 13,300 (3,840 x 2,160, high quality). */
 const MAX_IMAGE = 16_000;
 
@@ -27,8 +27,8 @@ export function sizeOf(
   for (const choice of choices) {
     const message = member(choice, name);
     const length = lengthOf(message);
-    const ofMedia = soundTokensIn(message) + imagesIn(message) * MAX_IMAGE;
-    // A piece of sound may have less than a token, and `deltas` may cut a stream.
+    const ofMedia = audioTokensIn(message) + imagesIn(message) * MAX_IMAGE;
+    // A piece of audio may have less than a token, and `deltas` may cut a stream.
     if (length > 0 || ofMedia >= 1) deltas += 1;
     outputBytes += length;
     media += ofMedia;
@@ -54,10 +54,10 @@ function imagesIn(message: unknown): number {
 
 const isImage = (part: unknown): boolean => member(part, 'type') === 'image_url';
 
-/** Estimated tokens of the message's sound. They may be fractions, because sound arrives in pieces of any length. */
-function soundTokensIn(message: unknown): number {
+/** Estimated tokens of the message's audio. They may be fractions, because audio arrives in pieces of any length. */
+function audioTokensIn(message: unknown): number {
   const data = textOf(member(member(message, 'audio'), 'data')) ?? '';
-  return data.length / LETTERS_PER_SOUND_TOKEN;
+  return data.length / LETTERS_PER_AUDIO_TOKEN;
 }
 
 function callBytesOf(called: unknown, given: 'arguments' | 'input'): number {

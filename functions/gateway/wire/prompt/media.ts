@@ -1,4 +1,4 @@
-// Media of a prompt: the maximum tokens of images, documents, sounds and videos, before a provider has counted them
+// Media of a prompt: the maximum tokens of images, documents, audio and videos, before a provider has counted them
 // (LEDGER 9).
 
 /** The largest known context window: the maximum of a prompt to which the provider adds stored state. */
@@ -16,7 +16,7 @@ export const USUAL_MEDIA = 1_000;
 /** The minimum length of an encoded file; shorter texts are names of files. */
 const MIN_ENCODED = 256;
 
-/** An image, a document, a sound or a video. */
+/** An image, a document, an audio file or a video. */
 export interface Medium {
   readonly isFile: boolean;
   /**
@@ -27,7 +27,7 @@ export interface Medium {
   readonly tokensTranslated: number;
 }
 
-/** A document, a sound or a video in these encoded parts; absent: the provider has it, or reads it from an address. */
+/** A document, an audio file or a video in these encoded parts; absent: the provider has it, or reads it from an address. */
 export function fileIn(encoded: ReadonlyArray<string> = []): Medium {
   const isHere = encoded.length > 0 && encoded.every((text) => isData(text) || isBase64(text));
   const bytes = encoded.reduce((sum, text) => sum + Math.ceil((text.length * 3) / 4), 0);
@@ -39,7 +39,7 @@ const DATA = /^\s*data:/i;
 const IMAGE_DATA = /^\s*data:image\//i;
 const NO_IMAGE = /\.(pdf|mp3|wav|flac|aac|m4a|ogg|opus|mp4|mov|webm|mpe?g|avi|3gpp?)([?#]|$)/i;
 
-/** Whether the address may be of an image: some providers also accept documents, sounds and videos there. */
+/** Whether the address may be of an image: some providers also accept documents, audio and videos there. */
 export function isImageAddress(address: string): boolean {
   return DATA.test(address) ? IMAGE_DATA.test(address) : !NO_IMAGE.test(address);
 }

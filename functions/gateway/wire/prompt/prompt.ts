@@ -9,7 +9,7 @@ export interface PromptSize {
   readonly estimatedTokens: number;
   /** The number of prompts; each has a context window of its own. */
   readonly prompts: number;
-  /** Images, sounds and files. */
+  /** Images, audio and files. */
   readonly media: Media;
   /** A part refers to a file that the provider stores; a message refers to speech of an earlier answer. */
   readonly hasStoredFile?: boolean;

@@ -32,7 +32,7 @@ export const NOTHING_STORED: StoredState = { asksToStore: false, ids: [] };
 
 /** Members that name a file at the provider, or an image in the memory of its process (vLLM). */
 const NAMES: ReadonlySet<string> = new Set(['file_id', 'fileId', 'uuid']);
-/** Members with the address of an image, a sound or a file. */
+/** Members with the address of an image, an audio file or another file. */
 const ADDRESSES: ReadonlySet<string> = new Set([
   'url',
   'uri',
