@@ -46,6 +46,11 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   // Media of prompts and answers. Pages have pictures.
   { pattern: /\bsounds?\b/i, places: NAMES, use: 'audio' },
   {
+    pattern: /\bthoughts?\b/i,
+    places: ['identifier', 'prose'],
+    use: 'reasoning; `thinking` only as the name of a member',
+  },
+  {
     pattern: /\b(is pictures?|picture (data|tokens)|max picture|of pictures)\b/i,
     places: ['identifier'],
     use: 'image',

@@ -110,7 +110,7 @@ const OWN: Readonly<Record<ApiName, Readonly<Record<string, SizedText>>>> = {
     })),
     'blocks of text': of((size) => ({ messages: [user(list(size, text))] })),
     'texts of one answer': of((size) => ({ messages: [answer({ content: list(size, text) })] })),
-    thoughts: of((size) => ({
+    reasoning: of((size) => ({
       messages: [answer({ content: list(size, () => ({ type: 'thinking', thinking: 't' })) })],
     })),
     images: of((size) => ({

@@ -47,7 +47,7 @@ test.each([
     { prompt_tokens: 1, completion_tokens: 2, server_tool_use: { web_search_requests: 0 } },
     { ...counted(1, 2), webSearches: 0 },
   ],
-  ['an answer of nothing but thoughts that is left out', { prompt_tokens: 21, total_tokens: 81 }, counted(21, 60)],
+  ['an answer of nothing but reasoning that is left out', { prompt_tokens: 21, total_tokens: 81 }, counted(21, 60)],
   ['a prompt that is left out', { completion_tokens: 5, total_tokens: 15 }, counted(10, 5)],
   [
     'a cache beside the prompt is input',

@@ -173,7 +173,7 @@ function minCostOf({ prompt, price, maxCost }: BoundedCandidate, { n, minOutput 
 /**
  * The maximum tokens of one answer: at most the limit of the entry and the context window, because more would reserve
  * money without need. Without a limit of the client, an answer gets at most a quarter of the window, because small
- * models refuse a limit that leaves no tokens for the prompt; or what its thinking needs.
+ * models refuse a limit that leaves no tokens for the prompt; or more than the client's budget of reasoning.
  */
 function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest, { entry }: Candidate): number {
   const { maxInputTokens, maxOutputTokens = Number.POSITIVE_INFINITY } = entry;
@@ -181,7 +181,7 @@ function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest
   const share = maxInputTokens === undefined ? DEFAULT_OUTPUT : Math.max(1, Math.floor(maxInputTokens / 4));
   const usual = Math.min(DEFAULT_OUTPUT, share);
   const unlimited = entry.maxOutputTokens ?? (minOutput > usual ? minOutput + USUAL_OUTPUT : usual);
-  // The provider would refuse a limit below the budget of thinking.
+  // The provider would refuse a limit below the client's budget of reasoning.
   return Math.min(limit ?? unlimited, Math.max(maxOutputTokens, minOutput), window);
 }
 

@@ -53,13 +53,13 @@ describe('the request', () => {
     expect(versioned.fake.requests[0]?.headers).toMatchObject({ 'anthropic-version': 'value-of-s-v' });
   });
 
-  test('has a limit above the budget of thoughts, and is refused if the budget cannot pay it', async () => {
-    const THINKING = { ...CHAT, thinking: { type: 'enabled', budget_tokens: 20_000 } };
+  test('has a limit above the budget of reasoning, and is refused if the budget cannot pay it', async () => {
+    const REASONING = { ...CHAT, thinking: { type: 'enabled', budget_tokens: 20_000 } };
     const { chat, fake } = world(() => ({ body: message('x') }));
-    await chat(THINKING);
+    await chat(REASONING);
     expect(fake.sent()).toMatchObject({ max_tokens: 21_025 });
     const poor = world(() => ({ body: message('x') }), { keys: { [KEY]: keyRecord({ limit: '0.01' }) } });
-    expect((await poor.chat({ ...THINKING, max_tokens: 25_000 })).status).toBe(429);
+    expect((await poor.chat({ ...REASONING, max_tokens: 25_000 })).status).toBe(429);
   });
 
   test.each([

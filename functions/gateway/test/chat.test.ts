@@ -166,15 +166,15 @@ describe('the reservation', () => {
     ['what the model can say at most, whatever the client asks for', { max_tokens: 1e9 }, { maxOutputTokens: 64 }, 64n],
     ['a context window, whatever the client asks for', { max_tokens: 1e9 }, { maxInputTokens: 8192 }, 8192n],
     ['the largest window, whatever the client asks for', { max_tokens: 1e9 }, {}, 1_050_000n],
-    ['thoughts, where nobody names a limit', { thinking: { type: 'enabled', budget_tokens: 20_000 } }, {}, 21_025n],
+    ['reasoning, if nobody names a limit', { thinking: { type: 'enabled', budget_tokens: 20_000 } }, {}, 21_025n],
     [
-      'a context window, whatever thinking the client requests',
+      'a context window, whatever reasoning the client requests',
       { thinking: { type: 'enabled', budget_tokens: 1e12 } },
       { maxInputTokens: 8192 },
       8192n,
     ],
     [
-      'the largest window, whatever thinking the client requests',
+      'the largest window, whatever reasoning the client requests',
       { thinking: { type: 'enabled', budget_tokens: 1e12 } },
       {},
       1_050_000n,

@@ -51,7 +51,7 @@ describe('the reservation of a message', () => {
 
   test.each([
     [
-      'text, calls, results and thoughts are their bytes',
+      'text, calls, results and reasoning are their bytes',
       0,
       (data: string) => [
         {
@@ -121,7 +121,7 @@ describe('a limit', () => {
     expect(fake.sent()).toEqual({ ...ASK, model: 'real-claude', max_tokens: lowered });
   });
 
-  test('is never lowered to less than the budget of thinking: the request is refused', async () => {
+  test('is never lowered to less than the budget of reasoning: the request is refused', async () => {
     const { ask, fake } = open({ limit: '0.0003' });
     const thinking = { type: 'enabled', budget_tokens: 90 };
     expect(await errorOf(await ask({ ...ASK, thinking }))).toEqual([429, 'error', 'billing_error', 'budget_exceeded']);

@@ -35,7 +35,7 @@ describe('a client that leaves a stream is charged for the output so far, of wha
     ['text', { content: WORDS }],
     ['text in parts', { content: [{ type: 'text', text: WORDS }] }],
     [
-      'thinking in parts, as of Mistral',
+      'reasoning in parts, as of Mistral',
       { content: [{ type: 'thinking', thinking: [{ type: 'text', text: WORDS }] }] },
     ],
     [
@@ -84,7 +84,7 @@ describe('images and audio of an answer cost the highest rate of output, unless 
   const CASES: ReadonlyArray<[string, object, object, bigint]> = [
     ['an image', IN_IMAGES, {}, 1_300n * 30n],
     ['an image in parts', IN_PARTS, {}, 1_300n * 30n],
-    ['an image, with thoughts that are counted', IN_IMAGES, { reasoning_tokens: 300 }, 1_000n * 30n + 300n * 2n],
+    ['an image, with reasoning that is counted', IN_IMAGES, { reasoning_tokens: 300 }, 1_000n * 30n + 300n * 2n],
     ['an image that is counted', IN_IMAGES, { image_tokens: 1_290 }, 1_290n * 30n + 10n * 2n],
     ['audio', SPOKEN, {}, 1_300n * 30n],
     ['audio that is counted', SPOKEN, { audio_tokens: 1_290 }, 1_290n * 8n + 10n * 2n],
@@ -124,7 +124,7 @@ describe('images and audio of an answer cost the highest rate of output, unless 
   });
 });
 
-describe('a summary of thoughts in a streamed response', () => {
+describe('a summary of reasoning in a streamed response', () => {
   const summary = event('response.reasoning_summary_text.delta', { output_index: 0, summary_index: 0, delta: WORDS });
   const RESPONSE = { model: 'gpt', input: 'Say hello.', stream: true, max_output_tokens: 1_000 };
 

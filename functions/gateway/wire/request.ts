@@ -154,7 +154,10 @@ export function isCount(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1;
 }
 
-/** The minimum limit of an answer: the provider refuses a limit below the budget of thinking. */
+/**
+ * The minimum limit of an answer. The provider refuses a limit below the budget of reasoning, which is
+ * `thinking.budget_tokens` in Anthropic's dialect.
+ */
 export function minOutputOf(thinking: unknown): number {
   return member(thinking, 'type') === 'enabled' ? (countIn(thinking, 'budget_tokens') ?? 0) + 1 : 1;
 }

@@ -17,14 +17,14 @@ const FINISH_REASONS: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * The message as a completion; undefined: it is no message. Text blocks become one text, thinking becomes
+ * The message as a completion; undefined: it is no message. Text blocks become one text, `thinking` blocks become
  * `reasoning_content`.
  */
 export function toCompletion(message: unknown, created: number): Reply | undefined {
   const blocks = member(message, 'content');
   if (!Array.isArray(blocks)) return undefined;
   const text = joinTexts(blocks, 'text', 'text');
-  const thoughts = joinTexts(blocks, 'thinking', 'thinking');
+  const reasoning = joinTexts(blocks, 'thinking', 'thinking');
   const calls = blocks.filter((block) => member(block, 'type') === 'tool_use').map(toToolCall);
   const usage = toUsage(addUsage({}, member(message, 'usage')));
   const stopReason = textOf(member(message, 'stop_reason'));
@@ -40,7 +40,7 @@ export function toCompletion(message: unknown, created: number): Reply | undefin
           role: 'assistant',
           content: text === '' && calls.length > 0 ? null : text,
           refusal: null,
-          reasoning_content: thoughts || undefined,
+          reasoning_content: reasoning || undefined,
           tool_calls: calls.length === 0 ? undefined : calls,
         },
         logprobs: null,
@@ -51,7 +51,7 @@ export function toCompletion(message: unknown, created: number): Reply | undefin
   };
   const called = calls.map(({ function: { name, arguments: given } }) => name + given).join('');
   // Anthropic sends no media.
-  const size = () => ({ outputBytes: bytesIn(text + thoughts + called), media: 0 });
+  const size = () => ({ outputBytes: bytesIn(text + reasoning + called), media: 0 });
   return { body: JSON.stringify(completion), usage, size };
 }
 

@@ -64,7 +64,7 @@ function callBytesOf(called: unknown, given: 'arguments' | 'input'): number {
   return bytesOf(member(called, 'name')) + bytesOf(member(called, given));
 }
 
-/** Bytes of a text, or of parts, which may contain texts and parts again (Mistral's thinking). */
+/** Bytes of a text, or of parts, which may contain texts and parts again (Mistral's reasoning). */
 function bytesOf(content: unknown): number {
   if (typeof content === 'string') return bytesIn(content);
   if (typeof content !== 'object' || content === null) return 0;

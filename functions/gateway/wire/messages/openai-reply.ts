@@ -15,7 +15,7 @@ const STOP_REASONS: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /**
- * The completion as a message; undefined: it is no completion. Thinking is left out: it has no signature that Anthropic
+ * The completion as a message; undefined: it is no completion. Reasoning is left out: it has no signature that Anthropic
  * would accept later.
  */
 export function toMessage(completion: unknown): Reply | undefined {

@@ -35,7 +35,7 @@ interface GatewayMembers {
 }
 
 /**
- * The body of a chat completion, or the refusal of a part without a counterpart there. Thinking and `cache_control` are
+ * The body of a chat completion, or the refusal of a part without a counterpart there. Reasoning and `cache_control` are
  * left out.
  */
 export function toChatBody(
@@ -115,7 +115,7 @@ function toMessages(turn: unknown, at: string, refuse: Refuse): ReadonlyArray<ob
   return role === 'assistant' ? toAnswer(content, at, refuse) : toQuestion(content, at, refuse);
 }
 
-const THOUGHTS: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking']);
+const REASONING_BLOCKS: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking']);
 
 function toAnswer(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
   const calls: object[] = [];
@@ -124,7 +124,7 @@ function toAnswer(content: unknown, at: string, refuse: Refuse): ReadonlyArray<o
     const type = member(block, 'type');
     if (type === 'text') text += textOf(member(block, 'text')) ?? '';
     else if (type === 'tool_use') calls.push(toCall(block));
-    else if (!THOUGHTS.has(type)) {
+    else if (!REASONING_BLOCKS.has(type)) {
       refuse(`${at}.content[${index}].type`, 'must be text, tool_use or thinking for this model.');
     }
   }

@@ -80,7 +80,7 @@ function toContentPiece(
   { type, written }: { readonly type: string; readonly written: OutputBytes },
 ): Piece {
   const piece = { ...EMPTY_PIECE, bytes, event, choices: OPEN_ANSWER };
-  // A summary of thoughts is not as long as the billed thoughts: it never cuts a stream, and is charged only if the
+  // A summary of reasoning is not as long as the billed reasoning: it never cuts a stream, and is charged only if the
   // provider does not count.
   if (type === SUMMARY) return { ...piece, outputBytes: bytesIn(textOf(member(event, 'delta')) ?? '') };
   const searches = type === ITEM_DONE && isSearch(member(event, 'item')) ? 1 : 0;

@@ -117,7 +117,7 @@ describe('fields', () => {
     ['top_p', { top_p: 0.9 }, { top_p: 0.9 }],
     ['the user', { user: 'u-17' }, { metadata: { user_id: 'u-17' } }],
     [
-      'thinking, which is their own',
+      'reasoning, in their own member',
       { thinking: { type: 'enabled', budget_tokens: 50 } },
       { thinking: { type: 'enabled', budget_tokens: 50 } },
     ],

@@ -200,7 +200,7 @@ describe('a reply', () => {
     return toMessage({ id: 'c-1', object: 'chat.completion', model: 'real', choices, usage, ...more });
   };
 
-  test('is a message with its text, its calls and its counts; thoughts are left out', () => {
+  test('is a message with its text, its calls and its counts; reasoning is left out', () => {
     const call = { id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"at":1}' } };
     const reply = replyOf({ content: 'Hi.', reasoning_content: 'hm', tool_calls: [call] });
     expect(JSON.parse(`${reply?.body}`)).toEqual({

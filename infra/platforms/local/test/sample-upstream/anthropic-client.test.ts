@@ -1,4 +1,4 @@
-// Does the unmodified OpenAI client put Anthropic's streams together: texts, thoughts, several tool calls at the same
+// Does the unmodified OpenAI client put Anthropic's streams together: texts, reasoning, several tool calls at the same
 // time?
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -50,7 +50,7 @@ test('tool calls come each with its own name and arguments, also those that take
   ]);
 });
 
-test('thoughts are beside the answer, not in it', async () => {
+test('reasoning is beside the answer, not in it', async () => {
   const { choice } = await finalOf('anthropic-thinking');
   expect(choice?.message).toMatchObject({ content: 'Four.', reasoning_content: 'Two and two' });
 });
