@@ -1,7 +1,7 @@
 // The AdmissionReview of admission.k8s.io/v1: its request and its response.
 import * as z from 'zod';
 import { ok, type Result } from '#core/failure/result.ts';
-import { encode } from '#core/json/base64.ts';
+import { toBase64 } from '#core/json/base64.ts';
 import { type MalformedReview, malformedReview } from './body.ts';
 
 const API_VERSION = 'admission.k8s.io/v1';
@@ -87,7 +87,7 @@ export function toReview(uid: string, { refusal, warnings = [], patch = [] }: Re
 }
 
 const patchOf = (patch: ReadonlyArray<PatchOperation>) =>
-  patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: encode(JSON.stringify(patch)) };
+  patch.length === 0 ? {} : { patchType: 'JSONPatch', patch: toBase64(JSON.stringify(patch)) };
 
 /**
  * Lines of at most 256 characters, as the API requires: a longer warning is split at a blank and continues in the next

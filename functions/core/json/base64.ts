@@ -1,9 +1,9 @@
 // Base64 of UTF-8 text, the form of values in Secrets.
 import { fromUtf8, toUtf8 } from './bytes.ts';
 
-export const decode = (base64: string): string => fromUtf8(bytesOf(base64));
+export const fromBase64 = (base64: string): string => fromUtf8(bytesFromBase64(base64));
 
-export function bytesOf(base64: string): Uint8Array {
+export function bytesFromBase64(base64: string): Uint8Array {
   const characters = atob(base64);
   const bytes = new Uint8Array(characters.length);
   // A loop: `Uint8Array.from` takes 100 ms for a large Secret, twenty times as long.
@@ -11,7 +11,7 @@ export function bytesOf(base64: string): Uint8Array {
   return bytes;
 }
 
-export function encode(text: string): string {
+export function toBase64(text: string): string {
   const bytes = toUtf8(text);
   let characters = '';
   // In pieces: a function takes at most some 100,000 arguments.

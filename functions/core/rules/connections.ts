@@ -2,7 +2,7 @@
 // objects map (DESIGN 10, Host names).
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { err, ok, type Result } from '../failure/result.ts';
-import { decode } from '../json/base64.ts';
+import { fromBase64 } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
 import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
 
@@ -171,7 +171,7 @@ function toUpstash(key: string, text: string, token: string): Result<StoreConnec
 const encodedOf = (data: SecretData, key: string | undefined) => (key === undefined ? undefined : ownMember(data, key));
 
 /** UTF-8 text of a base64 value. A trailing newline, which `echo` leaves, is not part of it. */
-const read = (data: SecretData, key: string): string => decode(ownMember(data, key) ?? '').replace(/\r?\n$/, '');
+const read = (data: SecretData, key: string): string => fromBase64(ownMember(data, key) ?? '').replace(/\r?\n$/, '');
 
 /** 8 KiB, in characters of base64. Tokens that are passwords have up to 4 KiB. */
 const MAX_TEXT = 4 * Math.ceil(8192 / 3);

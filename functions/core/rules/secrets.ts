@@ -3,7 +3,7 @@
 import type { GatewayInstanceSpec as Spec } from '#crds/kinds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 import type { Result } from '../failure/result.ts';
-import { decode } from '../json/base64.ts';
+import { fromBase64 } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
 import { cutText } from '../json/text.ts';
 import { modelOf } from '../models/entry-model.ts';
@@ -38,7 +38,7 @@ const MAX_NAME = 64;
 export function toReadSecret(data: SecretData, isListed: boolean): NonNullable<ReadSecret> {
   const texts = new Map<string, string>();
   const text = (key: string) => {
-    if (!texts.has(key) && Object.hasOwn(data, key)) texts.set(key, decode(data[key] ?? ''));
+    if (!texts.has(key) && Object.hasOwn(data, key)) texts.set(key, fromBase64(data[key] ?? ''));
     return texts.get(key);
   };
   return { data, text, ...(isListed ? { names: namesOf(data) } : {}) };

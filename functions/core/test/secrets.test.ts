@@ -1,6 +1,6 @@
 // Checks of Secrets take little time, whatever a tenant writes into a Secret that hundreds of entries name.
 import { expect, test } from 'vitest';
-import { decode, encode } from '../json/base64.ts';
+import { fromBase64, toBase64 } from '../json/base64.ts';
 import { toDatabaseConnection, toStoreConnection } from '../rules/connections.ts';
 import { checkCredentials, toReadSecret } from '../rules/secrets.ts';
 
@@ -9,7 +9,7 @@ const entry = { index: 0, identifier: 'm', gatewayParams: { model: 'openai/x' } 
 test('hundreds of entries enumerate the keys of a Secret once, and read each value once, whether it exists or not', () => {
   const work = { enumerated: 0, read: 0 };
   const data = new Proxy<Record<string, string>>(
-    { apiKey: encode('sk'), apiBase: encode('http://a') },
+    { apiKey: toBase64('sk'), apiBase: toBase64('http://a') },
     {
       ownKeys: (target) => {
         work.enumerated += 1;
@@ -40,7 +40,7 @@ test('the names of the keys of a Secret are cut in messages', () => {
 });
 
 test('a value that is longer than any credential is refused with its length and the limit', () => {
-  const secret = toReadSecret({ apiKey: encode('k'.repeat(20_000)) }, true);
+  const secret = toReadSecret({ apiKey: toBase64('k'.repeat(20_000)) }, true);
   expect(checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret)).toMatchObject([
     {
       rule: 'SecretKeyInvalid',
@@ -56,8 +56,8 @@ test.each(['host', 'username', 'password', 'dbname'])('a %s of more than 8 KiB i
     portSecret: 'port',
   };
   const data = (length: number) => ({
-    ...{ host: 'aA==', username: 'dQ==', password: '', dbname: 'ZA==', port: encode('5432') },
-    [long]: encode('x'.repeat(length)),
+    ...{ host: 'aA==', username: 'dQ==', password: '', dbname: 'ZA==', port: toBase64('5432') },
+    [long]: toBase64('x'.repeat(length)),
   });
   const ref = { nameRef: 's', keys };
   const problem = { ok: false, failure: { reason: 'SecretKeyInvalid', key: long } };
@@ -68,5 +68,5 @@ test.each(['host', 'username', 'password', 'dbname'])('a %s of more than 8 KiB i
 
 test('base64 of any text is read again, however long it is', () => {
   const text = 'ä€𝄞 '.repeat(100_000);
-  expect(decode(encode(text))).toBe(text);
+  expect(fromBase64(toBase64(text))).toBe(text);
 });

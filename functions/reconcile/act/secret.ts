@@ -1,6 +1,6 @@
 // Writes of a VirtualKey's Secret. Values are handled here, and in act/database.ts where a new value is created for its
 // row.
-import { encode } from '#core/json/base64.ts';
+import { toBase64 } from '#core/json/base64.ts';
 import { type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf } from '../key/secret-shape.ts';
@@ -21,8 +21,8 @@ export async function putSecret(action: ActionOf<'PutSecret'>, context: ActConte
   if (written.ok || action.value !== 'new' || created === undefined) return toOutcome(written);
   newValues.delete(pathOf(action));
   // The refusal may be about our own write, which the network repeated.
-  const there = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
-  if ((there?.data as Readonly<Record<string, string>> | undefined)?.key === encode(value)) return doneOutcome();
+  const stored = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
+  if ((stored?.data as Readonly<Record<string, string>> | undefined)?.key === toBase64(value)) return doneOutcome();
   await links.get(action.instance)?.registry.retireValues(created.scopeId, [deps.hash(value)]);
   return toOutcome(written);
 }
@@ -49,7 +49,7 @@ async function write(
 ): Promise<WriteResult<KubeObject>> {
   const { name, labels, annotations } = shape;
   const texts = Object.entries(dataOf(shape, value));
-  const data = Object.fromEntries(texts.map(([entry, text]) => [entry, encode(text)]));
+  const data = Object.fromEntries(texts.map(([key, text]) => [key, toBase64(text)]));
   if (secret === undefined) {
     const metadata = { name, namespace, labels, annotations };
     const type = { apiVersion: 'v1', kind: 'Secret', type: 'Opaque' };
@@ -57,10 +57,10 @@ async function write(
   }
   // The world has only a part of the Secret. The patch names what is removed, and is refused if anything has changed
   // since the Secret was read.
-  const there = await deps.cluster.get(RESOURCES.secrets, namespace, name);
-  const superfluous = Object.keys(there?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
+  const stored = await deps.cluster.get(RESOURCES.secrets, namespace, name);
+  const superfluous = Object.keys(stored?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
   // An earlier version made the VirtualKey an owner of the Secret.
-  const owners = (there?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
+  const owners = (stored?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
   const ownerReferences = owners.length === 0 ? null : owners;
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
   const removed = Object.fromEntries(superfluous.map((entry) => [entry, null]));

@@ -1,6 +1,6 @@
 // The Secret with the admission webhook's certificate, and the webhook configurations that trust the certificate:
 // reading, and writing of the version that was read.
-import { decode, encode } from '#core/json/base64.ts';
+import { fromBase64, toBase64 } from '#core/json/base64.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource, type WriteResult } from '#core/ports/cluster.ts';
 import type { CertificateAndKey, Issuer, ServingCertificate, Validity } from '#core/ports/issuer.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -91,7 +91,7 @@ export function writeWebhooks(
   { resource, object }: WebhookView,
   authorities: ReadonlyArray<string> | undefined,
 ): Promise<WriteResult<KubeObject>> {
-  const trust = authorities === undefined ? {} : { caBundle: encode(authorities.join('')) };
+  const trust = authorities === undefined ? {} : { caBundle: toBase64(authorities.join('')) };
   const path = pathOf(resource, certificates);
   const webhooks = entriesOf(object).map((entry) => {
     if (!isOurs(entry, certificates)) return entry;
@@ -115,11 +115,11 @@ export function writeSecret(
   existing: CertificateSecret | undefined,
 ): Promise<WriteResult<KubeObject>> {
   const data = {
-    'ca.crt': encode(ca),
-    'ca.key': encode(authority.key),
-    [PREVIOUS]: encode(previous.join('')),
-    'tls.crt': encode(cert),
-    'tls.key': encode(key),
+    'ca.crt': toBase64(ca),
+    'ca.key': toBase64(authority.key),
+    [PREVIOUS]: toBase64(previous.join('')),
+    'tls.crt': toBase64(cert),
+    'tls.key': toBase64(key),
   };
   if (existing !== undefined) {
     const metadata = { resourceVersion: existing.resourceVersion };
@@ -178,7 +178,7 @@ function toSecretView(secret: KubeObject, certificates: CertificateDeps): Certif
 /** Empty if the value is absent or not a text. */
 function textOf(base64: string | undefined): string {
   try {
-    return base64 === undefined ? '' : decode(base64);
+    return base64 === undefined ? '' : fromBase64(base64);
   } catch {
     return '';
   }

@@ -4,7 +4,7 @@
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { rowOf } from '#core/conditions/reasons.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
-import { bytesOf, decode } from '#core/json/base64.ts';
+import { bytesFromBase64, fromBase64 } from '#core/json/base64.ts';
 import { ownMember } from '#core/json/json.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
@@ -143,10 +143,10 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   // The API server guarantees the shape of a Secret's data.
   const stored = (secret.data ?? {}) as Readonly<Record<string, string>>;
   const { uid = '', resourceVersion = '', ownerReferences = [] } = metadata;
-  const value = decode(ownMember(stored, 'key') ?? '');
+  const value = fromBase64(ownMember(stored, 'key') ?? '');
   const isValue = value !== '' && value.length <= MAX_VALUE;
   const view = {
-    ...({ state: 'present', name, uid, resourceVersion, fingerprint: fingerprintOf(stored, bytesOf) } as const),
+    ...({ state: 'present', name, uid, resourceVersion, fingerprint: fingerprintOf(stored, bytesFromBase64) } as const),
     data: new Map(isValue ? [['key', value]] : []),
     ...(value && { hash: hash(value) }),
   };

@@ -1,5 +1,5 @@
 // Checks of an installation: admission refuses a wrong instance in its own words, and a call with a key is paid.
-import { decode } from '#core/json/base64.ts';
+import { fromBase64 } from '#core/json/base64.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
 import { type RetryDependencies, retry } from './retry.ts';
@@ -60,7 +60,7 @@ export async function payForCall({ cluster, fetch, ...time }: CheckDependencies,
       throw new Error(
         `Secret ${secret.namespace}/${secret.name} is not there: kubectl describe says why its key is not ready`,
       );
-    return decode(key);
+    return fromBase64(key);
   }, time);
   const ask = async (path: string, init: RequestInit = {}): Promise<unknown> => {
     const headers = { authorization: `Bearer ${value}`, 'content-type': 'application/json' };

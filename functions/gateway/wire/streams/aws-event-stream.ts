@@ -1,6 +1,6 @@
 // Streams in AWS's frames (application/vnd.amazon.eventstream), converted to the server-sent events that Anthropic
 // sends. `@smithy/eventstream-codec` is slower (decision 0035).
-import { bytesOf } from '#core/json/base64.ts';
+import { bytesFromBase64 } from '#core/json/base64.ts';
 import { concat, fromUtf8, toUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson, textOf } from '#core/json/json.ts';
 import { isTooCostly } from '#core/json/json-limits.ts';
@@ -95,7 +95,7 @@ function toEvent(message: Uint8Array): Uint8Array {
     const why = textOf(member(body, 'message')) ?? headers.get(':error-message') ?? failed;
     return toNamedEvent('error', { error: { type: ERROR_TYPES.get(failed) ?? 'api_error', message: why } });
   }
-  const inner = bytesOf(textOf(member(body, 'bytes')) ?? '');
+  const inner = bytesFromBase64(textOf(member(body, 'bytes')) ?? '');
   if (isTooCostly(inner)) throw new UpstreamError('broken', 'an event of the upstream has too many values');
   const data = fromUtf8(inner);
   const type = textOf(member(parseJson(data), 'type'));
