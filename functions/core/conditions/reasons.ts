@@ -115,17 +115,17 @@ const TABLE = {
       ModelsReady: 'Unknown',
     },
     text: 'The spec cannot be read; an older CRD accepted it. Correct the fields that the message names.',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   InstanceNotFound: {
     ...ACCESS,
     text: 'No GatewayInstance of this name allows the namespace. Create it, correct the reference, or ask its owner.',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   NamespaceNotAllowed: {
     ...ACCESS,
     text: 'The GatewayInstance no longer allows the namespace. Ask its owner to change `spec.allowedNamespaces`.',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   InstanceNotReady: {
     ...ACCESS,
@@ -229,7 +229,7 @@ const TABLE = {
     isBlocking: true,
     text: 'The User that the VirtualKey names belongs to another instance. Choose a User of the same instance.',
     missingOwnerText: 'The user that this API key names is not of this gateway',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   UserNotReady: {
     ...NO_SECRET_READ,
@@ -243,7 +243,7 @@ const TABLE = {
     isBlocking: true,
     text: 'A Team that the VirtualKey or its User names belongs to another instance. Choose a Team of the same instance.',
     missingOwnerText: 'A team that this API key or its user names is not of this gateway',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   TeamNotFound: {
     ...NO_SECRET_READ,
@@ -287,7 +287,7 @@ const TABLE = {
     isBlocking: false,
     conditions: MODELS.conditions,
     text: 'The instance has no model entry for a model of the list. Correct the name, or add a model entry.',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   NoModels: {
     ...MODELS,
@@ -400,7 +400,7 @@ const TABLE = {
   SecretMetadataNotAllowed: {
     conditions: { SpecValid: 'False' },
     text: 'The operator does not allow the prefix of a label or annotation of the Secret. Remove it, or have the prefix allowed.',
-    page: 'operate/admission.md#while-the-function-is-down',
+    page: 'operate/admission.md#while-the-webhook-is-down',
   },
   Scheduled: {
     conditions: { Rotation: 'True' },
