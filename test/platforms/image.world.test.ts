@@ -95,7 +95,7 @@ describeUnless(why, 'the image', () => {
     const headers = { authorization: `Bearer ${RECONCILE_TOKEN}` };
     for (; uninstalling.isRunning(); await pause(500)) await fetch(RECONCILE_URL, { method: 'POST', headers });
     const uninstall = await uninstalling.ended;
-    expect(uninstall.stdout).toContain('Nothing of the operator holds this cluster');
+    expect(uninstall.stdout).toContain('No webhook and no finalizer of the operator is left');
     for (const child of [reconcile, admission, gateway]) {
       expect(child.printed()).toMatch(/V8 code cache for ESM .* was accepted/);
       expect(child.printed()).not.toMatch(/V8 code cache for ESM .* was not initialized|rejected/);

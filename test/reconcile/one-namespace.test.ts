@@ -37,7 +37,7 @@ test('an operator of one namespace asks for nothing outside it, and serves what 
   const time = { now: () => 0, pause: async () => undefined };
   const cluster = withinNamespace(harness.cluster, 'default');
   await removeOperator({ cluster, print: (line) => void printed.push(line), ...time }, 'Keep');
-  expect(printed.at(-1)).toContain('Nothing of the operator holds this');
+  expect(printed.at(-1)).toContain('No webhook and no finalizer of the operator is left');
   isWatching = false;
   const finalizers = async (namespace: string) =>
     (await harness.get(gatewayInstances, 'main', namespace))?.metadata.finalizers ?? [];

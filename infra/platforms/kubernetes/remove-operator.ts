@@ -1,5 +1,5 @@
-// The operator's hold on a cluster, taken away: its objects, then the webhooks, then finalizers that no operator
-// removes any more. What finalizers of others hold is never freed, and is reported.
+// Removal of the operator from a cluster: of its objects, then of the webhooks, then of the finalizers that no operator
+// removes any more. Objects that finalizers of other programs block are never freed, and are reported.
 import { type Cluster, ClusterError, type KubeObject } from '#core/ports/cluster.ts';
 import { gatewayInstances, type Kind, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
@@ -22,42 +22,41 @@ const LOOK_EVERY = 1_000;
 type FoundObject = readonly [Kind, KubeObject];
 
 /**
- * `Delete` deletes every gateway resource and lets a running operator clean up behind it: keys stop working, gateways
- * go. `Keep` leaves all of them, and gateways serve on; then reconcile must not run any more, which would put its
- * finalizers back. Either way nothing of the operator answers for the cluster any more: the webhooks go, and the
- * finalizers that are left. Repeating it is harmless, whatever was deleted before:
- * the operator, its namespace, kinds. Throws with a list of the objects that only finalizers of others hold; then
- * webhooks stay if an operator runs, because whoever repeats it still needs them.
+ * `Delete`: deletes every gateway resource and lets a running operator clean up each. Keys stop working, and gateways
+ * are deleted. `Keep`: leaves all of them, and gateways continue to serve. The reconciler must not run then, because it
+ * would add its finalizers again. Both delete the webhooks, and remove the operator's finalizers that are left. A second
+ * call is harmless, also if the operator, its namespace or its CRDs are deleted. Throws if finalizers of other programs
+ * still block deleted objects, and prints these. If an operator runs, the webhooks stay then: the next call needs them.
  */
 export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' | 'Delete'): Promise<void> {
-  // Instances last: keys are cleaned in the database of theirs.
+  // Instances are last: each key is cleaned up in the database of its instance.
   const isCleaned = objects === 'Delete' && (await removeAll(deps, [virtualKeys, users, teams]));
   const isAllCleaned = isCleaned && (await removeAll(deps, [gatewayInstances]));
-  if (isAllCleaned) await refuseHeldByOthers(deps);
+  if (isAllCleaned) await throwIfBlockedByOthers(deps);
   for (const resource of WEBHOOK_CONFIGURATIONS) {
     const hook = await deps.cluster.get(resource, undefined, CONFIGURATION_NAME);
     if (hook === undefined) continue;
     await deps.cluster.delete(resource, undefined, CONFIGURATION_NAME, hook.metadata.uid ?? '');
     deps.print(`deleted ${resource.kind} ${CONFIGURATION_NAME}`);
   }
-  const isHeld = (found: FoundObject) =>
-    objects === 'Delete' ? !isHeldByOthers(found) : found[1].metadata.finalizers?.includes(FINALIZER) === true;
-  const findHeld = async () => (await find(deps.cluster)).filter(isHeld);
-  for (let held = await findHeld(); held.length > 0; held = await findHeld()) {
-    for (const [kind, object] of held) {
+  const isUnfinished = (found: FoundObject) =>
+    objects === 'Delete' ? !isBlockedByOthers(found) : found[1].metadata.finalizers?.includes(FINALIZER) === true;
+  const findUnfinished = async () => (await find(deps.cluster)).filter(isUnfinished);
+  for (let rest = await findUnfinished(); rest.length > 0; rest = await findUnfinished()) {
+    for (const [kind, object] of rest) {
       const deleted = objects === 'Delete' && object.metadata.deletionTimestamp === undefined;
       if (deleted) await remove(deps.cluster, kind, object.metadata);
-      await release(deps, [kind, object], deleted);
+      await removeFinalizer(deps, [kind, object], deleted);
     }
   }
-  if (objects === 'Delete') await refuseHeldByOthers(deps);
+  if (objects === 'Delete') await throwIfBlockedByOthers(deps);
   const kept = (await find(deps.cluster)).length;
   if (kept > 0)
     deps.print(`${kept} objects of the operator's kinds stay; gateways serve until their instances are deleted`);
-  deps.print('Nothing of the operator holds this cluster any more: delete its manifests and its kinds.');
+  deps.print('No webhook and no finalizer of the operator is left in this cluster. Delete its manifests and its CRDs.');
 }
 
-/** True once they are gone, or only finalizers of others hold them; false when no operator removes them. */
+/** True if all are deleted, or only finalizers of other programs block the rest; false if no operator cleans up. */
 async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): Promise<boolean> {
   const { cluster, print, now, pause } = deps;
   let since = now();
@@ -65,10 +64,10 @@ async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): 
     const left = await find(cluster, kinds);
     if (left.length < before) {
       since = now();
-      if (left.length > 0) print(`waiting until the operator has cleaned up behind ${left.length} objects`);
+      if (left.length > 0) print(`waiting until the operator has cleaned up ${left.length} objects`);
     }
     if (left.length === 0) return true;
-    if (now() - since >= DEADLINE) return left.every(isHeldByOthers);
+    if (now() - since >= DEADLINE) return left.every(isBlockedByOthers);
     before = left.length;
     const living = left.filter(([, { metadata }]) => metadata.deletionTimestamp === undefined);
     await Promise.all(living.map(([kind, { metadata }]) => remove(cluster, kind, metadata)));
@@ -76,8 +75,8 @@ async function removeAll(deps: RemoveDependencies, kinds: ReadonlyArray<Kind>): 
   }
 }
 
-/** Whether the object is deleted, our part of it is done, and finalizers of others keep it. */
-const isHeldByOthers = ([, { metadata }]: FoundObject): boolean =>
+/** Whether the object is deleted and cleaned up, and only finalizers of other programs block it. */
+const isBlockedByOthers = ([, { metadata }]: FoundObject): boolean =>
   metadata.deletionTimestamp !== undefined &&
   othersOf(metadata).length > 0 &&
   metadata.finalizers?.includes(FINALIZER) !== true;
@@ -86,17 +85,17 @@ const othersOf = ({ finalizers = [] }: KubeObject['metadata']) =>
   finalizers.filter((finalizer) => finalizer !== FINALIZER);
 
 /** Prints each of these objects with the command that frees it, and throws if there is any. */
-async function refuseHeldByOthers({ cluster, print }: RemoveDependencies): Promise<void> {
-  const held = (await find(cluster)).filter(isHeldByOthers);
-  if (held.length === 0) return;
-  for (const [{ kind, plural, group }, { metadata }] of held) {
+async function throwIfBlockedByOthers({ cluster, print }: RemoveDependencies): Promise<void> {
+  const blocked = (await find(cluster)).filter(isBlockedByOthers);
+  if (blocked.length === 0) return;
+  for (const [{ kind, plural, group }, { metadata }] of blocked) {
     const { namespace, name } = metadata;
     const patch = `--type=merge --patch '{"metadata":{"finalizers":null}}'`;
-    print(`${kind} ${namespace}/${name} is held by the finalizer ${othersOf(metadata).join(', ')}`);
+    print(`${kind} ${namespace}/${name} is blocked by the finalizer ${othersOf(metadata).join(', ')}`);
     print(`  kubectl patch ${plural}.${group} ${name} --namespace ${namespace} ${patch}`);
   }
   throw new Error(
-    `uninstall is not complete: finalizers of other programs hold ${held.length} of the deleted objects. ` +
+    `uninstall is not complete: finalizers of other programs block ${blocked.length} of the deleted objects. ` +
       'Wait until their programs remove them, or run the command below each object. Then run the uninstall again',
   );
 }
@@ -115,21 +114,18 @@ async function find(
 const remove = (cluster: Cluster, kind: Kind, { namespace, name, uid = '' }: KubeObject['metadata']) =>
   unlessGone(cluster.delete(kind, namespace, name, uid));
 
-/** Undefined where the kind is not served any more: its CRD is gone, and its objects with it. */
-async function unlessGone<T>(answer: Promise<T>): Promise<T | undefined> {
+/** Undefined if the kind is no longer served: its CRD is deleted, and its objects with it. */
+async function unlessGone<T>(call: Promise<T>): Promise<T | undefined> {
   try {
-    return await answer;
+    return await call;
   } catch (error) {
     if (error instanceof ClusterError && error.status === 404) return undefined;
     throw error;
   }
 }
 
-/**
- * Frees the object of our finalizer. A deleted one goes without being cleaned: what reconcile would have done is not
- * done.
- */
-async function release(
+/** Removes our finalizer from the object. A deleted object is removed then, and the reconciler does not clean it up. */
+async function removeFinalizer(
   { cluster, print }: RemoveDependencies,
   [kind, { metadata }]: FoundObject,
   justDeleted: boolean,
@@ -137,13 +133,12 @@ async function release(
   const { namespace, name, resourceVersion, finalizers = [] } = metadata;
   const others = othersOf(metadata);
   if (others.length > 0 && others.length === finalizers.length) return;
-  // The deletion has made another version.
+  // The deletion has changed the version.
   const version = justDeleted ? {} : { resourceVersion };
   const patch = { metadata: { ...version, finalizers: others } };
   const written = await unlessGone(cluster.patch(kind, namespace, name, patch));
   if (written === undefined) return;
   const isGone = justDeleted || metadata.deletionTimestamp !== undefined;
-  if (written.ok)
-    print(`released ${kind.kind} ${namespace}/${name}${isGone ? ': nobody has cleaned up behind it' : ''}`);
+  if (written.ok) print(`released ${kind.kind} ${namespace}/${name}${isGone ? ': nothing was cleaned up for it' : ''}`);
   else if (written.refusal !== 'conflict' && written.refusal !== 'gone') throw new Error(written.message);
 }

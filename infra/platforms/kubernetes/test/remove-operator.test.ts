@@ -1,4 +1,4 @@
-// `Delete` while a finalizer of another program holds an object.
+// `Delete` while a finalizer of another program blocks an object.
 import { beforeEach, describe, expect, test } from 'vitest';
 import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
@@ -49,7 +49,7 @@ const addForeignFinalizer = async (kind: (typeof kinds)[number], name: string) =
 const objects = () => kinds.flatMap((kind) => harness.cluster.objects(kind).map(({ metadata }) => metadata.name));
 const webhooks = () => WEBHOOK_CONFIGURATIONS.flatMap((resource) => harness.cluster.objects(resource)).length;
 
-describe('an object that a finalizer of another program holds', () => {
+describe('an object that a finalizer of another program blocks', () => {
   test.each([
     [virtualKeys, 'chat', 'virtualkeys.auth'],
     [users, 'alice', 'users.auth'],
@@ -61,10 +61,10 @@ describe('an object that a finalizer of another program holds', () => {
       await addForeignFinalizer(kind, name);
       const value = await harness.value('chat-key');
       await expect(remove(harness.resync)).rejects.toThrow(
-        'uninstall is not complete: finalizers of other programs hold 1 of the deleted objects',
+        'uninstall is not complete: finalizers of other programs block 1 of the deleted objects',
       );
-      expect(output.filter((line) => line.includes('held by'))).toEqual([
-        `${kind.kind} default/${name} is held by the finalizer ${FOREIGN}`,
+      expect(output.filter((line) => line.includes('blocked by'))).toEqual([
+        `${kind.kind} default/${name} is blocked by the finalizer ${FOREIGN}`,
       ]);
       expect(output.at(-1)).toContain(`kubectl patch ${resource}.gateway-operator.dev ${name} --namespace default`);
       expect(objects()).toEqual([name]);
@@ -75,15 +75,15 @@ describe('an object that a finalizer of another program holds', () => {
       await harness.edit(kind, name, { metadata: { finalizers: null } });
       await remove(harness.resync);
       expect([objects(), webhooks()]).toEqual([[], 0]);
-      expect(output.at(-1)).toContain('Nothing of the operator holds this cluster any more');
+      expect(output.at(-1)).toContain('No webhook and no finalizer of the operator is left in this cluster');
     },
   );
 
   test('does not stop a removal if no operator runs: everything else is freed, and then it is reported', async () => {
     await addForeignFinalizer(virtualKeys, 'b');
     await addForeignFinalizer(gatewayInstances, 'main');
-    await expect(remove(async () => undefined)).rejects.toThrow('hold 2 of the deleted objects');
-    expect(output.filter((line) => line.includes('held by'))).toHaveLength(2);
+    await expect(remove(async () => undefined)).rejects.toThrow('block 2 of the deleted objects');
+    expect(output.filter((line) => line.includes('blocked by'))).toHaveLength(2);
     expect(objects().toSorted()).toEqual(['b', 'main']);
     expect(webhooks()).toBe(0);
     for (const kind of kinds)
