@@ -53,7 +53,7 @@ describeUnless(install(), 'the real programs', () => {
     async ({ program, scenario }) => {
       const before = { paid: paid(), billed: upstream.billed() };
       expect(await run(program, through(), scenario)).toMatch(ANSWERS[scenario]);
-      await expect.poll(() => gateway.ledger.held()).toBe(0);
+      await expect.poll(() => gateway.ledger.liveReservations()).toBe(0);
       expect(upstream.billed() - before.billed).toBeGreaterThan(0n);
       expect(paid() - before.paid).toBe(upstream.billed() - before.billed);
     },
@@ -106,7 +106,7 @@ describeUnless(install(), 'the real programs', () => {
         expect(output).toMatch(
           /The provider (failed to answer|did not answer in time)|terminated|network error|closed|Failed to process/i,
         );
-      await expect.poll(() => gateway.ledger.held()).toBe(0);
+      await expect.poll(() => gateway.ledger.liveReservations()).toBe(0);
     },
   );
 
@@ -133,7 +133,7 @@ describeUnless(install(), 'the real programs', () => {
       for (let next = traffic.shift(); next !== undefined; next = traffic.shift()) await next();
     });
     await Promise.all(workers);
-    await expect.poll(() => gateway.ledger.held()).toBe(0);
+    await expect.poll(() => gateway.ledger.liveReservations()).toBe(0);
     expect(gateway.ledger.settled.length - before.settled).toBeGreaterThan(PROGRAMS.length);
     expect(gateway.ledger.settled.slice(before.settled).filter(({ estimated }) => estimated)).toEqual([]);
     expect(paid() - before.paid).toBe(upstream.billed() - before.billed);

@@ -1,4 +1,4 @@
-// What is a ledger in a test? Limits, holds and windows as the real one keeps them, in a few maps.
+// The ledger of gateway tests: limits, reservations and windows as the real one keeps them, in a few maps.
 import { parseMoney } from '#core/money/money.ts';
 import { windowAt } from '#core/money/window.ts';
 import type { Ledger, ReservationParams, Settlement } from '#core/ports/ledger.ts';
@@ -8,23 +8,24 @@ export interface SettledRequest extends Settlement {
   readonly reservation: string;
 }
 
-/** A ledger of one process: limits, holds and windows as the real one keeps them, nothing durable. */
+/** A ledger of one process. Nothing in it is durable. */
 export interface LedgerFake extends Ledger {
+  /** The reservations that requests asked for. */
   readonly asked: ReservationParams[];
   readonly settled: SettledRequest[];
   readonly released: string[];
-  /** What holds have grown by. */
+  /** The amounts by which reservations have grown. */
   readonly grown: bigint[];
-  /** What replies say of their cost so far. */
+  /** The costs of streams so far. */
   readonly progressed: Array<() => bigint>;
-  /** Tells replies that their holds may be gone. */
+  /** Calls the listeners of streams whose reservations may be lost. */
   lose(): void;
-  /** What the scope has spent so far. */
+  /** The spend of the scope so far. */
   spent(scopeId: string): bigint;
-  /** Spends from outside. */
+  /** Adds a spend that no request of this ledger has. */
   spendNow(scopeId: string, dollars: string): void;
   fail(what: 'reserve' | 'settle' | undefined): void;
-  held(): number;
+  liveReservations(): number;
 }
 
 export function createLedgerFake(now: () => number): LedgerFake {
@@ -42,7 +43,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
   const spent = (scopeId: string) => sums.get(scopeId) ?? 0n;
   const windowOf = ({ anchor, budget }: ScopePolicy) =>
     windowAt({ anchor, duration: budget?.duration ?? '30d', alignment: budget?.alignment ?? 'Rolling' }, now());
-  const heldBy = (scopeId: string) =>
+  const reservedOf = (scopeId: string) =>
     [...open.values()]
       .filter(({ scopes }) => scopes.some((scope) => scope.scopeId === scopeId))
       .reduce((sum, { amount }) => sum + amount, 0n);
@@ -60,7 +61,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
     grown,
     progressed,
     spent,
-    held: () => open.size,
+    liveReservations: () => open.size,
     spendNow: (scopeId, dollars) => void sums.set(scopeId, spent(scopeId) + (parseMoney(dollars) ?? 0n)),
     fail: (what) => {
       failing = what;
@@ -78,12 +79,12 @@ export function createLedgerFake(now: () => number): LedgerFake {
           return { ok: false, failure: { reason: 'exceeded', scope, spent: spent(scope.scopeId), limit, resetAt } };
         }
         if (left < amount) amount = left;
-        if (request.amount > 0n && left - heldBy(scope.scopeId) < amount) {
+        if (request.amount > 0n && left - reservedOf(scope.scopeId) < amount) {
           return { ok: false, failure: { reason: 'busy', scope } };
         }
       }
       next += 1;
-      const id = request.id ?? `hold-${next}`;
+      const id = request.id ?? `reservation-${next}`;
       const reservation = { id, amount, scopes: request.scopes, scopeWindows: [] as [] };
       open.set(id, reservation);
       return { ok: true, value: reservation };
@@ -93,7 +94,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
       if (reservation === undefined)
         return { ok: false, failure: { reason: 'unavailable', why: 'the reservation has ended' } };
       const full = reservation.scopes.find(({ scopeId, budget }) => {
-        return budget !== undefined && BigInt(budget.limit) < spent(scopeId) + heldBy(scopeId) + by;
+        return budget !== undefined && BigInt(budget.limit) < spent(scopeId) + reservedOf(scopeId) + by;
       });
       if (full !== undefined) return { ok: false, failure: { reason: 'busy', scope: full } };
       reservation.amount += by;
@@ -109,11 +110,11 @@ export function createLedgerFake(now: () => number): LedgerFake {
     },
     settle: async (reservation, settlement) => {
       if (failing === 'settle') throw new Error('the disk is full');
-      const held = open.get(reservation.id);
-      if (held === undefined) return;
+      const live = open.get(reservation.id);
+      if (live === undefined) return;
       open.delete(reservation.id);
       settled.push({ ...settlement, reservation: reservation.id });
-      for (const { scopeId } of held.scopes) sums.set(scopeId, spent(scopeId) + settlement.cost);
+      for (const { scopeId } of live.scopes) sums.set(scopeId, spent(scopeId) + settlement.cost);
     },
     release: async (reservation) => {
       if (open.delete(reservation.id)) released.push(reservation.id);

@@ -114,7 +114,9 @@ describe('the request', () => {
     expect(await response.json()).toMatchObject({
       error: { code: 'invalid_request', param: 'messages[0].content[0].type' },
     });
-    expect([alone.fake.requests.length, alone.ledger.released.length, alone.ledger.held()]).toEqual([0, 1, 0]);
+    expect([alone.fake.requests.length, alone.ledger.released.length, alone.ledger.liveReservations()]).toEqual([
+      0, 1, 0,
+    ]);
     const both = stage({
       snapshot: snapshotOf([claude(), entry('gpt', { identifier: 'second' })]),
       script: () => ({ body: completion('heard') }),
@@ -129,7 +131,7 @@ describe('the request', () => {
     const tools = `[{"type":"function","function":{"name":"f","parameters":{"x":${nested}}}}]`;
     const { chat, ledger } = world(() => ({ body: message('x') }));
     const response = await chat(`{"model":"gpt","messages":${JSON.stringify(MESSAGES)},"tools":${tools}}`);
-    expect([response.status, ledger.held()]).toEqual([400, 0]);
+    expect([response.status, ledger.liveReservations()]).toEqual([400, 0]);
   });
 });
 
@@ -243,7 +245,7 @@ describe('a refusal', () => {
     const response = await chat(STREAM);
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ error: { code } });
-    expect([ledger.settled.length, ledger.released.length, ledger.held()]).toEqual([0, 1, 0]);
+    expect([ledger.settled.length, ledger.released.length, ledger.liveReservations()]).toEqual([0, 1, 0]);
     if (status !== 502 || reply.body === '<html>') return;
     expect(lines[0]?.fields).toMatchObject({ upstreamCode: expect.stringMatching(/_error$/) });
   });
@@ -305,7 +307,7 @@ describe('a stream', () => {
     expect(fake.requests[0]?.signal.aborted).toBe(true);
     expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { input: 10 } }]);
     expect(ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(3);
-    expect(ledger.held()).toBe(0);
+    expect(ledger.liveReservations()).toBe(0);
   });
 
   test('whose client leaves after the count is charged by that count', async () => {

@@ -56,7 +56,7 @@ describe('a chat completion', () => {
         estimated: false,
       },
     ]);
-    expect(ledger.held()).toBe(0);
+    expect(ledger.liveReservations()).toBe(0);
   });
 
   test('is served under /v1 as well, whatever the case of the scheme and the blanks around the key', async () => {

@@ -38,7 +38,9 @@ describe('comments before the first event of a stream', () => {
     const script: Script = (__, call) => ({ headers: SSE, body: call === 1 ? body() : streamed(['x']) });
     const { chat, ledger, fake } = stage({ snapshot, script });
     expect(await textOf(await chat(STREAM))).toBe(streamed(['x']).slice(0, -2).join('') + DONE);
-    expect([fake.requests.length, ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([2, 1, 1, 0]);
+    expect([fake.requests.length, ledger.asked.length, ledger.settled.length, ledger.liveReservations()]).toEqual([
+      2, 1, 1, 0,
+    ]);
   });
 
   test.each([
@@ -84,7 +86,7 @@ describe('attempts', () => {
       await clock.pass(pause);
     }
     expect(await outcome(await response)).toMatchObject([502, { error: { code: 'upstream_error' } }]);
-    expect([fake.requests.length, ledger.released.length, ledger.held()]).toEqual([3, 1, 0]);
+    expect([fake.requests.length, ledger.released.length, ledger.liveReservations()]).toEqual([3, 1, 0]);
   });
 
   test('are not repeated if the same target would answer the same', async () => {
@@ -105,7 +107,7 @@ describe('attempts', () => {
     expect(fake.requests).toHaveLength(2);
     await clock.pass(4_700);
     expect(await outcome(await response)).toMatchObject([504, { error: { code: 'upstream_timeout' } }]);
-    expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
+    expect([ledger.liveReservations(), clock.waiting()]).toEqual([0, 0]);
   });
 
   test('cost nothing and are repeated if the provider refused, or never took the request', async () => {
@@ -140,10 +142,10 @@ describe('attempts', () => {
     const response = chat(CHAT);
     await settleDown();
     await clock.pass(3_599_999);
-    expect(ledger.held()).toBe(1);
+    expect(ledger.liveReservations()).toBe(1);
     await clock.pass(1);
     expect(await outcome(await response)).toMatchObject([504, { error: { code: 'upstream_timeout' } }]);
-    expect([ledger.held(), clock.waiting()]).toEqual([0, 0]);
+    expect([ledger.liveReservations(), clock.waiting()]).toEqual([0, 0]);
   });
 
   test('of a plain request continue when its client leaves, and it is charged in full', async () => {

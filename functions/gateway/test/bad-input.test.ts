@@ -44,7 +44,7 @@ describe.each(ways.filter((way) => limitOf(way) !== ''))('a limit, behind $provi
     const response = await ask({ [limitOf(way)]: Number.MAX_SAFE_INTEGER });
     expect(response.status).toBe(200);
     expect(Number(response.headers.get('x-gateway-clamped-to'))).toBeLessThanOrEqual(500_000);
-    expect(ledger.held()).toBe(0);
+    expect(ledger.liveReservations()).toBe(0);
   });
 });
 
@@ -53,7 +53,9 @@ describe.each(ways)('behind $provider, on $path,', (way) => {
     const long = 'word '.repeat(800_000);
     const prompt = 'messages' in way.body ? { messages: [{ role: 'user', content: long }] } : { input: long };
     const poor = open(way, () => ({ body: way.whole }));
-    expect([(await poor.ask(prompt)).status, poor.fake.requests.length, poor.ledger.held()]).toEqual([429, 0, 0]);
+    expect([(await poor.ask(prompt)).status, poor.fake.requests.length, poor.ledger.liveReservations()]).toEqual([
+      429, 0, 0,
+    ]);
     const rich = open(way, () => ({ body: way.whole }), '100');
     expect((await rich.ask(prompt)).status).toBe(200);
     expect(rich.ledger.asked[0]?.amount).toBeGreaterThan(4_000_000n * 1000n);
@@ -64,7 +66,7 @@ describe.each(ways)('behind $provider, on $path,', (way) => {
       const { send, ledger } = open(way, () => ({ body: way.whole }));
       const { status } = await send(other.body);
       expect([200, 400]).toContain(status);
-      expect(ledger.held()).toBe(0);
+      expect(ledger.liveReservations()).toBe(0);
     }
   });
 
@@ -84,7 +86,7 @@ describe.each(ways.filter((way) => way.stream !== undefined))('a stream, behind 
   const settledOf = async (body: WireReply, more: object = {}) => {
     const world = open(way, () => body);
     const text = await textOf(await world.ask({ stream: true, ...more }));
-    expect(world.ledger.held()).toBe(0);
+    expect(world.ledger.liveReservations()).toBe(0);
     return { ...world, text, settled: world.ledger.settled };
   };
   const plays = (events: ReadonlyArray<string>) => ({ headers: SSE, body: [...events] });

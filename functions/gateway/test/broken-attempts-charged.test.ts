@@ -24,7 +24,7 @@ describe.each([undefined, 1, 100])('a stream whose reservation may be lost (room
     expect(await text).toMatch(/one .*two .*"finish_reason":"length".*\n\ndata: \[DONE\]\n\n$/s);
     expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 3 } }]);
     expect(lines[0]?.fields).toMatchObject({ status: 200, end: 'cut' });
-    expect([fake.requests[0]?.signal.aborted, ledger.held()]).toEqual([true, 0]);
+    expect([fake.requests[0]?.signal.aborted, ledger.liveReservations()]).toEqual([true, 0]);
   });
 
   test('continues if it costs nothing', async () => {
@@ -35,7 +35,7 @@ describe.each([undefined, 1, 100])('a stream whose reservation may be lost (room
     await settleDown();
     ledger.lose();
     await settleDown();
-    expect([fake.requests[0]?.signal.aborted, ledger.held()]).toEqual([false, 1]);
+    expect([fake.requests[0]?.signal.aborted, ledger.liveReservations()]).toEqual([false, 1]);
     client.abort();
     await response.body?.cancel().catch(() => {});
   });

@@ -83,7 +83,7 @@ describe.each(BREAKS)('an attempt that the provider took and that %s', (_, scrip
   test('is charged, the reservation grows by that charge, and another entry answers', async () => {
     const { ask, called, ledger } = open(once(script));
     expect((await ask(CHAT)).status).toBe(200);
-    expect([called(), ledger.grown, ledger.held()]).toEqual([['a', 'b'], [chargeOf(output)], 0]);
+    expect([called(), ledger.grown, ledger.liveReservations()]).toEqual([['a', 'b'], [chargeOf(output)], 0]);
     expect(ledger.settled).toMatchObject([
       { cost: chargeOf(output) + ANSWER, identifier: 'b', estimated: true, tokens: { input: ESTIMATE + 10 } },
     ]);

@@ -35,7 +35,9 @@ describe('the budget', () => {
       const { error } = Envelope.parse(await response.clone().json());
       expect(error.message).toContain(`at least ${minBudget(body) / 1e9} dollars must be reserved`);
       expect(await codeOf(response)).toEqual([429, 'budget_exceeded']);
-      expect([poor.fake.requests.length, poor.ledger.held(), poor.ledger.settled.length]).toEqual([0, 0, 0]);
+      expect([poor.fake.requests.length, poor.ledger.liveReservations(), poor.ledger.settled.length]).toEqual([
+        0, 0, 0,
+      ]);
     }
     const enough = stage(withLimit(minBudget(CHAT)));
     expect((await enough.chat(CHAT)).status).toBe(200);
@@ -45,7 +47,7 @@ describe('the budget', () => {
   test('that is reserved by other requests refuses with a retry after one second', async () => {
     const { chat, ledger } = stage({ script: () => new Promise(() => {}) });
     void chat({ ...CHAT, max_tokens: 400_000 });
-    await expect.poll(() => ledger.held()).toBe(1);
+    await expect.poll(() => ledger.liveReservations()).toBe(1);
     const response = await chat({ ...CHAT, max_tokens: 400_000 });
     expect(response.headers.get('retry-after')).toBe('1');
     expect(response.headers.get('x-should-retry')).toBeNull();

@@ -73,7 +73,7 @@ const ROWS: Readonly<Record<string, (way: Way) => Promise<void>>> = {
     for (const [script, more] of scripts.flatMap((one) => kindsOf(way).map((kind) => [one, kind] as const))) {
       const { ask, ledger } = open(way, script);
       expect((await ask(more)).status).toBeGreaterThanOrEqual(400);
-      expect([ledger.settled.length, ledger.released.length, ledger.held()]).toEqual([0, 1, 0]);
+      expect([ledger.settled.length, ledger.released.length, ledger.liveReservations()]).toEqual([0, 1, 0]);
     }
   },
   async "an attempt that the upstream received and that timed out or broke off before anything came; a 408, 502, 504, 520 or 524 without the provider's own error (a JSON object with a member `error`)"(

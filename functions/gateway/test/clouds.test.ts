@@ -129,7 +129,7 @@ describe('a stream', () => {
       body: [exceptionFrame('throttlingException', 'x')],
     }));
     expect((await ask(streaming)).status).toBe(429);
-    expect(ledger.held()).toBe(0);
+    expect(ledger.liveReservations()).toBe(0);
   });
 
   test('of Vertex AI passes as it is', async () => {

@@ -267,7 +267,7 @@ describe('our own error', () => {
     await world.chat(CHAT);
     expect(asked(world)).toEqual(['first', 'first']);
     expect(world.counted.map(([name]) => name)).not.toContain('gateway_operator_cooldowns_total');
-    expect(world.ledger.held()).toBe(0);
+    expect(world.ledger.liveReservations()).toBe(0);
   });
 });
 
@@ -294,7 +294,7 @@ describe('an entry that answers 429 with retry-after', () => {
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '5']);
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_rate_limited' } });
     expect((await world.chat(CHAT)).status).toBe(200);
-    expect(world.ledger.held()).toBe(0);
+    expect(world.ledger.liveReservations()).toBe(0);
   });
 
   test('because one request is too large still serves other requests', async () => {

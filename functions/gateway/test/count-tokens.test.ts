@@ -73,7 +73,7 @@ describe('counting tokens', () => {
       expect((await app.request('/v1/messages/count_tokens', count)).headers.get('x-gateway-estimated')).toBe('true');
     }
     expect(fake.requests.map((request) => JSON.parse(sentText(request)).model)).toEqual(['first', 'first', 'first']);
-    expect([ledger.asked.length, ledger.held()]).toEqual([0, 0]);
+    expect([ledger.asked.length, ledger.liveReservations()]).toEqual([0, 0]);
   });
 
   test('is refused as the provider refuses it', async () => {

@@ -121,7 +121,7 @@ describe('embeddings', () => {
       fc.asyncProperty(fc.oneof(body, fc.jsonValue()), async (sent) => {
         const { status } = await embed(sent);
         expect([200, 400]).toContain(status);
-        expect(ledger.held()).toBe(0);
+        expect(ledger.liveReservations()).toBe(0);
       }),
       { numRuns: runs(200) },
     );

@@ -26,7 +26,7 @@ test('a reply that is too long for the gateway is charged, not repeated, and no 
   }
   const whole = { estimated: true, tokens: { output: 8 * 16_384 } };
   expect(ledger.settled).toMatchObject([whole, whole, whole]);
-  expect([ledger.held(), ledger.released.length, lines.length]).toEqual([0, 0, 3]);
+  expect([ledger.liveReservations(), ledger.released.length, lines.length]).toEqual([0, 0, 3]);
   expect(counted.some(([name]) => name === 'gateway_operator_cooldowns_total')).toBe(false);
 });
 

@@ -29,7 +29,7 @@ describe('whatever a step throws, no reservation stays:', () => {
     await response.text().catch(() => {});
     await settleDown();
     if (!stream) expect(response.status).toBe(500);
-    expect([ledger.held(), ledger.settled.length]).toEqual([0, settled]);
+    expect([ledger.liveReservations(), ledger.settled.length]).toEqual([0, settled]);
     expect(lines).toContainEqual(expect.objectContaining({ level: 'error' }));
   });
 });

@@ -207,7 +207,7 @@ describe.each(NAMED)('a request on %s reserves for', (_, way) => {
     const asked = Array.from({ length: 9 }, () => ask([document?.(DATA) ?? {}]));
     await settleDown();
     expect(fake.requests).toHaveLength(1);
-    expect(ledger.held()).toBe(1);
+    expect(ledger.liveReservations()).toBe(1);
     for (const refused of asked.slice(1)) expect(await (await refused).text()).toContain('budget_held');
   });
 });

@@ -72,7 +72,7 @@ test.each([
   const { ask, ledger } = open({ script: () => ({ status, body }) });
   const response = await ask(ASK);
   expect([response.status, await response.json()]).toMatchObject([ours, { type: 'error', error: { type } }]);
-  expect(ledger.held()).toBe(0);
+  expect(ledger.liveReservations()).toBe(0);
 });
 
 const nested = (depth: number, open: string, close: string) => open.repeat(depth) + close.repeat(depth);
@@ -86,7 +86,7 @@ test.each([
   const body = `{"model":"gpt","max_tokens":5,"messages":[{"role":"${role}","content":[${block}]}]}`;
   const response = await app.request('/v1/messages', { ...init({}), body });
   expect([response.status, await response.json()]).toMatchObject([400, { error: { type: 'invalid_request_error' } }]);
-  expect([fake.requests.length, ledger.held(), ledger.settled.length]).toEqual([0, 0, 0]);
+  expect([fake.requests.length, ledger.liveReservations(), ledger.settled.length]).toEqual([0, 0, 0]);
   expect(lines).toContainEqual(expect.objectContaining({ message: 'request' }));
 });
 

@@ -117,7 +117,7 @@ describe('a refusal', () => {
     const { ask, ledger } = open({ script: () => ({ status, body }) });
     const response = await ask(ASK);
     expect([response.status, await textOf(response)]).toEqual([status, body]);
-    expect([ledger.settled.length, ledger.held()]).toEqual([0, 0]);
+    expect([ledger.settled.length, ledger.liveReservations()]).toEqual([0, 0]);
   });
 
   test('of a proxy, not of Anthropic, becomes our own, and our errors never name a credential', async () => {
@@ -300,7 +300,7 @@ test('no body makes the gateway fail or leave a reservation, whatever it contain
     fc.asyncProperty(fc.dictionary(names, value), async (body) => {
       const { status } = await ask({ ...body, model: 'claude' });
       expect([200, 400, 429]).toContain(status);
-      expect(ledger.held()).toBe(0);
+      expect(ledger.liveReservations()).toBe(0);
     }),
     { numRuns: runs(300) },
   );

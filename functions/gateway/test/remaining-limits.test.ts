@@ -81,7 +81,7 @@ test('refusals of the budget itself, and of keys that do not work, have it too',
   expect(leftIn(await blocked.chat(CHAT))).toEqual(['9.75', MONTH]);
   const held = spender({ script: () => ({ headers: SSE, body: stuckAfter(chunk({ content: 'a' })) }) });
   void held.chat({ ...CHAT, stream: true, max_tokens: 960_000, n: 5 });
-  await expect.poll(() => held.ledger.held()).toBe(1);
+  await expect.poll(() => held.ledger.liveReservations()).toBe(1);
   const response = await held.chat({ ...CHAT, max_tokens: 960_000, n: 5 });
   expect([response.status, ...leftIn(response)]).toEqual([429, '9.75', MONTH]);
 });

@@ -402,7 +402,7 @@ test('no body makes the gateway fail or leave a reservation, whatever it contain
     fc.asyncProperty(fc.dictionary(names, value), async (body) => {
       const { status } = await ask({ ...body, model: 'gpt' });
       expect([200, 400, 429, 502]).toContain(status);
-      expect(ledger.held()).toBe(0);
+      expect(ledger.liveReservations()).toBe(0);
     }),
     { numRuns: runs(300) },
   );

@@ -38,7 +38,7 @@ describe('a client that takes half a minute to send its body', () => {
     const response = await finish();
     expect(response.status).toBe(status);
     expect(await response.json()).toMatchObject({ error: { code } });
-    expect([fake.requests.length, ledger.settled.length, ledger.held()]).toEqual([0, 0, 0]);
+    expect([fake.requests.length, ledger.settled.length, ledger.liveReservations()]).toEqual([0, 0, 0]);
   });
 
   test('has a budget that is raised meanwhile, and is charged to the team that its key joined', async () => {

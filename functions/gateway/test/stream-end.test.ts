@@ -35,7 +35,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(world.ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
       expect(world.ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(1);
       expect(world.lines[0]?.fields).toMatchObject({ end: 'left' });
-      expect([world.ledger.held(), world.clock.waiting()]).toEqual([0, 0]);
+      expect([world.ledger.liveReservations(), world.clock.waiting()]).toEqual([0, 0]);
     });
 
     test('by closing its connection, before the first byte, is charged for the prompt', async () => {
@@ -60,7 +60,9 @@ describe.each(WAYS)('through %s', (_, room) => {
       await settleDown();
       client.abort();
       expect((await response).status).toBe(499);
-      expect([world.ledger.held(), world.ledger.released.length, world.ledger.settled.length]).toEqual([0, 1, 0]);
+      expect([world.ledger.liveReservations(), world.ledger.released.length, world.ledger.settled.length]).toEqual([
+        0, 1, 0,
+      ]);
     });
 
     test('before any provider was called is charged nothing', async () => {

@@ -29,7 +29,7 @@ test('a stream that cannot begin on its connection gets an error, is charged, an
   const { chat, ledger, fake } = stageWorld({ script });
   expect((await chat(CHAT)).status).toBe(500);
   await settleDown();
-  expect([ledger.held(), ledger.settled.length, fake.requests[0]?.signal.aborted]).toEqual([0, 1, true]);
+  expect([ledger.liveReservations(), ledger.settled.length, fake.requests[0]?.signal.aborted]).toEqual([0, 1, true]);
 });
 
 describe.each(WAYS)('through %s', (_, room) => {
@@ -45,7 +45,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(ledger.settled).toMatchObject([{ cost: 16_000n, estimated: false, tokens: { input: 10, output: 3 } }]);
       expect(lines[0]?.fields).toMatchObject({ status: 200, end: 'complete', stream: true });
       await settleDown();
-      expect([ledger.held(), fake.ended()]).toEqual([0, 1]);
+      expect([ledger.liveReservations(), fake.ended()]).toEqual([0, 1]);
     });
 
     test('hides the usage chunk from a client that did not request it, and always requests it from the provider', async () => {

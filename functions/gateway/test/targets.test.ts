@@ -102,7 +102,7 @@ describe('the address of a target', () => {
     const response = await chat(CHAT);
     expect(response.status).toBe(503);
     expect(await response.json()).toMatchObject({ error: { code: 'no_healthy_target' } });
-    expect([ledger.held(), ledger.released.length, fake.requests.length]).toEqual([0, 1, 0]);
+    expect([ledger.liveReservations(), ledger.released.length, fake.requests.length]).toEqual([0, 1, 0]);
     expect(lines).toMatchObject([{ level: 'error', fields: { skipped: [expect.stringMatching(/^gpt: ./)] } }]);
   });
 
@@ -234,7 +234,7 @@ describe('entries that share a name', () => {
     const response = await chat({ ...CHAT, stream: true });
     expect(await response.text()).toContain('[DONE]');
     expect(fake.requests).toHaveLength(3);
-    expect([ledger.asked.length, ledger.settled.length, ledger.held()]).toEqual([1, 1, 0]);
+    expect([ledger.asked.length, ledger.settled.length, ledger.liveReservations()]).toEqual([1, 1, 0]);
   });
 });
 

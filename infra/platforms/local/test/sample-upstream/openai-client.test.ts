@@ -105,7 +105,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     await expect.poll(settledNow).toBe(before + 1);
     expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: true });
     expect(stage.ledger.settled.at(-1)?.tokens.output).toBeGreaterThanOrEqual(8);
-    expect(stage.ledger.held()).toBe(0);
+    expect(stage.ledger.liveReservations()).toBe(0);
   });
 
   test('that aborts before the first byte stops the upstream and pays for the prompt', async () => {
@@ -130,7 +130,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
       { model: 'echo', messages: [...messages], n: 2 },
       { signal: abort.signal },
     );
-    await expect.poll(() => stage.ledger.held() + settledNow() - before).toBe(1);
+    await expect.poll(() => stage.ledger.liveReservations() + settledNow() - before).toBe(1);
     abort.abort();
     await asked.catch(() => {});
     await expect.poll(settledNow).toBe(before + 1);
@@ -147,7 +147,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     const before = settledNow();
     const error = await refusal(stage.client.chat.completions.create({ model, messages: [...messages] }));
     expect([error.status, error.code]).toEqual([status, code]);
-    expect([settledNow() - before, stage.ledger.held()]).toEqual([0, 0]);
+    expect([settledNow() - before, stage.ledger.liveReservations()]).toEqual([0, 0]);
     if (code === 'upstream_rate_limited') expect(error.headers?.get('retry-after')).toBe('7');
     if (code === 'upstream_refused') expect(error.message).toContain('does not like this request');
   });
@@ -156,7 +156,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     const before = settledNow();
     const error = await refusal(stage.client.chat.completions.create({ model: 'cut', messages: [...messages] }));
     expect([error.status, error.code]).toEqual([502, 'upstream_error']);
-    expect([settledNow() - before, stage.ledger.held()]).toEqual([1, 0]);
+    expect([settledNow() - before, stage.ledger.liveReservations()]).toEqual([1, 0]);
     expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: expect.any(Number) } });
     expect(stage.ledger.settled.at(-1)?.tokens.output).toBeGreaterThan(0);
   });
@@ -238,7 +238,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
       }),
     );
     await expect.poll(settledNow).toBe(before + 100);
-    expect(stage.ledger.held()).toBe(0);
+    expect(stage.ledger.liveReservations()).toBe(0);
     expect((await stage.client.chat.completions.create({ model: 'echo', messages: [...messages] })).object).toBe(
       'chat.completion',
     );

@@ -55,7 +55,7 @@ export default {
       return request.headers.has('x-read') ? response.then(textOf).then((text) => new Response(text)) : response;
     }
     const settled = ledger.settled.map((one) => ({ ...one, cost: String(one.cost) }));
-    return Response.json({ settled, held: ledger.held() });
+    return Response.json({ settled, held: ledger.liveReservations() });
   },
 };
 `;
