@@ -166,15 +166,15 @@ async function observeWithOrphans(context: ObserveContext, object: GatewayInstan
   return { view: { ...view, ...claims, orphans }, link };
 }
 
-/** Labels of the namespaces whose members an instance selects by label, including deferred namespaces. */
+/** Labels of the namespaces whose members an instance selects by label, including oversized namespaces. */
 async function observeNamespaces({ deps, all }: ObserveContext, world: World) {
   const { listed } = world;
   const selected = membersOf(world).filter(
     (member) => listed.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
   );
   const isSelecting = listed.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
-  const deferred = isSelecting ? all.deferredNamespaces.keys() : [];
-  const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...deferred]);
+  const oversized = isSelecting ? all.oversizedNamespaces.keys() : [];
+  const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...oversized]);
   const labels = await mapConcurrent(names, async (name) => [name, await readLabels(deps, name)] as const);
   return new Map(labels);
 }

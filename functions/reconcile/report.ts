@@ -7,7 +7,7 @@ import { type ActionName, about, type DeletionGuard, type Outcome, type Sign, si
 import type { CertificateAction, CertificateReport } from './certificates/renewal.ts';
 import type { ReconcileDeps } from './deps.ts';
 import { wasProcessed } from './observe/keys.ts';
-import type { DeferredNamespace } from './observe/object-memory.ts';
+import type { OversizedNamespace } from './observe/object-memory.ts';
 import type { RunWorld } from './observe/objects.ts';
 import type { PartEnd } from './part-end.ts';
 import type { Plan } from './plan.ts';
@@ -36,7 +36,7 @@ export interface Report {
   /**
    * Namespaces whose VirtualKeys, Users and Teams are too large together: only deletions were planned. Absent: none.
    */
-  readonly deferredNamespaces?: ReadonlyArray<DeferredNamespace> | undefined;
+  readonly oversizedNamespaces?: ReadonlyArray<OversizedNamespace> | undefined;
   /** Objects that change without another request: the caller should send the request again. Absent: none. */
   readonly underWay?: number | undefined;
   /** The object that the trigger names does not exist. `underWay` counts it, because it may be stored later. */
@@ -75,7 +75,7 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
   // answered.
   const isAwaited =
     target.look === 'at' &&
-    !all.deferredNamespaces.has(target.namespace) &&
+    !all.oversizedNamespaces.has(target.namespace) &&
     !objectsOf(all).some(({ kind, metadata }) => idOf(kind, metadata) === idOf(target.kind, target));
   // The VirtualKey of a User that moved to another instance ends in the part of the old instance. Then the User gets a
   // new one.
@@ -90,7 +90,7 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
     failed: count([...ended('failed'), ...unobserved.map(() => 'Observe' as const)]),
     guarded: guarded.length === 0 ? undefined : guarded,
     deferred: deferred === 0 ? undefined : deferred,
-    deferredNamespaces: all.deferredNamespaces.size === 0 ? undefined : [...all.deferredNamespaces.values()],
+    oversizedNamespaces: all.oversizedNamespaces.size === 0 ? undefined : [...all.oversizedNamespaces.values()],
     underWay: underWay === 0 ? undefined : underWay,
     notFound: isAwaited || undefined,
     certificate: isQuiet ? undefined : certificate,
@@ -158,8 +158,8 @@ export async function recordRun(
     for (const [kind, age] of Object.entries(oldest))
       metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', age / 1000, { kind });
     metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
-    metrics.set('gateway_operator_reconcile_deferred_namespaces', all.deferredNamespaces.size);
-    for (const deferred of all.deferredNamespaces.values()) log.warn(TOO_LARGE_TOGETHER, { ...deferred });
+    metrics.set('gateway_operator_reconcile_oversized_namespaces', all.oversizedNamespaces.size);
+    for (const oversized of all.oversizedNamespaces.values()) log.warn(NAMESPACE_OVERSIZED, { ...oversized });
     for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);
     const teams = [...all.teams.values()].map(labelsOf);
     for (const name of [TEAM_SPEND, TEAM_BUDGET]) await metrics.retain(name, teams);
@@ -168,8 +168,8 @@ export async function recordRun(
   if (!isQuiet) log.info('reconciled', { ...report, millis: now - from });
 }
 
-const TOO_LARGE_TOGETHER =
-  'a namespace is deferred: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them';
+const NAMESPACE_OVERSIZED =
+  'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them';
 
 const LAST_RESYNC = 'gateway_operator_reconcile_last_resync_timestamp_seconds';
 

@@ -60,10 +60,10 @@ export interface World {
   /**
    * Uids of existing members that are not in the world, because the objects of their namespace are too large together.
    */
-  readonly deferred: ReadonlySet<string>;
+  readonly notLoaded: ReadonlySet<string>;
   /**
-   * Uids of existing VirtualKeys that must not work and that are not planned for: malformed ones, and of deferred ones
-   * those in deletion without the operator's finalizer.
+   * Uids of existing VirtualKeys that must not work and that are not planned for: malformed ones, and of those
+   * that are not loaded the ones in deletion without the operator's finalizer.
    */
   readonly disabled: ReadonlySet<string>;
   /**
@@ -104,7 +104,7 @@ export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder
   malformed: new Map(),
   violations: new Map(),
   unobserved: new Map(),
-  deferred: new Set(),
+  notLoaded: new Set(),
   disabled: new Set(),
   postponed: new Set(),
   namespaces: new Map(),

@@ -93,7 +93,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'A run has brought the schema of a database to this version. `from` and `to` are schema versions',
   'a deletion was forced':
     'A finalizer was removed although the database had not answered for the time allowed. `left` names what stays there',
-  'a namespace is deferred: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
+  'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
     'Each resync, while the objects of one namespace do not fit the memory of the reconciler',
   'a namespace cannot be read':
     'The API server refused or did not answer when a resync read the labels of a namespace that has key values. They stay',

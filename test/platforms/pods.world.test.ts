@@ -137,8 +137,8 @@ describeUnless(why, 'real Pods', () => {
       const report = await type('troubleshooting', 'report');
       expect(report).toContain('reconcile registry.example.com/gateway-operator');
       expect(report).toContain('"message":"listening"');
-      // Nothing is deferred, so grep finds nothing.
-      expect(await type('reconciler', 'deferred', ' || true')).toMatch(/^reconcile-\S+ .* Running/m);
+      // No namespace is oversized, so grep finds nothing.
+      expect(await type('reconciler', 'oversized', ' || true')).toMatch(/^reconcile-\S+ .* Running/m);
     },
     LONG,
   );

@@ -27,7 +27,7 @@ export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =
       };
 
 /** A namespace whose VirtualKeys, Users and Teams are too large together: a run plans only their deletion. */
-export interface DeferredNamespace {
+export interface OversizedNamespace {
   readonly namespace: string;
   readonly members: number;
   readonly size: string;
@@ -44,7 +44,7 @@ interface Group<T> {
   readonly total: { count: number; bytes: number };
   bytes: number;
   kept: Array<{ readonly own: T; readonly bytes: number }>;
-  isDeferred: boolean;
+  isOversized: boolean;
 }
 
 /**
@@ -64,19 +64,19 @@ export function createObjectMemory<T extends SizedObject>(
     drop(own);
   };
   const shrink = (group: Group<T>): void => {
-    if (!whole || group.isDeferred) {
+    if (!whole || group.isOversized) {
       // `splice(-1, 1)` removes the last one.
-      const at = group.isDeferred ? -1 : group.kept.findLastIndex(({ own }) => !isInDeletion(own));
+      const at = group.isOversized ? -1 : group.kept.findLastIndex(({ own }) => !isInDeletion(own));
       for (const last of group.kept.splice(at, 1)) remove(group, last);
       return;
     }
-    group.isDeferred = true;
+    group.isOversized = true;
     const { true: deleted = [], false: others = [] } = Object.groupBy(group.kept, ({ own }) => `${isInDeletion(own)}`);
     group.kept = deleted;
     for (const other of others) remove(group, other);
   };
   const groupOf = (namespace: string): Group<T> => {
-    const none = { namespace, total: { count: 0, bytes: 0 }, bytes: 0, kept: [], isDeferred: false };
+    const none = { namespace, total: { count: 0, bytes: 0 }, bytes: 0, kept: [], isOversized: false };
     const group = groups.get(namespace) ?? none;
     groups.set(namespace, group);
     return group;
@@ -89,7 +89,7 @@ export function createObjectMemory<T extends SizedObject>(
       const group = groupOf(metadata.namespace);
       group.total.count += 1;
       group.total.bytes += bytes;
-      if (group.isDeferred && !isInDeletion(own)) {
+      if (group.isOversized && !isInDeletion(own)) {
         drop(own);
         return;
       }
@@ -99,9 +99,9 @@ export function createObjectMemory<T extends SizedObject>(
       while (group.bytes > max.namespace) shrink(group);
       while (all > max.all) shrink(largestOf(groups));
     },
-    deferred: (): ReadonlyArray<DeferredNamespace> =>
+    oversized: (): ReadonlyArray<OversizedNamespace> =>
       [...groups.values()]
-        .filter(({ isDeferred }) => isDeferred)
+        .filter(({ isOversized }) => isOversized)
         .map(({ namespace, total }) => ({
           namespace,
           members: total.count,

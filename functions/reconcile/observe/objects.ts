@@ -32,14 +32,14 @@ import {
   unreadKey,
   type WorldBuilder,
 } from '../world.ts';
-import { boundsOf, createObjectMemory, type DeferredNamespace } from './object-memory.ts';
+import { boundsOf, createObjectMemory, type OversizedNamespace } from './object-memory.ts';
 
 /** The world of a run. */
 export interface RunWorld extends WorldBuilder {
-  /** The instances of which every member is loaded, except members in deferred namespaces. */
+  /** The instances of which every member is loaded, except members in oversized namespaces. */
   readonly complete: 'all' | Path | undefined;
-  /** Deferred namespaces by name. Of their members only those in deletion are loaded. */
-  readonly deferredNamespaces: ReadonlyMap<string, DeferredNamespace>;
+  /** Oversized namespaces by name. Of their members only those in deletion are loaded. */
+  readonly oversizedNamespaces: ReadonlyMap<string, OversizedNamespace>;
 }
 
 type ObjectName = { readonly namespace: string; readonly name: string };
@@ -62,7 +62,7 @@ export async function loadObjects(
     whole: true,
     drop: (own) => {
       removeObject(found, own);
-      found.deferred.add(own.metadata.uid);
+      found.notLoaded.add(own.metadata.uid);
       if (own.kind === 'VirtualKey' && isAbandoned(own)) found.disabled.add(own.metadata.uid);
     },
   });
@@ -96,7 +96,7 @@ export async function loadObjects(
     if (target.kind === 'VirtualKey' || target.kind === 'User') await loadTeams(load, target);
     await loadInstances(load);
   }
-  return { ...found, complete, deferredNamespaces: new Map(members.deferred().map((one) => [one.namespace, one])) };
+  return { ...found, complete, oversizedNamespaces: new Map(members.oversized().map((one) => [one.namespace, one])) };
 }
 
 /** Whether an object of a list is needed. Others are dropped while the list is read: it may be very long. */

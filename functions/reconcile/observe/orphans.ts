@@ -46,7 +46,7 @@ export async function findOrphanedClaims(
   members: ReadonlyArray<Member>,
 ): Promise<Pick<InstanceView, 'orphanedClaims' | 'unsearchedClaims'>> {
   const instance = pathOf(view.object.metadata);
-  const { deferred } = context.all;
+  const { notLoaded } = context.all;
   const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
   const lookUp = createLookUp(context.deps.cluster);
   /**
@@ -73,7 +73,7 @@ export async function findOrphanedClaims(
   const wanted = new Set(listed.values());
   // A finalizer of another program may keep the object of a retained claim: its Secret decides.
   const isSuspect = ([key, claim]: readonly [string, Claim]): boolean =>
-    (listed.get(claim.holder.uid) !== key || retainedSecret(claim) !== undefined) && !deferred.has(claim.holder.uid);
+    (listed.get(claim.holder.uid) !== key || retainedSecret(claim) !== undefined) && !notLoaded.has(claim.holder.uid);
   const { true: first = [], false: others = [] } = Object.groupBy(
     [...view.claims].filter(isSuspect),
     ([key]) => `${wanted.has(key)}` as const,

@@ -103,7 +103,7 @@ function planPausedStatus(object: GatewayInstance, context: PlanContext): Action
 
 /** Whether the instance may have VirtualKeys that are not loaded. */
 const mayLackKeys = ({ claims }: InstanceView, { world }: PlanContext): boolean =>
-  world.deferred.size > 0 && claims.values().some(({ holder }) => world.deferred.has(holder.uid));
+  world.notLoaded.size > 0 && claims.values().some(({ holder }) => world.notLoaded.has(holder.uid));
 
 function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: ReadonlySet<Path>) {
   const keys = keysOf(pathOf(object.metadata)).filter((key) => !isDeleted(key));

@@ -186,7 +186,7 @@ describe('a VirtualKey in deletion that only another finalizer keeps', () => {
     const members = Array.from({ length: 900 }, (_, index) => ({ name: `${index}`.padEnd(245, 'x') }));
     await harness.apply(makeTeam({ members }, 'large', TENANT));
     const report = await harness.resync();
-    expect(report.deferredNamespaces).toMatchObject([{ namespace: TENANT }]);
+    expect(report.oversizedNamespaces).toMatchObject([{ namespace: TENANT }]);
     expect(await harness.works(value)).toBe(false);
     expect(await harness.works(kept)).toBe(true);
   });

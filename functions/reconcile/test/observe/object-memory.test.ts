@@ -63,10 +63,10 @@ test('all namespaces together have a limit, and objects of the largest are dropp
   };
   for (let index = 0; index < 64; index += 1) keep('small', MIB / 16);
   for (let turn = 0; turn < 20; turn += 1) for (let index = 0; index < 10; index += 1) keep(`greedy-${index}`, MIB);
-  const deferred = objects.deferred().map(({ namespace }) => namespace);
-  expect(deferred).not.toContain('small');
-  expect(deferred).toHaveLength(6);
-  for (const namespace of deferred) expect(dropped.get(namespace)).toBe(20);
+  const oversized = objects.oversized().map(({ namespace }) => namespace);
+  expect(oversized).not.toContain('small');
+  expect(oversized).toHaveLength(6);
+  for (const namespace of oversized) expect(dropped.get(namespace)).toBe(20);
   expect(dropped.size).toBe(6);
 });
 
@@ -111,6 +111,6 @@ test('a resync of very large objects keeps little of them', async () => {
   const before = await memory();
   const found = await loadObjects({ cluster: { ...cluster, listPages }, platform: PLATFORM }, everywhere);
   expect(found.teams.size).toBe(0);
-  expect(found.deferredNamespaces.get('greedy')).toMatchObject({ members: 10 * pages });
+  expect(found.oversizedNamespaces.get('greedy')).toMatchObject({ members: 10 * pages });
   expect((await memory()) - before).toBeLessThan(96 * MIB);
 });

@@ -71,11 +71,11 @@ test('a Team of a namespace that is too large still limits its keys, and they co
   await applyTeams(harness, 15, 'a');
   await harness.edit(virtualKeys, 'other', { spec: { maxBudget: '20' } }, 'b');
   const report = await harness.resync();
-  expect(report.deferredNamespaces).toEqual([
+  expect(report.oversizedNamespaces).toEqual([
     { namespace: 'a', members: 21, size: expect.stringMatching(/^\d MiB$/), limit: '4 MiB, 6 MiB of all namespaces' },
   ]);
-  expect(JSON.stringify(harness.log.lines)).toContain('a namespace is deferred');
-  expect(await harness.metrics.render()).toContain('gateway_operator_reconcile_deferred_namespaces 1');
+  expect(JSON.stringify(harness.log.lines)).toContain('a namespace is oversized');
+  expect(await harness.metrics.render()).toContain('gateway_operator_reconcile_oversized_namespaces 1');
   const after = await policies(harness);
   for (const alias of KEYS) {
     expect(after.get(alias)).toEqual(before.get(alias));
@@ -96,7 +96,7 @@ test('a trigger loads only the Teams that concern it, and leaves objects that ar
   for (const alias of KEYS) await harness.edit(virtualKeys, alias, { spec: { maxBudget: '20' } }, 'a');
   const before = await policies(harness);
   for (const alias of KEYS) {
-    expect((await harness.trigger('VirtualKey', alias, 'a')).deferredNamespaces).toBe(undefined);
+    expect((await harness.trigger('VirtualKey', alias, 'a')).oversizedNamespaces).toBe(undefined);
     const { charges } = before.get(alias) as { charges: ReadonlyArray<string> };
     expect((await policies(harness)).get(alias)).toMatchObject({
       charges,
@@ -104,10 +104,10 @@ test('a trigger loads only the Teams that concern it, and leaves objects that ar
       budget: { limit: '20000000000' },
     });
   }
-  expect((await harness.trigger('User', 'bob', 'a')).deferredNamespaces).toBe(undefined);
+  expect((await harness.trigger('User', 'bob', 'a')).oversizedNamespaces).toBe(undefined);
   const writes = harness.writes();
   const report = await harness.trigger('Team', 'team', 'a');
-  expect(report).toMatchObject({ actions: {}, failed: {}, deferredNamespaces: [{ namespace: 'a' }] });
+  expect(report).toMatchObject({ actions: {}, failed: {}, oversizedNamespaces: [{ namespace: 'a' }] });
   expect(report.underWay).toBe(undefined);
   expect(harness.writes()).toBe(writes);
 });
@@ -127,7 +127,7 @@ test('an instance is planned for, however large the keys in its namespace are', 
   expect(await harness.works(leaked)).toBe(true);
   for (let index = 0; index < 200; index += 1) await harness.apply(makeLargeKey(index));
   await harness.remove(RESOURCES.secrets, 'leaked-key', 'b');
-  expect((await harness.resync()).deferredNamespaces).toMatchObject([{ namespace: 'default', members: 201 }]);
+  expect((await harness.resync()).oversizedNamespaces).toMatchObject([{ namespace: 'default', members: 201 }]);
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
   expect(await harness.works(leaked)).toBe(false);
   expect(await harness.works(own)).toBe(true);
@@ -147,12 +147,12 @@ test('deletions in a namespace that is too large are done, and then the namespac
   const value = await harness.value('of-team-key', 'a');
   await harness.remove(virtualKeys, 'of-team', 'a');
   await harness.remove(users, 'bob', 'a');
-  expect((await harness.resync()).deferredNamespaces).toHaveLength(1);
+  expect((await harness.resync()).oversizedNamespaces).toHaveLength(1);
   expect(await harness.get(virtualKeys, 'of-team', 'a')).toBe(undefined);
   expect(await harness.get(users, 'bob', 'a')).toBe(undefined);
   expect(await harness.works(value)).toBe(false);
   for (let index = 0; index < 12; index += 1) await harness.remove(teams, `a-${index}`, 'a');
-  expect((await harness.resync()).deferredNamespaces).toBe(undefined);
+  expect((await harness.resync()).oversizedNamespaces).toBe(undefined);
   expect(await harness.ready(virtualKeys, 'of-user', 'a')).toBe('False UserNotFound');
   expect(await harness.ready(virtualKeys, 'of-member', 'a')).toBe('True Ready');
 });
@@ -166,7 +166,7 @@ test.each([
   await harness.resync();
   const value = await harness.value('key-key', 'a');
   await applyTeams(harness, 15, 'a');
-  expect((await harness.resync()).deferredNamespaces).toMatchObject([{ namespace: 'a' }]);
+  expect((await harness.resync()).oversizedNamespaces).toMatchObject([{ namespace: 'a' }]);
   expect(await harness.works(value)).toBe(true);
   await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces } });
   await harness.resync();
@@ -217,7 +217,7 @@ test('in a namespace that is too large only claims of objects that are gone are 
   await lose('b', 0, 3);
   await harness.remove(RESOURCES.secrets, 'leaked-key', 'a');
   expect(await harness.works(leaked)).toBe(true);
-  expect(await harness.resync()).toMatchObject({ actions: { RetireScope: 7 }, deferredNamespaces: [{}] });
+  expect(await harness.resync()).toMatchObject({ actions: { RetireScope: 7 }, oversizedNamespaces: [{}] });
   expect(await harness.works(leaked)).toBe(false);
   expect([await count('a'), await count('b')]).toEqual([27, 27]);
   await lose('a', 3, 20);
