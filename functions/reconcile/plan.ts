@@ -16,7 +16,7 @@ import { hasFinalizer, idOf, isDeleted, type Member, type Path, type World } fro
 
 /** Actions of one object are done in order, those of different objects concurrently. */
 export interface Plan extends GuardedActions {
-  readonly postponed: World['postponed'];
+  readonly deferred: World['deferred'];
 }
 
 /** Steps while any are possible; after them the statuses. Empty: everything is as it should be. */
@@ -27,28 +27,28 @@ export function plan(world: World, now: Millis, hash: Hash): Plan {
     actions.filter((action) => isWorthTrying(action, world)),
     (action) => `${mayBegin(action, world)}` as const,
   );
-  const postponed = findPostponed([...late, ...actions.filter((action) => isOvertaken(action, world))], context);
-  if (steps.length > 0) return { actions: steps, guarded, postponed };
-  const reports = planReports(context, { guarded, postponed });
-  return { actions: reports.filter((action) => isWorthTrying(action, world)), guarded, postponed };
+  const deferred = findDeferred([...late, ...actions.filter((action) => isOvertaken(action, world))], context);
+  if (steps.length > 0) return { actions: steps, guarded, deferred };
+  const reports = planReports(context, { guarded, deferred });
+  return { actions: reports.filter((action) => isWorthTrying(action, world)), guarded, deferred };
 }
 
 /** A VirtualKey also depends on the policies of its User and Teams. */
-function findPostponed(late: ReadonlyArray<Action>, { world, chargedScopes }: PlanContext): World['postponed'] {
-  if (late.length === 0) return world.postponed;
+function findDeferred(late: ReadonlyArray<Action>, { world, chargedScopes }: PlanContext): World['deferred'] {
+  if (late.length === 0) return world.deferred;
   const members = late.filter(({ kind }) => kind !== 'GatewayInstance');
-  const postponed = new Set([...world.postponed, ...members.map((action) => idOf(action.kind, action))]);
-  const isPostponed = isIn(postponed);
+  const deferred = new Set([...world.deferred, ...members.map((action) => idOf(action.kind, action))]);
+  const isDeferred = isIn(deferred);
   for (const { object } of world.keys.values()) {
     const { charged, isWaiting } = chargedScopes(object);
-    if (isWaiting || charged.some((scope) => isPostponed(scope.object)))
-      postponed.add(idOf(object.kind, object.metadata));
+    if (isWaiting || charged.some((scope) => isDeferred(scope.object)))
+      deferred.add(idOf(object.kind, object.metadata));
   }
-  return postponed;
+  return deferred;
 }
 
 const isIn =
-  (ids: World['postponed']) =>
+  (ids: World['deferred']) =>
   ({ kind, metadata }: Member): boolean =>
     ids.has(idOf(kind, metadata));
 
@@ -72,8 +72,8 @@ const mayBegin = (action: Action, { roundsLeft, isLate }: World): boolean =>
   roundsLeft > 1 && (!isLate || isForced(action));
 
 function planSteps(context: PlanContext): ReadonlyArray<Action> {
-  const { instances, users, teams, keys, malformed, postponed } = context.world;
-  const isPostponed = isIn(postponed);
+  const { instances, users, teams, keys, malformed, deferred } = context.world;
+  const isDeferred = isIn(deferred);
   return [
     ...[...instances.values()].flatMap((view) => planInstance(view, context)),
     ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
@@ -84,7 +84,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
       // The VirtualKey of a deleted User is deleted before the User is released.
       return (isDeleted(user) ? steps.toReversed() : steps).flat();
     }),
-    ...[...keys.values()].flatMap((view) => (isPostponed(view.object) ? [] : planKey(view, context))),
+    ...[...keys.values()].flatMap((view) => (isDeferred(view.object) ? [] : planKey(view, context))),
     ...[...malformed.values()]
       .filter((object) => isDeleted(object) && hasFinalizer(object))
       .map((object) => removeFinalizer(object, 'it is deleted', 'a resync finds its claim')),
@@ -93,14 +93,14 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
 
 function planReports(
   context: PlanContext,
-  { guarded, postponed }: Pick<Plan, 'guarded' | 'postponed'>,
+  { guarded, deferred }: Pick<Plan, 'guarded' | 'deferred'>,
 ): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;
-  const isPostponed = isIn(postponed);
+  const isDeferred = isIn(deferred);
   const inactive = new Set<Path>();
   const ofKeys = [...keys].flatMap(([path, view]) => {
     const { object } = view;
-    if (isPostponed(object)) {
+    if (isDeferred(object)) {
       if (object.status?.isActive !== true) inactive.add(path);
       return [];
     }
@@ -108,7 +108,7 @@ function planReports(
     if (problem !== undefined) inactive.add(path);
     return planMemberStatus(object, context, problem, view);
   });
-  const owners = [...teams.values(), ...users.values()].filter((one) => !isPostponed(one));
+  const owners = [...teams.values(), ...users.values()].filter((one) => !isDeferred(one));
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
     ...owners.flatMap((one) => planMemberStatus(one, context, notReadyCause(one, context))),

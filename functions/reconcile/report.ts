@@ -32,7 +32,7 @@ export interface Report {
   /** Deletions that are not plausible because there are too many. Absent: none. */
   readonly guarded?: ReadonlyArray<DeletionGuard> | undefined;
   /** Changed VirtualKeys that are left to the next runs. Absent: none. */
-  readonly deferred?: number | undefined;
+  readonly deferredKeys?: number | undefined;
   /**
    * Namespaces whose VirtualKeys, Users and Teams are too large together: only deletions were planned. Absent: none.
    */
@@ -65,12 +65,12 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
     [...paths.keys()].filter((path) => all.listed.has(path) && !malformed.has(`GatewayInstance/${path}`)),
   );
   const guarded = parts.flatMap((part) => part.guarded);
-  const postponed = worlds.flatMap((world) =>
-    objectsIn(world).filter(({ kind, metadata }) => world.postponed.has(idOf(kind, metadata))),
+  const deferred = worlds.flatMap((world) =>
+    objectsIn(world).filter(({ kind, metadata }) => world.deferred.has(idOf(kind, metadata))),
   );
-  const deferred = postponed.filter(({ kind }) => kind === 'VirtualKey').length;
+  const deferredKeys = deferred.filter(({ kind }) => kind === 'VirtualKey').length;
   // An object that a run has processed already gets its turn later, so sending the request again does not help.
-  const unprocessed = postponed.filter((object) => !wasProcessed(object)).length;
+  const unprocessed = deferred.filter((object) => !wasProcessed(object)).length;
   // A trigger may name an object that does not exist yet: the API server stores it after the admission webhook has
   // answered.
   const isAwaited =
@@ -89,7 +89,7 @@ export function toReport({ target, all, parts, left, certificate }: RunEnd): Rep
     actions: count(ended('done')),
     failed: count([...ended('failed'), ...unobserved.map(() => 'Observe' as const)]),
     guarded: guarded.length === 0 ? undefined : guarded,
-    deferred: deferred === 0 ? undefined : deferred,
+    deferredKeys: deferredKeys === 0 ? undefined : deferredKeys,
     oversizedNamespaces: all.oversizedNamespaces.size === 0 ? undefined : [...all.oversizedNamespaces.values()],
     underWay: underWay === 0 ? undefined : underWay,
     notFound: isAwaited || undefined,
@@ -157,7 +157,7 @@ export async function recordRun(
     }
     for (const [kind, age] of Object.entries(oldest))
       metrics.set('gateway_operator_reconcile_oldest_unconverged_seconds', age / 1000, { kind });
-    metrics.set('gateway_operator_reconcile_deferred_keys', report.deferred ?? 0);
+    metrics.set('gateway_operator_reconcile_deferred_keys', report.deferredKeys ?? 0);
     metrics.set('gateway_operator_reconcile_oversized_namespaces', all.oversizedNamespaces.size);
     for (const oversized of all.oversizedNamespaces.values()) log.warn(NAMESPACE_OVERSIZED, { ...oversized });
     for (const team of parts.flatMap(({ world }) => [...world.teams.values()])) recordTeam(metrics, team);

@@ -84,8 +84,8 @@ async function converge(context: ObserveContext, observed: Observation, time: Pa
   for (; ; world.roundsLeft -= 1) {
     if (time.isLate()) world.roundsLeft = Math.min(world.roundsLeft, LATE_ROUNDS);
     world.isLate = time.isLate();
-    const { actions, guarded, postponed } = plan(world, context.now, context.deps.hash);
-    if (actions.length === 0 || world.roundsLeft === 0) return { world: { ...world, postponed }, results, guarded };
+    const { actions, guarded, deferred } = plan(world, context.now, context.deps.hash);
+    if (actions.length === 0 || world.roundsLeft === 0) return { world: { ...world, deferred }, results, guarded };
     const done = await act(actions, acting);
     for (const result of done) {
       recordResult(result, observed);

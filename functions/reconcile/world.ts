@@ -69,7 +69,7 @@ export interface World {
   /**
    * VirtualKeys, Users and Teams that are left to the next run. Their statuses too: a status shows what is in force.
    */
-  readonly postponed: ReadonlySet<ObjectId>;
+  readonly deferred: ReadonlySet<ObjectId>;
   /** Labels of the namespaces that a selector reads. */
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly platform: PlatformView;
@@ -106,7 +106,7 @@ export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder
   unobserved: new Map(),
   notLoaded: new Set(),
   disabled: new Set(),
-  postponed: new Set(),
+  deferred: new Set(),
   namespaces: new Map(),
   failures: new Map(),
   endedValues: new Set(),

@@ -30,7 +30,7 @@ import {
 import type { ObserveContext } from './context.ts';
 import type { Part } from './parts.ts';
 
-/** Returns the VirtualKeys whose Secrets the run reads. Sets `world.postponed`: those that are left to the next runs. */
+/** Returns the VirtualKeys whose Secrets the run reads. Sets `world.deferred`: those that are left to the next runs. */
 export function selectKeys(
   context: ObserveContext,
   world: WorldBuilder,
@@ -52,7 +52,7 @@ export function selectKeys(
     ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
   );
   if (deferred.length > 0) for (const key of taken.filter(wasProcessed)) turns.recordTurn(list, toRow(key));
-  world.postponed = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
+  world.deferred = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
   const read = all.complete === 'all' ? Map.groupBy(unchanged, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
     const isDue = turns.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));

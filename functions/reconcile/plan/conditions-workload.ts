@@ -64,9 +64,9 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const blocking = reached.ok ? foreign.find(({ part }) => part === 'Service') : problem;
   const cause = blocking ?? (reached === NOT_CREATED ? writeProblem : undefined);
   if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own, isRolling: false };
-  const postponing = problem ?? leftAlone[0] ?? writeProblem;
-  if (!reached.ok || postponing === undefined) return { reached, ...own };
-  return { reached: { ok: true, message: `${reached.message}; changes wait: ${postponing.message}` }, ...own };
+  const obstacle = problem ?? leftAlone[0] ?? writeProblem;
+  if (!reached.ok || obstacle === undefined) return { reached, ...own };
+  return { reached: { ok: true, message: `${reached.message}; changes wait: ${obstacle.message}` }, ...own };
 }
 
 /**

@@ -26,9 +26,9 @@ test('a run sends at most the allowed number of requests, and the runs of some m
   const left: number[] = [];
   for (let minute = 0; minute < 6; minute += 1) {
     harness.cluster.calls.length = 0;
-    const { deferred = 0 } = await harness.resync();
+    const { deferredKeys = 0 } = await harness.resync();
     sent.push(harness.cluster.calls.length);
-    left.push(deferred);
+    left.push(deferredKeys);
     harness.clock.pass(MINUTE);
   }
   expect(Math.max(...sent)).toBeLessThanOrEqual(REQUESTS);

@@ -110,13 +110,13 @@ test.each([
     while ((ready.at(-1) ?? 0) < KEYS) {
       writes = 0;
       const began = harness.clock.now();
-      const { deferred, underWay } = await harness.resync();
+      const { deferredKeys, underWay } = await harness.resync();
       // Steps that have begun end: their databases may take that long.
       expect(writes).toBeLessThan(26 + 32);
       const states = await Promise.all(Array.from({ length: KEYS }, (_, index) => harness.ready(kind, `one-${index}`)));
       ready.push(states.filter((state) => state === 'True Ready').length);
       const left = KEYS - (ready.at(-1) ?? 0);
-      expect([deferred ?? 0, underWay ?? 0]).toEqual([kind === virtualKeys ? left : 0, left]);
+      expect([deferredKeys ?? 0, underWay ?? 0]).toEqual([kind === virtualKeys ? left : 0, left]);
       expect(states.every((state) => state === 'True Ready' || state === 'nothing')).toBe(true);
       harness.clock.pass(Math.max(0, began + 60 * SECOND - harness.clock.now()));
       expect(ready.length).toBeLessThan(6);
@@ -176,7 +176,7 @@ test('no status shows a policy that a run had no time to write: of keys, Users, 
   const late = await harness.resync();
   expect(await shown()).toEqual(before);
   expect((await harness.status(gatewayInstances, 'main')).keys).toEqual(keys);
-  expect(late).toMatchObject({ deferred: 3, underWay: 3 });
+  expect(late).toMatchObject({ deferredKeys: 3, underWay: 3 });
   harness.onDatabase = () => undefined;
   expect(await harness.resync()).not.toHaveProperty('underWay');
   expect(await harness.ready(virtualKeys, 'charged')).toBe('True Ready');

@@ -55,10 +55,10 @@ test('keys that do not converge, however many, are not under way after each was 
   const names = Array.from({ length: 12 }, (_, index) => `k${index}`);
   await harness.apply(...names.map((name) => makeSecret(`${name}-key`, { key: 'of somebody else' })));
   await harness.apply(...names.map((name) => makeKey({}, name)));
-  expect(await harness.resync()).toMatchObject({ deferred: 7, underWay: 7 });
-  expect(await harness.resync()).toMatchObject({ deferred: 7, underWay: 2 });
+  expect(await harness.resync()).toMatchObject({ deferredKeys: 7, underWay: 7 });
+  expect(await harness.resync()).toMatchObject({ deferredKeys: 7, underWay: 2 });
   const third = await harness.resync();
-  expect(third).toMatchObject({ deferred: 7 });
+  expect(third).toMatchObject({ deferredKeys: 7 });
   expect(third).not.toHaveProperty('underWay');
   for (const name of names) expect(await harness.ready(virtualKeys, name)).toBe('False SecretConflict');
 });

@@ -52,7 +52,7 @@ test('if more keys changed than fit in a batch, the oldest come first, and the o
   expect([...views.keys()]).toEqual([...keys.keys()]);
   expect(read).toBe(BATCH);
   const others = [...keys.keys()].slice(0, COUNT - BATCH);
-  expect([...world.postponed].sort()).toEqual(others.map((path) => `VirtualKey/${path}`).sort());
+  expect([...world.deferred].sort()).toEqual(others.map((path) => `VirtualKey/${path}`).sort());
 });
 
 test('while a database is not migrated yet, no key counts as changed because of it', async () => {
