@@ -34,12 +34,12 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   // If there are very many batches, those that are too late in this run come first in the next run.
   const isMany = batches.length > MAX_ACTIONS;
   // Instances, Users and Teams come first, because VirtualKeys depend on them.
-  const inTurn = isMany ? context.turns.order(listName, batches, toRow) : batches;
-  const sorted = inTurn.toSorted((one, other) => rankOf(one) - rankOf(other));
+  const ordered = isMany ? context.roundRobin.order(listName, batches, toRow) : batches;
+  const sorted = ordered.toSorted((one, other) => rankOf(one) - rankOf(other));
   const limits = { first: createLimiter(MAX_ACTIONS), later: createLimiter(MAX_ACTIONS) };
   const mayBegin = (batch: ReadonlyArray<Action>): boolean => {
     if (isTooLate(batch, context)) return false;
-    if (isMany) context.turns.recordTurn(listName, toRow(batch));
+    if (isMany) context.roundRobin.advance(listName, toRow(batch));
     return true;
   };
   const results = await mapConcurrent(sorted, (batch) => runBatch(batch, context, { limits, mayBegin }), MAX_BATCHES);

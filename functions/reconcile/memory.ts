@@ -10,7 +10,7 @@ import type { LedgerReader } from '#core/ports/ledger-rows.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Registry } from '#core/ports/registry.ts';
 import type { ReconcileDeps } from './deps.ts';
-import { type Cursors, createCursors } from './turns.ts';
+import { type Cursors, createCursors } from './round-robin.ts';
 import type { Path } from './world.ts';
 
 /**

@@ -189,7 +189,7 @@ async function observeHolders(
   { namespaces }: WorldBuilder,
   view: InstanceView,
 ): Promise<void> {
-  const { all, deps, turns } = context;
+  const { all, deps, roundRobin } = context;
   const { object, claims } = view;
   if (all.complete !== 'all' || !needsLabels(object.spec.allowedNamespaces)) return;
   const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) =>
@@ -197,7 +197,7 @@ async function observeHolders(
   );
   const toRow = (namespace: string) => ({ namespace, id: namespace });
   const list = `namespaces of ${pathOf(object.metadata)}`;
-  const batch = turns.take(list, [...new Set(holders)], lookUpsOf(context, view), toRow);
+  const batch = roundRobin.take(list, [...new Set(holders)], lookUpsOf(context, view), toRow);
   await mapConcurrent(batch.rows, async (name) => {
     try {
       namespaces.set(name, await readLabels(deps, name));
@@ -205,7 +205,7 @@ async function observeHolders(
       deps.log.warn('a namespace cannot be read', { namespace: name, why: reasonOf(error) });
     }
   });
-  batch.recordTurns();
+  batch.advance();
 }
 
 async function readLabels({ cluster }: ObserveContext['deps'], name: string) {

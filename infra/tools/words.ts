@@ -59,6 +59,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\b(admits namespace|not admitted)\b/i, places: ['identifier', 'file name'], use: 'allows, notAllowed' },
   // Left to the next run: `deferred`. Too large to be loaded: `oversized`.
   { pattern: /\bpostpon(e|ed|es|ing)\b|\bdeferred namespaces?\b/i, places: EVERYWHERE, use: 'deferred; oversized' },
+  { pattern: /\b(create turns|record turns?|turn deps)\b/i, places: NAMES, use: 'round robin, advance' },
   // Tests and packages.
   { pattern: /\bfloors?\b/i, places: EVERYWHERE, use: 'layer', allowed: /[Mm]ath\.floor|floor\(/ },
   { pattern: /(?<!test )\bkits?\b/i, places: EVERYWHERE, use: 'test kit' },

@@ -11,7 +11,7 @@ import type { PartTime } from '../observe/share.ts';
 import { idOf, type MalformedObject, type OwnObject, objectIn, pathOf } from '../world.ts';
 
 /** The world as it was when the actions were planned. */
-export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now' | 'turns'>, Observation {
+export interface ActContext extends Pick<ObserveContext, 'deps' | 'memory' | 'now' | 'roundRobin'>, Observation {
   readonly time: PartTime;
   /** New values of VirtualKeys and their scopes, by path, from the write of the row until that of the Secret. */
   readonly newValues: Map<string, { readonly value: string; readonly scopeId: ScopeId }>;

@@ -3,8 +3,8 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { DatabaseLink, Memory } from '../memory.ts';
+import { countByNamespace, createRoundRobin } from '../round-robin.ts';
 import type { RunTarget } from '../run-target.ts';
-import { countByNamespace, createTurns } from '../turns.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, WorldBuilder } from '../world.ts';
 import { loadObjects } from './objects.ts';
@@ -29,7 +29,7 @@ export async function createObserveContext(deps: ReconcileDeps, memory: Memory, 
   const all = await loadObjects({ cluster: deps.cluster, platform }, target, limits.objectBytes);
   all.platform = { ...platform, knative: await knative };
   const moves = all.complete === 'all' && !isDry;
-  const turns = createTurns(memory.cursors, { hash: deps.hash, now, moves });
+  const roundRobin = createRoundRobin(memory.cursors, { hash: deps.hash, now, moves });
   const instanceCounts = countByNamespace(all.listed.values());
-  return { deps, memory, now, isDry, all, limits, turns, instanceCounts };
+  return { deps, memory, now, isDry, all, limits, roundRobin, instanceCounts };
 }

@@ -89,13 +89,13 @@ const MAX_FLUSH: Millis = 15_000;
  * only the spend in status is older.
  */
 async function flush(
-  { deps, isDry, turns }: ObserveContext,
+  { deps, isDry, roundRobin }: ObserveContext,
   { uid, namespace, name }: GatewayInstance['metadata'],
   { database, store }: Connections,
 ): Promise<void> {
   if (isDry || 'reason' in database || 'reason' in store) return;
   try {
-    const cursor = turns.cursor(`counters of ${uid}`);
+    const cursor = roundRobin.cursor(`counters of ${uid}`);
     const flushed = deps.backends.flush({ uid, namespace, name }, { store, database, cursor });
     await withTimeout(deps.timer, MAX_FLUSH, 'the store', flushed);
   } catch (error) {

@@ -1,7 +1,7 @@
 // Shares of a run by namespace: the number of changed VirtualKeys, and the Secrets of unchanged ones that are read.
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { Limits } from '../limits.ts';
-import { countByNamespace, shareOut, type Turns } from '../turns.ts';
+import { countByNamespace, type RoundRobin, shareOut } from '../round-robin.ts';
 
 /** The number of runs in which each Secret of an unchanged VirtualKey is read once. More runs if `secrets` is small. */
 const SECRET_RUNS = 60;
@@ -19,14 +19,14 @@ export interface KeyShares {
 export function createKeyShares(
   keys: Iterable<VirtualKey>,
   { changedKeys, secrets }: Pick<Limits, 'changedKeys' | 'secrets'>,
-  turns: Turns,
+  roundRobin: RoundRobin,
 ): KeyShares {
   const counts = countByNamespace(keys);
   // Half is divided among the namespaces, those with few VirtualKeys first, so that VirtualKeys that change all the
   // time leave room for others.
   const half = Math.floor(changedKeys / 2);
-  const { rows, recordTurns } = turns.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));
-  recordTurns();
+  const { rows, advance } = roundRobin.take('namespaces', [...counts], half, ([namespace]) => ({ namespace, id: '' }));
+  advance();
   const reserved = new Map([...shareOut(half, new Map(rows))].map(([one, share]) => [one, Math.floor(share)]));
   let free = changedKeys - reserved.values().reduce((sum, share) => sum + share, 0);
   const all = counts.values().reduce((sum, count) => sum + count, 0);

@@ -36,7 +36,7 @@ export function selectKeys(
   world: WorldBuilder,
   { path, shares }: Pick<Part, 'path' | 'shares'>,
 ): ReadonlyArray<VirtualKey> {
-  const { all, deps, limits, turns } = context;
+  const { all, deps, limits, roundRobin } = context;
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
   const { access } = createPlanContext(world, context.now, deps.hash);
@@ -46,16 +46,16 @@ export function selectKeys(
   const list = `changed keys of ${path}`;
   const { true: unready = [], false: edited = [] } = Object.groupBy(changed, (key) => `${wasProcessed(key)}` as const);
   // Edited VirtualKeys come first. Those that a run has processed and that are still not ready take turns.
-  const sorted = [...edited.toSorted(byRank), ...turns.order(list, unready, toRow)];
+  const sorted = [...edited.toSorted(byRank), ...roundRobin.order(list, unready, toRow)];
   const { true: taken = [], false: deferred = [] } = Object.groupBy(
     sorted,
     ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
   );
-  if (deferred.length > 0) for (const key of taken.filter(wasProcessed)) turns.recordTurn(list, toRow(key));
+  if (deferred.length > 0) for (const key of taken.filter(wasProcessed)) roundRobin.advance(list, toRow(key));
   world.deferred = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
   const read = all.complete === 'all' ? Map.groupBy(unchanged, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
-    const isDue = turns.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));
+    const isDue = roundRobin.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));
     return keys.filter(({ metadata }) => isDue(metadata.uid));
   });
   return [...taken, ...due];

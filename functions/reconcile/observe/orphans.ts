@@ -80,14 +80,14 @@ export async function findOrphanedClaims(
   );
   const rest = view.isComplete ? others : [];
   const batches = [
-    context.turns.take(`wanted claims of ${instance}`, first, context.limits.changedKeys, rowOf),
-    context.turns.take(`claims of ${instance}`, rest, lookUpsOf(context, view), rowOf),
+    context.roundRobin.take(`wanted claims of ${instance}`, first, context.limits.changedKeys, rowOf),
+    context.roundRobin.take(`claims of ${instance}`, rest, lookUpsOf(context, view), rowOf),
   ];
   const searched = new Set(batches.flatMap(({ rows }) => rows));
   const orphans = await mapConcurrent(searched, async ([key, claim]) =>
     (await isGone(key, claim)) ? [claim.scopeId] : [],
   );
-  for (const { recordTurns } of batches) recordTurns();
+  for (const { advance } of batches) advance();
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
   const unsearchedClaims = [...Map.groupBy(unsearched, ([, { holder }]) => holder.namespace)].map(
     ([namespace, { length }]) => [namespace, length] as const,
@@ -149,12 +149,12 @@ export async function findOrphanedInstances(
     const unlisted = (await link.registry.openInstances(cluster)).filter(({ uid }) => !known.has(uid));
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;
     const toRow = ({ namespace, uid: id }: InstanceRow) => ({ namespace, id });
-    const { rows, recordTurns } = context.turns.take(list, unlisted, lookUpsOf(context, view), toRow);
+    const { rows, advance } = context.roundRobin.take(list, unlisted, lookUpsOf(context, view), toRow);
     const orphans = await mapConcurrent(rows, async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });
-    recordTurns();
+    advance();
     return orphans.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);

@@ -36,16 +36,16 @@ export interface Part {
  * have ended, also if one rejects: nothing continues after the answer.
  */
 export async function runParts<T>(
-  { all, limits, memory, turns, deps: { clock } }: PartsContext,
+  { all, limits, memory, roundRobin, deps: { clock } }: PartsContext,
   run: (part: Part) => Promise<T>,
 ): Promise<{ readonly ends: ReadonlyArray<T>; readonly left: number }> {
-  const { rows, recordTurns } = turns.take('parts', partition(all), limits.parts, ({ path }) => ({
+  const { rows, advance } = roundRobin.take('parts', partition(all), limits.parts, ({ path }) => ({
     namespace: namespaceOf(path),
     id: path,
   }));
-  recordTurns();
+  advance();
   const keys = rows.flatMap(({ world }) => keysIn(world));
-  const shares = createKeyShares(keys, limits, turns);
+  const shares = createKeyShares(keys, limits, roundRobin);
   const parts: ReadonlyArray<Part> = rows.map((row) => ({ ...row, shares }));
   const [quick, others] = [createFairLimiter(PLACES), createFairLimiter(PLACES)];
   const began = clock.now();
@@ -59,7 +59,7 @@ export async function runParts<T>(
     partRuns.set(part.path, { at: began, took: clock.now() - at });
   };
   // Parts that the last resync did not begin come first. The order of the others changes from run to run.
-  const shuffled = turns.shuffle(parts, ({ path }) => path);
+  const shuffled = roundRobin.shuffle(parts, ({ path }) => path);
   const sorted = shuffled.toSorted((one, other) => lastRunOf(one).at - lastRunOf(other).at);
   const outcomes = await Promise.allSettled(
     sorted.map((part) => {
@@ -76,7 +76,7 @@ export async function runParts<T>(
 
 const namespaceOf = (path: Path): string => path.split('/')[0] ?? '';
 
-type PartsContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'turns'> & {
+type PartsContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'roundRobin'> & {
   readonly deps: Pick<ObserveContext['deps'], 'clock'>;
 };
 

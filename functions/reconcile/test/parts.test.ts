@@ -19,7 +19,7 @@ import { PROCESS_LIMITS } from '../limits.ts';
 import { createMemory } from '../memory.ts';
 import { putObject, type RunWorld, toOwnObjectView } from '../observe/objects.ts';
 import { partition, runParts } from '../observe/parts.ts';
-import { createTurns } from '../turns.ts';
+import { createRoundRobin } from '../round-robin.ts';
 import { createWorld, type World } from '../world.ts';
 
 const INSTANCES = 50;
@@ -198,8 +198,8 @@ describe('parts of a run', () => {
   const resync = async () => {
     const begun = new Map<string, number>();
     const began = Date.now();
-    const turns = createTurns(memory.cursors, { hash: sha256, now: began, moves: true });
-    const context = { all, limits: PROCESS_LIMITS, memory, turns, deps: { clock: { now: Date.now } } };
+    const roundRobin = createRoundRobin(memory.cursors, { hash: sha256, now: began, moves: true });
+    const context = { all, limits: PROCESS_LIMITS, memory, roundRobin, deps: { clock: { now: Date.now } } };
     const ending = runParts(context, async ({ path }) => {
       begun.set(path, Date.now() - began);
       await new Promise((resolve) => setTimeout(resolve, path.startsWith('greedy') ? MINUTE : 10));

@@ -9,7 +9,7 @@ import type { SharedStoreConnection, StoreConnection } from '#core/ports/backend
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { limitsFor } from '../../../functions/reconcile/limits.ts';
 import { createMemory } from '../../../functions/reconcile/memory.ts';
-import { createCursors } from '../../../functions/reconcile/turns.ts';
+import { createCursors } from '../../../functions/reconcile/round-robin.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';

@@ -10,7 +10,7 @@ import type { ObserveContext } from '../../observe/context.ts';
 import { createKeyShares } from '../../observe/key-shares.ts';
 import { readKeys, selectKeys } from '../../observe/keys.ts';
 import { toOwnObjectView } from '../../observe/objects.ts';
-import { createCursors, createTurns } from '../../turns.ts';
+import { createCursors, createRoundRobin } from '../../round-robin.ts';
 import { createWorld, unreadKey } from '../../world.ts';
 
 const COUNT = 12_000;
@@ -32,9 +32,12 @@ function createKeys(): Map<string, VirtualKey> {
 const createContext = (complete: 'all' | undefined, keys: Map<string, VirtualKey>) => {
   const { cluster, log } = createHarness();
   const deps = { cluster, log, hash: sha256 } as unknown as ObserveContext['deps'];
-  const ofRun = { limits: PROCESS_LIMITS, turns: createTurns(createCursors(), { hash: sha256, now: 0, moves: true }) };
+  const ofRun = {
+    limits: PROCESS_LIMITS,
+    roundRobin: createRoundRobin(createCursors(), { hash: sha256, now: 0, moves: true }),
+  };
   const context = { deps, now: 0, all: { keys: { size: COUNT }, complete }, ...ofRun } as unknown as ObserveContext;
-  const part = { path: 'default/main', shares: createKeyShares(keys.values(), PROCESS_LIMITS, ofRun.turns) };
+  const part = { path: 'default/main', shares: createKeyShares(keys.values(), PROCESS_LIMITS, ofRun.roundRobin) };
   const views = new Map([...keys].map(([path, key]) => [path, unreadKey(key)]));
   return { cluster, context, part, world: createWorld(PLATFORM, { keys: views }) };
 };

@@ -1,4 +1,4 @@
-// Turns: which rows of a list come next if a run can process only some of them.
+// Round robin: which rows of a list come next if a run can process only some of them.
 import { createLru, type Lru } from '#core/caches/lru.ts';
 import type { Cursor } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
@@ -28,12 +28,12 @@ interface Row {
  * behind the last row that had its turn. So no row waits for ever, whatever rows are added and removed and whenever
  * runs begin.
  */
-export interface Turns {
+export interface RoundRobin {
   /** All rows in the order of their turns. */
   order<T>(list: string, rows: ReadonlyArray<T>, rowOf: (row: T) => Row): ReadonlyArray<T>;
   /** Records that the row has had its turn. */
-  recordTurn(list: string, row: Row): void;
-  /** The rows whose turn it is now; all if there are no more than the limit. Call `recordTurns` when they are done. */
+  advance(list: string, row: Row): void;
+  /** The rows whose turn it is now; all if there are no more than the limit. Call `advance` when they are done. */
   take<T>(list: string, rows: ReadonlyArray<T>, limit: number, rowOf: (row: T) => Row): Batch<T>;
   /**
    * Whether a row is in the next section of the circle, which is this share of the circle. Sections follow each other
@@ -48,10 +48,11 @@ export interface Turns {
 
 interface Batch<T> {
   readonly rows: ReadonlyArray<T>;
-  recordTurns(): void;
+  /** Records that these rows have had their turn. */
+  advance(): void;
 }
 
-interface TurnDeps {
+interface RoundRobinDeps {
   readonly hash: Hash;
   /** The time of the run: a list without a cursor begins at another place in each run. */
   readonly now: number;
@@ -59,7 +60,7 @@ interface TurnDeps {
   readonly moves: boolean;
 }
 
-export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDeps): Turns {
+export function createRoundRobin(cursors: Cursors, { hash, now, moves }: RoundRobinDeps): RoundRobin {
   const placeOf = (text: string): number => Number.parseInt(hash(text).slice(0, 12), 16);
   const nameOf = (list: string): string => String(placeOf(list));
   const cursorOf = (list: string): number => cursors.get(nameOf(list)) ?? placeOf(`${list} ${now}`);
@@ -71,7 +72,7 @@ export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDeps): T
     const cursor = cursorOf(list);
     return sortBy(rows, (row) => (placeOf(idOf(row)) - cursor - 1 + PLACES) % PLACES);
   };
-  const turns: Turns = {
+  const roundRobin: RoundRobin = {
     order: (list, rows, rowOf) => {
       const groups = Map.groupBy(rows, (row) => rowOf(row).namespace);
       const rounds = sort(list, [...groups.keys()], (namespace) => namespace).flatMap((namespace) =>
@@ -81,17 +82,17 @@ export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDeps): T
       );
       return sortBy(rounds, ([, round]) => round).map(([row]) => row);
     },
-    recordTurn: (list, { namespace, id }) => {
+    advance: (list, { namespace, id }) => {
       move(list, placeOf(namespace));
       move(listName(list, namespace), placeOf(id));
     },
     take: (list, rows, limit, rowOf) => {
-      if (rows.length <= limit) return { rows, recordTurns: () => undefined };
-      const taken = turns.order(list, rows, rowOf).slice(0, limit);
-      const recordTurns = () => {
-        for (const row of taken) turns.recordTurn(list, rowOf(row));
+      if (rows.length <= limit) return { rows, advance: () => undefined };
+      const taken = roundRobin.order(list, rows, rowOf).slice(0, limit);
+      const advance = () => {
+        for (const row of taken) roundRobin.advance(list, rowOf(row));
       };
-      return { rows: taken, recordTurns };
+      return { rows: taken, advance };
     },
     section: (list, share) => {
       const [from, width] = [cursorOf(list), Math.ceil(share * PLACES)];
@@ -101,7 +102,7 @@ export function createTurns(cursors: Cursors, { hash, now, moves }: TurnDeps): T
     cursor: (list) => ({ from: cursorOf(list) / PLACES, move: (to) => move(list, Math.floor(to * PLACES)) }),
     shuffle: (rows, idOf) => sortBy(rows, (row) => placeOf(`${idOf(row)} ${now}`)),
   };
-  return turns;
+  return roundRobin;
 }
 
 const listName = (list: string, namespace: string): string => `${list}\n${namespace}`;

@@ -1,4 +1,4 @@
-// Turns: each row has its turn, whatever others add and however often runs begin.
+// Round robin: each row has its turn, whatever others add and however often runs begin.
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
@@ -6,7 +6,7 @@ import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
-import { createCursors, createTurns, shareOut } from '../turns.ts';
+import { createCursors, createRoundRobin, shareOut } from '../round-robin.ts';
 
 const MINUTE = 60_000;
 const count = (length: number) => Array.from({ length }, (_, index) => index);
@@ -37,12 +37,12 @@ describe('a list that is longer than a run may take', () => {
         const runs = Math.ceil((2 * own) / limit) + 1;
         for (let run = 0; run < runs; run += 1) {
           others += added[run] ?? 0;
-          const turns = createTurns(cursors, { hash: sha256, now: run * minutes * MINUTE, moves: true });
+          const roundRobin = createRoundRobin(cursors, { hash: sha256, now: run * minutes * MINUTE, moves: true });
           const rows = [...rowsOf('greedy', others), ...rowsOf('own', own)];
-          const batch = turns.take('list', rows, limit, (row) => row);
+          const batch = roundRobin.take('list', rows, limit, (row) => row);
           expect(batch.rows).toHaveLength(Math.min(limit, rows.length));
           for (const { id } of batch.rows) had.add(id);
-          batch.recordTurns();
+          batch.advance();
         }
         for (const { id } of rowsOf('own', own)) expect(had).toContain(id);
       }),
@@ -56,8 +56,8 @@ describe('a list that is longer than a run may take', () => {
         const cursors = createCursors();
         const times = new Map(rowsOf('own', 50).map(({ id }) => [id, 0]));
         for (let run = 0; run < sections; run += 1) {
-          const turns = createTurns(cursors, { hash: sha256, now: run * minutes * MINUTE, moves: true });
-          const isDue = turns.section('list', 1 / sections);
+          const roundRobin = createRoundRobin(cursors, { hash: sha256, now: run * minutes * MINUTE, moves: true });
+          const isDue = roundRobin.section('list', 1 / sections);
           for (const [id, before] of times) if (isDue(id)) times.set(id, before + 1);
         }
         expect([...new Set(times.values())]).toEqual([1]);
@@ -68,13 +68,13 @@ describe('a list that is longer than a run may take', () => {
   test('begins at another place in each process, and runs that do not have the whole list do not move its cursor', () => {
     const rows = rowsOf('own', 100);
     const first = (now: number, moves: boolean, cursors = createCursors()) => {
-      const { rows: taken, recordTurns } = createTurns(cursors, { hash: sha256, now, moves }).take(
+      const { rows: taken, advance } = createRoundRobin(cursors, { hash: sha256, now, moves }).take(
         'list',
         rows,
         1,
         (row) => row,
       );
-      recordTurns();
+      advance();
       return taken[0]?.id;
     };
     expect(new Set(count(60).map((minute) => first(minute * 2 * MINUTE, true))).size).toBeGreaterThan(30);
