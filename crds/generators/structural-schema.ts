@@ -56,24 +56,24 @@ function addRules({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; json
 type JsonSchema = z.core.JSONSchema.BaseSchema & { 'x-kubernetes-validations'?: unknown };
 type Node = Readonly<Record<string, unknown>>;
 
-interface Place {
+interface SchemaPosition {
   /** `[]` stands for an item of a list, `{}` for a value of a map. */
   readonly path: string;
   /** Whether the API server finds the stored value of this place: not inside a list without keys. */
   readonly isCorrelated: boolean;
 }
 
-function structural(json: unknown, place: Place): StructuralSchema {
+function structural(json: unknown, position: SchemaPosition): StructuralSchema {
   const node = json as Node;
-  const problem = problemOf(node, place);
-  if (problem !== undefined) throw new Error(`${place.path}: ${problem}`);
+  const problem = problemOf(node, position);
+  if (problem !== undefined) throw new Error(`${position.path}: ${problem}`);
   const members = MEMBERS.filter((member) => node[member] !== undefined);
   return Object.fromEntries(
-    members.map((member) => [member, write(member, node, place)]),
+    members.map((member) => [member, write(member, node, position)]),
   ) as unknown as StructuralSchema;
 }
 
-function problemOf(node: Node, { path }: Place): string | undefined {
+function problemOf(node: Node, { path }: SchemaPosition): string | undefined {
   const stranger = Object.keys(node).find((member) => !MEMBERS.includes(member));
   if (stranger !== undefined) return `${stranger} is not structural`;
   if (!TYPES.includes(String(node.type))) return `${String(node.type)} is not a structural type`;
@@ -94,26 +94,26 @@ function missingBound(node: Node): string | undefined {
   return node.maxProperties === undefined ? 'maxProperties' : undefined;
 }
 
-function write(member: string, node: Node, place: Place): unknown {
+function write(member: string, node: Node, position: SchemaPosition): unknown {
   const value = node[member];
   switch (member) {
     case 'pattern':
       return String(value).replaceAll('\\/', '/');
     case 'items': {
-      const isCorrelated = place.isCorrelated && node['x-kubernetes-list-type'] === 'map';
-      return structural(value, { path: `${place.path}[]`, isCorrelated });
+      const isCorrelated = position.isCorrelated && node['x-kubernetes-list-type'] === 'map';
+      return structural(value, { path: `${position.path}[]`, isCorrelated });
     }
     case 'additionalProperties':
-      return structural(value, { ...place, path: `${place.path}{}` });
+      return structural(value, { ...position, path: `${position.path}{}` });
     case 'properties': {
       const properties = Object.entries(value as Node).map(([name, child]) => [
         name,
-        structural(child, { ...place, path: `${place.path}.${name}` }),
+        structural(child, { ...position, path: `${position.path}.${name}` }),
       ]);
       return Object.fromEntries(properties);
     }
     case 'x-kubernetes-validations':
-      return place.isCorrelated ? (value as Validation[]).map(ratcheting) : value;
+      return position.isCorrelated ? (value as Validation[]).map(ratcheting) : value;
     default:
       return value;
   }
@@ -121,7 +121,7 @@ function write(member: string, node: Node, place: Place): unknown {
 
 /**
  * The same rule, which also holds where it was broken before at the same field, and the field has not changed. The API
- * server does so by itself only where nothing below the rule's place changed: a rule at `spec` would hold up the block
+ * server does so by itself only if nothing below the rule's position changed: a rule at `spec` would hold up the block
  * of a key that an older CRD let in (DESIGN 5).
  */
 function ratcheting(validation: Validation): Validation {

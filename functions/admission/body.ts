@@ -216,16 +216,16 @@ function createSemaphore(capacity: number) {
         free += size;
         letIn();
       };
-      const place = { size, enter: () => resolve(leave) };
+      const waiter = { size, enter: () => resolve(leave) };
       const giveUp = () => {
-        const at = queue.indexOf(place);
+        const at = queue.indexOf(waiter);
         if (at === -1) return;
         queue.splice(at, 1);
         letIn();
         reject(new Error(WAITED_TOO_LONG));
       };
       signal.addEventListener('abort', giveUp, { once: true });
-      queue.push(place);
+      queue.push(waiter);
       letIn();
     });
 }

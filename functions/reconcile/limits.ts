@@ -25,8 +25,8 @@ export interface Limits {
 
 /**
  * Limits of a process, which may send any number of requests. Of hundreds of objects that are applied together,
- * the first are ready while the last wait, and memory stays small. A database that hangs keeps a place until its calls
- * time out, so slow instances have places of their own. One resync runs at a time, because memory has room for one. A
+ * the first are ready while the last wait, and memory stays small. A database that hangs keeps a slot until its calls
+ * time out, so slow instances have slots of their own. One resync runs at a time, because memory has room for one. A
  * resync waits for no trigger.
  */
 export const PROCESS_LIMITS: Limits = {

@@ -6,12 +6,12 @@ import type { OwnObject } from './world.ts';
 
 /** More than the lists of a resync, so that very many lists of one owner do not displace those of the others. */
 const MAX_CURSORS = 20_000;
-/** The number of places on the circle that rows are hashed to. */
-const PLACES = 2 ** 48;
+/** The number of positions on the circle that rows are hashed to. */
+const POSITIONS = 2 ** 48;
 
 /**
- * The place on the circle where each list continues, by the name of the list. A list without one begins at a place that
- * the clock decides.
+ * The position on the circle where each list continues, by the name of the list. A list without a cursor begins at a
+ * position that the clock decides.
  */
 export type Cursors = Lru<number>;
 
@@ -24,7 +24,7 @@ interface Row {
 }
 
 /**
- * Namespaces take turns, and so do the rows of each namespace. Rows have places on a circle, and a list continues
+ * Namespaces take turns, and so do the rows of each namespace. Rows have positions on a circle, and a list continues
  * behind the last row that had its turn. So no row waits for ever, whatever rows are added and removed and whenever
  * runs begin.
  */
@@ -40,7 +40,7 @@ export interface RoundRobin {
    * without a gap.
    */
   section(list: string, share: number): (id: string) => boolean;
-  /** The place where a list continues that another module iterates. */
+  /** The position where a list continues that another module iterates. */
   cursor(list: string): Cursor;
   /** Rows in an order that differs from run to run. */
   shuffle<T>(rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T>;
@@ -54,23 +54,23 @@ interface Batch<T> {
 
 interface RoundRobinDeps {
   readonly hash: Hash;
-  /** The time of the run: a list without a cursor begins at another place in each run. */
+  /** The time of the run: a list without a cursor begins at another position in each run. */
   readonly now: number;
   /** Only a resync sees whole lists: other runs do not move the cursors. */
   readonly moves: boolean;
 }
 
 export function createRoundRobin(cursors: Cursors, { hash, now, moves }: RoundRobinDeps): RoundRobin {
-  const placeOf = (text: string): number => Number.parseInt(hash(text).slice(0, 12), 16);
-  const nameOf = (list: string): string => String(placeOf(list));
-  const cursorOf = (list: string): number => cursors.get(nameOf(list)) ?? placeOf(`${list} ${now}`);
-  const move = (list: string, place: number): void => {
-    if (moves) cursors.set(nameOf(list), place);
+  const positionOf = (text: string): number => Number.parseInt(hash(text).slice(0, 12), 16);
+  const nameOf = (list: string): string => String(positionOf(list));
+  const cursorOf = (list: string): number => cursors.get(nameOf(list)) ?? positionOf(`${list} ${now}`);
+  const move = (list: string, position: number): void => {
+    if (moves) cursors.set(nameOf(list), position);
   };
-  /** From the first place behind the cursor. */
+  /** From the first position behind the cursor. */
   const sort = <T>(list: string, rows: ReadonlyArray<T>, idOf: (row: T) => string): ReadonlyArray<T> => {
     const cursor = cursorOf(list);
-    return sortBy(rows, (row) => (placeOf(idOf(row)) - cursor - 1 + PLACES) % PLACES);
+    return sortBy(rows, (row) => (positionOf(idOf(row)) - cursor - 1 + POSITIONS) % POSITIONS);
   };
   const roundRobin: RoundRobin = {
     order: (list, rows, rowOf) => {
@@ -83,8 +83,8 @@ export function createRoundRobin(cursors: Cursors, { hash, now, moves }: RoundRo
       return sortBy(rounds, ([, round]) => round).map(([row]) => row);
     },
     advance: (list, { namespace, id }) => {
-      move(list, placeOf(namespace));
-      move(listName(list, namespace), placeOf(id));
+      move(list, positionOf(namespace));
+      move(listName(list, namespace), positionOf(id));
     },
     take: (list, rows, limit, rowOf) => {
       if (rows.length <= limit) return { rows, advance: () => undefined };
@@ -95,12 +95,12 @@ export function createRoundRobin(cursors: Cursors, { hash, now, moves }: RoundRo
       return { rows: taken, advance };
     },
     section: (list, share) => {
-      const [from, width] = [cursorOf(list), Math.ceil(share * PLACES)];
-      move(list, (from + width) % PLACES);
-      return (id) => (placeOf(id) - from + PLACES) % PLACES < width;
+      const [from, width] = [cursorOf(list), Math.ceil(share * POSITIONS)];
+      move(list, (from + width) % POSITIONS);
+      return (id) => (positionOf(id) - from + POSITIONS) % POSITIONS < width;
     },
-    cursor: (list) => ({ from: cursorOf(list) / PLACES, move: (to) => move(list, Math.floor(to * PLACES)) }),
-    shuffle: (rows, idOf) => sortBy(rows, (row) => placeOf(`${idOf(row)} ${now}`)),
+    cursor: (list) => ({ from: cursorOf(list) / POSITIONS, move: (to) => move(list, Math.floor(to * POSITIONS)) }),
+    shuffle: (rows, idOf) => sortBy(rows, (row) => positionOf(`${idOf(row)} ${now}`)),
   };
   return roundRobin;
 }

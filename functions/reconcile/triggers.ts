@@ -1,4 +1,4 @@
-// Concurrent triggers: those of slow instances have places of their own, so that triggers of quick instances never wait
+// Concurrent triggers: those of slow instances have slots of their own, so that triggers of quick instances never wait
 // for them.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { ReconcileDeps } from './deps.ts';
@@ -15,7 +15,7 @@ const MAX_SLOW_LOADS = 6;
 
 /**
  * Runs a trigger in the queue of its namespace. `full`: too many triggers wait. The loaded objects show its instances:
- * if one is slow, the trigger leaves its place, and loads its objects again when it has a place for slow triggers.
+ * if one is slow, the trigger leaves its slot, and loads its objects again when it has a slot for slow triggers.
  */
 export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;
@@ -31,7 +31,7 @@ export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiti
     partition(world).every(
       ({ path }) => (memory.triggerTimes.get(path) ?? memory.partRuns.get(path)?.took ?? QUICK_LIMIT) < QUICK_LIMIT,
     );
-  /** Resolves when the work has ended, or has taken long and has a slow place. */
+  /** Resolves when the work has ended, or has taken long and has a slow slot. */
   const untilMoved = (namespace: string, work: Promise<unknown>) =>
     new Promise<void>((resolve) => {
       const end = () => resolve();

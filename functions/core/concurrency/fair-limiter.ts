@@ -1,25 +1,25 @@
 // A limiter of concurrent tasks in which each owner gets a fair share. `p-limit` has one queue, in which an owner with
 // many tasks would delay the others.
 
-/** The maximum share of the places, and of the waiting tasks, for one owner. */
+/** The maximum share of the slots, and of the waiting tasks, for one owner. */
 const SHARE = 1 / 4;
 
 /**
- * Runs tasks of owners, at most `places` concurrently and `maxOwn` of one owner. A free place goes to the owner with the
+ * Runs tasks of owners, at most `slots` concurrently and `maxOwn` of one owner. A free slot goes to the owner with the
  * fewest running tasks; equal owners take turns. `isFull`: `maxWaiting` tasks wait, or this owner has its share of them.
  */
 export function createFairLimiter(
-  places: number,
+  slots: number,
   maxWaiting = Number.POSITIVE_INFINITY,
-  maxOwn = Math.ceil(places * SHARE),
+  maxOwn = Math.ceil(slots * SHARE),
 ) {
   const running = new Map<string, number>();
   const waiting = new Map<string, Array<() => void>>();
-  let [free, waitingCount] = [places, 0];
-  const placesOf = (owner: string): number => running.get(owner) ?? 0;
+  let [free, waitingCount] = [slots, 0];
+  const runningOf = (owner: string): number => running.get(owner) ?? 0;
   const change = (owner: string, by: 1 | -1): void => {
     free -= by;
-    const count = placesOf(owner) + by;
+    const count = runningOf(owner) + by;
     if (count === 0) running.delete(owner);
     else running.set(owner, count);
   };
@@ -27,8 +27,8 @@ export function createFairLimiter(
     if (free === 0) return;
     let next: string | undefined;
     for (const owner of waiting.keys()) {
-      const count = placesOf(owner);
-      if (count < maxOwn && (next === undefined || count < placesOf(next))) next = owner;
+      const count = runningOf(owner);
+      if (count < maxOwn && (next === undefined || count < runningOf(next))) next = owner;
       if (count === 0) break;
     }
     if (next === undefined) return;

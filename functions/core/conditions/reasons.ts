@@ -480,5 +480,5 @@ export const rowOf = (reason: string | undefined): ReasonRow | undefined =>
 
 const ORDER: ReadonlyMap<string, number> = new Map(Object.keys(REASONS).map((reason, index) => [reason, index]));
 
-/** Compares two reasons by their places in the table. */
+/** Compares two reasons by their positions in the table. */
 export const byOrder = (one: Reason, other: Reason): number => (ORDER.get(one) ?? 0) - (ORDER.get(other) ?? 0);

@@ -31,7 +31,7 @@ export const WrittenRates = z.object({
 /** Rates of requests with prompts of more than `above` tokens, for all their tokens. */
 export const WrittenTier = WrittenRates.extend({ above: z.number().int() });
 
-/** The place of a credential: a Secret, mounted by the platform, and its key. */
+/** Where a credential is: in a Secret, which the platform mounts, under a key. */
 const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
 
 export const SnapshotEntry = z.object({
@@ -45,7 +45,7 @@ export const SnapshotEntry = z.object({
   model: z.string(),
   /** `gatewayParams.apiBase` of an entry without credentials. */
   apiBase: z.string().optional(),
-  /** Places by the name of the credential (`apiKey`, `apiBase`, …). */
+  /** The Secret and its key by the name of the credential (`apiKey`, `apiBase`, …). */
   credentials: z.record(z.string(), CredentialRef),
   requiresAuth: z.boolean(),
   /** Without an input price the entry has no price. */

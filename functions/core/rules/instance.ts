@@ -130,10 +130,11 @@ export function sharedCredentials(
   if (allowed === SHARED_CREDENTIALS_ALLOWED) return [];
   const uses = usesOf(models);
   if (new Set(uses.map(({ secret }) => secret)).size === uses.length) return [];
-  const places = new Map(usesOf(before).map((use) => [nameOf(use), use.index]));
-  const place = (use: Use) => places.get(nameOf(use)) ?? before.length + use.index;
+  const indexes = new Map(usesOf(before).map((use) => [nameOf(use), use.index]));
+  const indexOf = (use: Use) => indexes.get(nameOf(use)) ?? before.length + use.index;
   const owners = new Map<string, string>();
-  for (const use of uses.toSorted((left, right) => place(right) - place(left))) owners.set(use.secret, use.identifier);
+  for (const use of uses.toSorted((left, right) => indexOf(right) - indexOf(left)))
+    owners.set(use.secret, use.identifier);
   return uses.flatMap(({ identifier, index, secret }): Finding<'SharedCredentials'>[] => {
     const owner = owners.get(secret);
     if (owner === identifier) return [];

@@ -1,8 +1,8 @@
-// A fair limiter frees the place of each task, also of one that fails, and no owner delays the others for long.
+// A fair limiter frees the slot of each task, also of one that fails, and no owner delays the others for long.
 import { expect, test } from 'vitest';
 import { createFairLimiter } from '../concurrency/fair-limiter.ts';
 
-test('a task that fails gives its place to the next task, and its failure to its caller', async () => {
+test('a task that fails gives its slot to the next task, and its failure to its caller', async () => {
   const { run } = createFairLimiter(1);
   const failed = run('a', () => Promise.reject(new Error('no')));
   const next = run('a', async () => 'done');
@@ -11,7 +11,7 @@ test('a task that fails gives its place to the next task, and its failure to its
   expect(await run('a', async () => 'later')).toBe('later');
 });
 
-test('an owner has a quarter of the places and of the waiting tasks, however many it has; owners take turns', async () => {
+test('an owner has a quarter of the slots and of the waiting tasks, however many it has; owners take turns', async () => {
   const { run, isFull } = createFairLimiter(8, 16);
   const begun: string[] = [];
   const ends: Array<() => void> = [];

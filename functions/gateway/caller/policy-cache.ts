@@ -114,9 +114,9 @@ export function createPolicyCache(
 
   function keep(hash: string, record: KeyRecord | undefined, queriedAt: Millis): CachedRecord {
     const answer = { record, queriedAt, freshUntil: queriedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
-    const place = partOf(answer);
-    for (const other of PARTS) if (other !== place) memory[other].delete(hash);
-    memory[place].set(hash, answer);
+    const part = partOf(answer);
+    for (const other of PARTS) if (other !== part) memory[other].delete(hash);
+    memory[part].set(hash, answer);
     return answer;
   }
 }

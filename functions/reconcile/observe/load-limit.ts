@@ -5,11 +5,11 @@ import type { Memory } from '../memory.ts';
 import type { RunTarget } from '../run-target.ts';
 import type { World } from '../world.ts';
 
-/** Characters of JSON that a run may keep without a place: some hundred VirtualKeys. */
+/** Characters of JSON that a run may keep without a slot: some hundred VirtualKeys. */
 const MAX_LIGHT = 1024 * 1024;
 
 /**
- * A trigger that lists objects takes a place, and has it until it has loaded little, or ends. A resync needs no place,
+ * A trigger that lists objects takes a slot, and has it until it has loaded little, or ends. A resync needs no slot,
  * because only one runs at a time.
  */
 export async function withLoadLimit<T>(

@@ -68,7 +68,7 @@ test.each([
       await pass(10);
     }
     expect(Math.max(...waits)).toBeLessThan(2 * SECOND);
-    // The slow places were used more than once.
+    // The slow slots were used more than once.
     expect(answered()).toBeGreaterThan(16);
     await end();
   },

@@ -130,11 +130,11 @@ export function createJournal({
     to.isUnsynced = true;
     for (let at = 0; at < bytes.length; ) at += write(to.file.fd, bytes, at);
     to.hasTornTail = false;
-    written.forEach((line, place) => {
+    written.forEach((line, index) => {
       line.segment = to.number;
       line.at = end;
       end += line.bytes;
-      lines.add(ids[place] ?? '', line);
+      lines.add(ids[index] ?? '', line);
     });
     resize(to.number, end);
   };

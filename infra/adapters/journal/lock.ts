@@ -40,7 +40,7 @@ export function lockFolder(folder: string): Lock {
     start: startOf(process.pid) ?? '',
     nonce: crypto.randomUUID(),
   };
-  if (!place(path, me)) {
+  if (!writeLock(path, me)) {
     const owner = readOwner(path);
     if (owner !== undefined && isAlive(owner, path)) throw inUse(folder, owner);
     if (!takeOver(path, me)) throw inUse(folder, readOwner(path));
@@ -58,7 +58,7 @@ export function lockFolder(folder: string): Lock {
 }
 
 /** Creates the lock with its content in one step, or not at all. */
-function place(path: string, me: Owner): boolean {
+function writeLock(path: string, me: Owner): boolean {
   const draft = `${path}.${me.nonce}`;
   try {
     writeFileSync(draft, JSON.stringify(me));
@@ -79,7 +79,7 @@ function takeOver(path: string, me: Owner): boolean {
   const next = `${path}.next`;
   const other = readOwner(next);
   if (other !== undefined && !isAlive(other, next)) rmSync(next, { force: true });
-  if (!place(next, me)) return false;
+  if (!writeLock(next, me)) return false;
   const owner = readOwner(path);
   if (owner !== undefined && isAlive(owner, path)) {
     rmSync(next, { force: true });

@@ -52,8 +52,8 @@ export class NodeExchange implements HttpExchange {
     }
     const announced = Number(incoming.headers['content-length'] ?? 0);
     return new Promise((resolve) => {
-      // A long body is read into its place: in pieces it would be there twice at its end.
-      const place = announced > LONG ? Buffer.allocUnsafeSlow(announced) : undefined;
+      // A long body is read into one buffer. Joined pieces would take its memory twice.
+      const buffer = announced > LONG ? Buffer.allocUnsafeSlow(announced) : undefined;
       const pieces: Uint8Array[] = [];
       let length = 0;
       const finish = (body: Awaited<ReturnType<ReadBody>>) => {
@@ -67,11 +67,11 @@ export class NodeExchange implements HttpExchange {
           incoming.pause();
           return finish(refused);
         }
-        if (place === undefined) pieces.push(piece);
-        else place.set(piece, length);
+        if (buffer === undefined) pieces.push(piece);
+        else buffer.set(piece, length);
         length += piece.length;
       };
-      const end = () => finish(place ?? whole(pieces));
+      const end = () => finish(buffer ?? whole(pieces));
       const fail = () => finish('broken');
       if (incoming.destroyed || incoming.readableEnded) return fail();
       this.#stopReading = fail;

@@ -31,10 +31,10 @@ export interface TriggerDependencies {
 /** The trigger of one object that is not over. */
 interface PendingTrigger {
   readonly namespace: string;
-  /** The place of the next look in `PAUSES`. */
+  /** The index of the next look in `PAUSES`. */
   step: number;
   traceparent: string | undefined;
-  /** Its place is another's. */
+  /** Another trigger has taken its slot. */
   isDropped: boolean;
   /** Ends the pause before a repeated look. */
   wake(): void;
@@ -60,7 +60,7 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
       clearTimeout(timer);
     }
   };
-  /** A request that turns out to be slow gives its place to others; the next ones of its namespace share some places. */
+  /** A slow request gives its slot to others. The next requests of its namespace share the slow slots. */
   const ask = async (trigger: Trigger, own: PendingTrigger): Promise<string> => {
     let answer: Promise<string> | undefined;
     await quick.run(own.namespace, async () => {
@@ -82,7 +82,7 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
       pending.set(id, earlier);
       return earlier.wake();
     }
-    makePlace(pending, namespace);
+    takeSlot(pending, namespace);
     const own: PendingTrigger = { namespace, step: 0, traceparent, isDropped: false, wake: () => undefined };
     pending.set(id, own);
     try {
@@ -104,10 +104,10 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
 }
 
 /**
- * Throws if the namespace may have no further trigger. If all places are taken, the namespace that has most gives its
- * oldest to one that has fewer.
+ * Throws if the namespace may have no further trigger. If all slots are taken, the namespace with the most triggers
+ * loses its oldest one to a namespace that has fewer.
  */
-function makePlace(pending: Map<string, PendingTrigger>, namespace: string): void {
+function takeSlot(pending: Map<string, PendingTrigger>, namespace: string): void {
   const counts = new Map<string, number>();
   for (const one of pending.values()) counts.set(one.namespace, (counts.get(one.namespace) ?? 0) + 1);
   const ofNamespace = counts.get(namespace) ?? 0;

@@ -271,7 +271,7 @@ describe('reads', () => {
     expect(max).toBe(expected);
   });
 
-  test('of a namespace leave places for those of others, of Namespaces and of the whole cluster, however many wait', async () => {
+  test('of a namespace leave slots for those of others, of Namespaces and of the whole cluster, however many wait', async () => {
     const waiting = held();
     const one = reader();
     const greedy = Array.from({ length: 200 }, () => of(one, 'greedy'));
@@ -289,7 +289,7 @@ describe('reads', () => {
     await Promise.all(greedy);
   });
 
-  test('of many namespaces that take all places let the first read of another pass when one of them ends', async () => {
+  test('of many namespaces that take all slots let the first read of another pass when one of them ends', async () => {
     const waiting = held();
     const one = reader();
     const greedy = Array.from({ length: 400 }, (_, index) => of(one, `greedy-${index % 4}`));

@@ -169,7 +169,7 @@ test.each([
     }
     expect(waits).toHaveLength(30);
     expect(Math.max(...waits)).toBeLessThan(2_000);
-    // Each namespace has a share of the quick places until its first answer is slow.
+    // Each namespace has a share of the quick slots until its first answer is slow.
     expect(maxOpen).toBeLessThanOrEqual(32 + 24 + 8 * namespaces);
     isOver = true;
   },
@@ -177,7 +177,7 @@ test.each([
 
 const TOO_MANY = 'too many objects have triggers: the next resync looks at this one';
 
-test('four namespaces that take all places give some to others, until all have as many', async () => {
+test('four namespaces that take all slots give some to others, until all have as many', async () => {
   const lost: string[] = [];
   const answered = new Map<string, number>();
   const send = async (event: Request) => {
@@ -204,12 +204,12 @@ test('four namespaces that take all places give some to others, until all have a
   expect(lost).toHaveLength(1);
   write('other', 600);
   await vi.advanceTimersByTimeAsync(0);
-  // Of 2000 places `default` has one, each of the four 400, and `other` 399.
+  // Of 2000 slots `default` has one, each of the four 400, and `other` 399.
   expect(lostOf('other')).toBe(201);
   expect([0, 1, 2, 3].map((namespace) => lostOf(`greedy-${namespace}`))).toEqual([100, 100, 100, 100]);
 });
 
-test('a trigger that lost its place while it waited for a request is not sent', async () => {
+test('a trigger that lost its slot while it waited for a request is not sent', async () => {
   const { promise: go, resolve } = Promise.withResolvers<void>();
   const asked: string[] = [];
   const send = async (event: Request) => {
@@ -234,7 +234,7 @@ test('a trigger that lost its place while it waited for a request is not sent', 
   await Promise.all(outcomes);
   expect(asked).toContain('default/99');
   expect(asked.filter((path) => lost.includes(path))).toEqual([]);
-  // Of the 100 that lost their places, 32 were sent before.
+  // Of the 100 that lost their slots, 32 were sent before.
   expect([lost.length, asked.length]).toEqual([68, 2032]);
 });
 
