@@ -1,6 +1,6 @@
 // Random schedules of the ledger on accounts, and mutants that the search must find.
 import { describe, expect, test } from 'vitest';
-import type { Fault } from './schedules/course.ts';
+import type { Fault } from './schedules/execution.ts';
 import { MUTANTS, searchIn } from './schedules/mutants.ts';
 import { SMALL, WITH_STREAMS } from './schedules/scenarios.ts';
 import { report, searchAll, searchAtRandom } from './schedules/search.ts';

@@ -1,4 +1,4 @@
-// Choice of the next step: the first option, unless a random generator or a tape decides. The tape records each choice.
+// Choice of the next step: the first option, unless a random generator or a recorded sequence of choices decides.
 
 export interface Option {
   readonly label: string;
@@ -10,7 +10,7 @@ export interface Option {
 export interface Chooser {
   choose(options: ReadonlyArray<Option>): Option | undefined;
   /** The index of each choice so far. */
-  readonly tape: ReadonlyArray<number>;
+  readonly sequence: ReadonlyArray<number>;
   /** The number of options of each choice. */
   readonly widths: ReadonlyArray<number>;
 }
@@ -18,16 +18,16 @@ export interface Chooser {
 type Pick = (options: ReadonlyArray<Option>, at: number) => number;
 
 function chooserBy(pick: Pick): Chooser {
-  const tape: number[] = [];
+  const sequence: number[] = [];
   const widths: number[] = [];
   return {
-    tape,
+    sequence,
     widths,
     choose(options) {
-      const place = pick(options, tape.length);
-      tape.push(place);
+      const index = pick(options, sequence.length);
+      sequence.push(index);
       widths.push(options.length);
-      return options[place];
+      return options[index];
     },
   };
 }
@@ -39,22 +39,22 @@ export function atRandom(next: () => number, deviationRate: number): Chooser {
     const rest = options.slice(1);
     const kinds = [...new Set(rest.map(({ kind }) => kind))];
     const kind = kinds[Math.floor(next() * kinds.length)];
-    const places = rest.flatMap((option, place) => (option.kind === kind ? [place + 1] : []));
-    return places[Math.floor(next() * places.length)] ?? 0;
+    const indexes = rest.flatMap((option, index) => (option.kind === kind ? [index + 1] : []));
+    return indexes[Math.floor(next() * indexes.length)] ?? 0;
   });
 }
 
-/** Replays the tape; after its end, takes the usual step. */
-export const byTape = (tape: ReadonlyArray<number>): Chooser =>
-  chooserBy((options, at) => Math.min(tape[at] ?? 0, options.length - 1));
+/** Replays the sequence; after its end, takes the usual step. */
+export const bySequence = (sequence: ReadonlyArray<number>): Chooser =>
+  chooserBy((options, at) => Math.min(sequence[at] ?? 0, options.length - 1));
 
-/** A shorter tape that fails too: its end cut off, and every unneeded deviation replaced by the usual step. */
+/** A shorter sequence of choices that fails too: its end cut off, and every unneeded deviation replaced by the usual step. */
 export async function shrink(
-  tape: ReadonlyArray<number>,
-  isWrong: (tape: ReadonlyArray<number>) => Promise<boolean>,
+  sequence: ReadonlyArray<number>,
+  isWrong: (sequence: ReadonlyArray<number>) => Promise<boolean>,
   tries = 400,
 ): Promise<ReadonlyArray<number>> {
-  let best = tape;
+  let best = sequence;
   let left = tries;
   const attempt = async (candidate: ReadonlyArray<number>): Promise<boolean> => {
     if (left <= 0) return false;
@@ -65,7 +65,7 @@ export async function shrink(
   };
   for (let size = best.length >> 1; size > 0; size >>= 1) {
     while (best.length > size && (await attempt(best.slice(0, best.length - size)))) {
-      // Repeat while the tape becomes shorter.
+      // Repeat while the sequence becomes shorter.
     }
   }
   for (let at = best.length - 1; at >= 0; at -= 1) {

@@ -1,4 +1,5 @@
-// A gateway process on the stage: the real ledger, whose every call to store, database and disk goes through the stage.
+// A gateway process of the simulation: the real ledger, whose calls to counter store, database and disk the simulation
+// delivers.
 
 import { createMemoryJournal, type MemoryFolder } from '#adapters/memory/journal.ts';
 import type { DoneReply } from '#core/ledger/account-call.ts';
@@ -9,18 +10,18 @@ import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { Metrics } from '#core/ports/telemetry.ts';
 import { withTimeouts } from '../../doubles/answer-timeouts.ts';
 import { createMemoryLog } from '../../doubles/log.ts';
-import type { ForgetfulStore, SharedDatabase } from './parts.ts';
-import type { Process, Stage, Target } from './stage.ts';
+import type { RestorableStore, SharedDatabase } from './parts.ts';
+import type { Process, Simulation, Target } from './simulation.ts';
 
 export interface Gateway extends Process {
   readonly ledger: StartableLedger;
   readonly folder: MemoryFolder;
-  /** Its wall clock is ahead by so much. */
+  /** Milliseconds by which its wall clock is ahead. */
   ahead: number;
   isStopping: boolean;
   /** Its disk refuses writes. */
   isFull: boolean;
-  /** It fails where it reads this member of the next answer to a call. */
+  /** The member of the next reply to a call at which the process fails. */
   failsAt: ReplyPart | undefined;
   /** Limits of the last request of each scope. */
   readonly limits: Map<string, bigint>;
@@ -29,8 +30,8 @@ export interface Gateway extends Process {
 export type ReplyPart = Extract<keyof DoneReply, 'liveAccounts' | 'counters' | 'replies' | 'endedAccounts'>;
 
 export interface SharedParts {
-  readonly stage: Stage;
-  readonly store: ForgetfulStore;
+  readonly simulation: Simulation;
+  readonly store: RestorableStore;
   readonly database: SharedDatabase;
   readonly nextId: () => string;
   /** The process of each account. */
@@ -39,11 +40,11 @@ export interface SharedParts {
   readonly metricCounts: Map<string, number>;
 }
 
-const START_AGAIN = 300;
+const RETRY_AFTER = 300;
 
 /** Starts immediately, and retries until it succeeds. */
 export function startGateway(shared: SharedParts, name: string, folder: MemoryFolder): Gateway {
-  const { stage, store, database, nextId } = shared;
+  const { simulation, store, database, nextId } = shared;
   const process: Omit<Gateway, 'ledger' | 'folder'> = {
     name,
     isDead: false,
@@ -54,13 +55,13 @@ export function startGateway(shared: SharedParts, name: string, folder: MemoryFo
     failsAt: undefined,
     limits: new Map(),
   };
-  const timer = stage.timerOf(process);
+  const timer = simulation.timerOf(process);
   const ledger = createLedger({
     instanceUid: 'instance-1',
-    clock: { now: () => stage.now() + process.ahead },
+    clock: { now: () => simulation.now() + process.ahead },
     timer,
     log: createMemoryLog(),
-    intervalClock: { now: stage.now },
+    intervalClock: { now: simulation.now },
     metrics: countIn(shared.metricCounts),
     ids: { next: nextId },
     processName: name,
@@ -69,26 +70,30 @@ export function startGateway(shared: SharedParts, name: string, folder: MemoryFo
       'the store',
       failingReplies(
         process,
-        through(stage, process, { target: 'store', part: store.accounts, labelOf: labelOf(shared, process) }),
+        through(simulation, process, { target: 'store', part: store.counterStore, labelOf: labelOf(shared, process) }),
       ),
     ),
-    epochs: withTimeouts(timer, 'PostgreSQL', through(stage, process, { target: 'database', part: database.epochs })),
+    epochs: withTimeouts(
+      timer,
+      'PostgreSQL',
+      through(simulation, process, { target: 'database', part: database.epochs }),
+    ),
     database: withTimeouts(timer, 'PostgreSQL', {
-      ...through(stage, process, { target: 'database', part: database.database, labelOf: labelOfDatabase }),
+      ...through(simulation, process, { target: 'database', part: database.database, labelOf: labelOfDatabase }),
       scopesOfOtherInstances: async () => new Set<string>(),
     }),
-    journal: diskOf(stage, process, folder),
+    journal: diskOf(simulation, process, folder),
   });
-  const start = (): void => void ledger.start().catch(() => timer(START_AGAIN, start));
+  const start = (): void => void ledger.start().catch(() => timer(RETRY_AFTER, start));
   start();
   return Object.assign(process, { ledger, folder });
 }
 
-/** Answers that cannot be applied as a whole, where the process fails at them. */
-const failingReplies = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): CounterStore => ({
-  ...accounts,
+/** Replies that the process cannot apply as a whole, because it fails at `failsAt`. */
+const failingReplies = (by: Pick<Gateway, 'failsAt'>, counterStore: CounterStore): CounterStore => ({
+  ...counterStore,
   async call(call) {
-    const reply = await accounts.call(call);
+    const reply = await counterStore.call(call);
     const { failsAt } = by;
     if (failsAt === undefined || reply.outcome !== 'done') return reply;
     by.failsAt = undefined;
@@ -105,26 +110,30 @@ const failingReplies = (by: Pick<Gateway, 'failsAt'>, accounts: CounterStore): C
   },
 });
 
-interface StagedPart<T> {
+interface SimulatedPart<T> {
   readonly target: Target;
   readonly part: T;
   readonly labelOf?: (name: string, args: ReadonlyArray<unknown>) => string;
 }
 
-/** Every function of the part as a call on the stage. */
-function through<T extends object>(stage: Stage, by: Process, { target, part, labelOf }: StagedPart<T>): T {
-  const staged = Object.entries(part).map(([name, method]: [string, unknown]) => {
+/** Every function of the part as a call that the simulation delivers. */
+function through<T extends object>(
+  simulation: Simulation,
+  by: Process,
+  { target, part, labelOf }: SimulatedPart<T>,
+): T {
+  const simulated = Object.entries(part).map(([name, method]: [string, unknown]) => {
     if (typeof method !== 'function') return [name, method];
     const call = (...args: unknown[]) =>
-      stage.through(by, target, labelOf?.(name, args) ?? name, async () => method.apply(part, args));
+      simulation.through(by, target, labelOf?.(name, args) ?? name, async () => method.apply(part, args));
     return [name, call];
   });
-  return Object.fromEntries(staged);
+  return Object.fromEntries(simulated);
 }
 
 const tail = (id: string): string => id.slice(-3);
 
-/** Also notes whose account it is. */
+/** The label of a call to the counter store. Records the process of its account. */
 const labelOf =
   ({ owners }: SharedParts, by: Process) =>
   (name: string, [first, second]: ReadonlyArray<unknown>): string => {
@@ -162,11 +171,11 @@ function refuse(): never {
   throw new Error('no space left on device');
 }
 
-function diskOf(stage: Stage, by: Process & Pick<Gateway, 'isFull'>, folder: MemoryFolder) {
+function diskOf(simulation: Simulation, by: Process & Pick<Gateway, 'isFull'>, folder: MemoryFolder) {
   const journal = createMemoryJournal(folder);
   const refusing = { append: async (record: JournalRecord) => (by.isFull ? refuse() : journal.append(record)) };
   return {
-    ...through(stage, by, { target: 'disk', part: refusing }),
+    ...through(simulation, by, { target: 'disk', part: refusing }),
     replay: () => journal.replay(),
     drop: (ids: ReadonlyArray<string>) => (by.isDead ? undefined : journal.drop(ids)),
     discard: journal.discard,

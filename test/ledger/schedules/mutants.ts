@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build, type Plugin } from 'esbuild';
-import type { PlannedRequest, Scenario } from './course.ts';
+import type { PlannedRequest, Scenario } from './execution.ts';
 import { WITH_STREAMS } from './scenarios.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -83,7 +83,7 @@ const LARGE: PlannedRequest = { by: 1, scopes: [2], amount: 97n, cost: 97n, end:
 const LARGE_LATER: Partial<Scenario> = {
   gateways: 2,
   limits: [9n, 9n, 100n],
-  wishes: [
+  plannedRequests: [
     { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle' },
     { by: 0, scopes: [2], amount: 3n, cost: 3n, end: 'settle', after: 2500 },
     LARGE,
@@ -116,7 +116,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'escrow that a call under way gives back is used',
-    scenario: { gateways: 2, limits: [5n, 9n, 200n], wishes: LAST, faults: {} },
+    scenario: { gateways: 2, limits: [5n, 9n, 200n], plannedRequests: LAST, faults: {} },
     edits: [
       {
         file: `${CORE}/counters.ts`,
@@ -142,7 +142,10 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     from: 1450,
     scenario: {
       ...LARGE_LATER,
-      wishes: [{ ...LARGE, after: 100 }, ...ALIKE.map((wish, at) => ({ ...wish, by: 0, after: 120 * at }))],
+      plannedRequests: [
+        { ...LARGE, after: 100 },
+        ...ALIKE.map((planned, at) => ({ ...planned, by: 0, after: 120 * at })),
+      ],
       faults: { wipe: 1 },
     },
     edits: [
@@ -236,7 +239,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a reply that ends before the store could charge it',
-    scenario: { wishes: ALIKE, faults: { vanish: 1, hang: 1 } },
+    scenario: { plannedRequests: ALIKE, faults: { vanish: 1, hang: 1 } },
     edits: [
       {
         file: `${CORE}/settlement.ts`,
@@ -274,7 +277,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'a journal that lacks records and stays',
-    scenario: { wishes: WITH_STREAMS.wishes, faults: { full: 1 } },
+    scenario: { plannedRequests: WITH_STREAMS.plannedRequests, faults: { full: 1 } },
     edits: [{ file: `${CORE}/journal-records.ts`, line: '  journal.discard();', becomes: '' }],
   },
   {
@@ -296,7 +299,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'a rebuild that drops replies that end meanwhile',
     from: 260,
-    scenario: { wishes: ALIKE, faults: { wipe: 1 } },
+    scenario: { plannedRequests: ALIKE, faults: { wipe: 1 } },
     edits: [
       {
         file: `${CORE}/account.ts`,
@@ -383,7 +386,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'growth that the journal does not have when it counts',
-    scenario: { wishes: GROWING, faults: { die: 1 } },
+    scenario: { plannedRequests: GROWING, faults: { die: 1 } },
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
@@ -394,7 +397,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'growth by money that is not there',
-    scenario: { wishes: GROWING, faults: {} },
+    scenario: { plannedRequests: GROWING, faults: {} },
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,
@@ -405,7 +408,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   },
   {
     name: 'growth that its reservation takes later than it is granted',
-    scenario: { wishes: GROWING, faults: {} },
+    scenario: { plannedRequests: GROWING, faults: {} },
     edits: [
       {
         file: `${CORE}/reservation-growth.ts`,

@@ -1,4 +1,4 @@
-// Parts that processes share: a store that can be wiped and set back to any earlier step, and PostgreSQL.
+// Parts that processes share: a counter store that can be wiped and restored to any earlier step, and PostgreSQL.
 
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
@@ -8,29 +8,29 @@ import { createMemoryEpochs } from '../../doubles/epochs.ts';
 import { createMemoryLedgerDatabase, type MemoryLedgerDatabase } from '../../doubles/ledger-database.ts';
 import { createMemoryLedgerRows, type MemoryLedgerRows } from '../../doubles/ledger-rows.ts';
 
-export interface ForgetfulStore {
-  readonly accounts: CounterStore;
+export interface RestorableStore {
+  readonly counterStore: CounterStore;
   wipe(): void;
-  /** The number of steps that it can be set back. */
+  /** The number of steps that it can be restored by. */
   steps(): number;
-  /** Sets the store back by `steps` steps, as if they never happened. */
+  /** Restores the state before the last `steps` steps. */
   restore(steps: number): void;
   now(): Millis;
-  /** Sets its clock. */
+  /** Changes its clock by so many milliseconds. */
   set(by: Millis): void;
 }
 
 interface Step {
   readonly at: Millis;
   readonly isStep: boolean;
-  repeat(accounts: CounterStore): unknown;
+  repeat(counterStore: CounterStore): unknown;
 }
 
 /**
- * The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onMarked`: an account was
- * closed by its lease.
+ * The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onFrozen`: an account was
+ * frozen because its lease had ended.
  */
-export function createForgetfulStore(now: () => Millis, onFrozen: (account: string) => void): ForgetfulStore {
+export function createRestorableStore(now: () => Millis, onFrozen: (account: string) => void): RestorableStore {
   let ahead = 0;
   let replayed: Millis | undefined;
   // A clock that is set back stands still: the script keeps the latest time.
@@ -43,11 +43,11 @@ export function createForgetfulStore(now: () => Millis, onFrozen: (account: stri
   };
   let inner = createMemoryCounterStore({ clock, epoch: 0 });
   let done: Step[] = [];
-  const run = <T>(isStep: boolean, work: (accounts: CounterStore) => Promise<T>): Promise<T> => {
+  const run = <T>(isStep: boolean, work: (counterStore: CounterStore) => Promise<T>): Promise<T> => {
     done.push({ at: clock.now(), isStep, repeat: work });
     return work(inner);
   };
-  const accounts: CounterStore = {
+  const counterStore: CounterStore = {
     call: (call) => run(true, (store) => store.call(call)),
     load: (epoch, sums) => run(true, (store) => store.load(epoch, sums)),
     async freeze(epoch, account, how) {
@@ -65,7 +65,7 @@ export function createForgetfulStore(now: () => Millis, onFrozen: (account: stri
     loaded: (from, max) => run(false, (store) => store.loaded(from, max)),
   };
   return {
-    accounts,
+    counterStore,
     now: clock.now,
     wipe() {
       done = [];
@@ -73,8 +73,8 @@ export function createForgetfulStore(now: () => Millis, onFrozen: (account: stri
     },
     steps: () => done.filter(({ isStep }) => isStep).length,
     restore(steps) {
-      const places = done.flatMap(({ isStep }, place) => (isStep ? [place] : []));
-      done = done.slice(0, places.at(-steps) ?? 0);
+      const indexes = done.flatMap(({ isStep }, index) => (isStep ? [index] : []));
+      done = done.slice(0, indexes.at(-steps) ?? 0);
       inner = createMemoryCounterStore({ clock, epoch: 0 });
       for (const { at, repeat: again } of done) {
         replayed = at;

@@ -1,7 +1,7 @@
 // Scenarios: the requests and faults of a schedule. One small scenario for every single deviation, and endless larger
 // random ones.
 import { random } from '../../support/random.ts';
-import type { Fault, PlannedRequest, Scenario } from './course.ts';
+import type { Fault, PlannedRequest, Scenario } from './execution.ts';
 
 /**
  * Four requests, two scopes, two processes; any two of the first three requests fit, not all; the last scope has escrow
@@ -10,7 +10,7 @@ import type { Fault, PlannedRequest, Scenario } from './course.ts';
 export const SMALL: Omit<Scenario, 'faults'> = {
   limits: [5n, 4n, 200n],
   gateways: 2,
-  wishes: [
+  plannedRequests: [
     { by: 0, scopes: [0, 2], amount: 3n, cost: 2n, end: 'both', grow: 1n },
     { by: 1, scopes: [0, 1], amount: 2n, cost: 2n, end: 'settle', streamedCost: 1n },
     { by: 1, scopes: [1], amount: 3n, cost: 3n, end: 'release' },
@@ -21,8 +21,8 @@ export const SMALL: Omit<Scenario, 'faults'> = {
 /** The same with two requests that are in flight until their process dies. */
 export const WITH_STREAMS: typeof SMALL = {
   ...SMALL,
-  wishes: [
-    ...SMALL.wishes,
+  plannedRequests: [
+    ...SMALL.plannedRequests,
     { by: 0, scopes: [2], amount: 9n, cost: 9n, end: 'never', grow: 3n },
     { by: 1, scopes: [2], amount: 9n, cost: 9n, end: 'never', streamedCost: 7n },
   ],
@@ -51,7 +51,7 @@ export function scenarioOf(seed: number): Scenario {
   // The last scope is wide, others now and then: there escrow is got ahead of requests.
   const limitOf = (max: number): bigint => BigInt(next() < 0.2 ? 100 + below(200) : 5 + below(max));
   const limits = [limitOf(9), limitOf(7), BigInt(100 + below(200))];
-  const wishes = Array.from({ length: 3 + below(6) }, (): PlannedRequest => {
+  const plannedRequests = Array.from({ length: 3 + below(6) }, (): PlannedRequest => {
     // Some requests want nearly all of it, some nothing.
     const isLarge = next() < 0.08;
     const small = BigInt(next() < 0.05 ? 0 : 1 + below(5));
@@ -76,7 +76,7 @@ export function scenarioOf(seed: number): Scenario {
   }
   // Processes of every seventh scenario make an error of their own.
   if (seed % 7 === 3) faults.error = 1 + (seed % 2);
-  return { limits, gateways: 1 + below(2), wishes, faults, edge: next() < 0.2 ? below(600) : undefined };
+  return { limits, gateways: 1 + below(2), plannedRequests, faults, edge: next() < 0.2 ? below(600) : undefined };
 }
 
 const pick = <const T>(of: readonly [T, ...T[]], below: (max: number) => number): T => of[below(of.length)] ?? of[0];

@@ -1,14 +1,14 @@
 // The search for a failing schedule: random by seed, or all that deviate from the usual one in a few places.
 import { random } from '../../support/random.ts';
-import { atRandom, byTape, shrink } from './choice.ts';
-import type { Scenario } from './course.ts';
-import { type PlayResult, play } from './play.ts';
+import { atRandom, bySequence, shrink } from './choice.ts';
+import type { Scenario } from './execution.ts';
+import { runSchedule, type ScheduleResult } from './run-schedule.ts';
 import { scenarioOf } from './scenarios.ts';
 
 export interface Violation {
   readonly seed?: number;
   readonly wrong: ReadonlyArray<string>;
-  readonly story: ReadonlyArray<string>;
+  readonly steps: ReadonlyArray<string>;
 }
 
 /**
@@ -18,21 +18,21 @@ export interface Violation {
 export function report(found: Violation | undefined): string {
   if (found === undefined) return '';
   const seed = found.seed === undefined ? '' : `seed ${found.seed}\n`;
-  return `${seed}${found.wrong.join('\n')}\nafter\n${found.story.join('\n')}`;
+  return `${seed}${found.wrong.join('\n')}\nafter\n${found.steps.join('\n')}`;
 }
 
-const playSafely = async (...[scenario, chooser]: Parameters<typeof play>): Promise<PlayResult> => {
+const runSafely = async (...[scenario, chooser]: Parameters<typeof runSchedule>): Promise<ScheduleResult> => {
   try {
-    return await play(scenario, chooser);
+    return await runSchedule(scenario, chooser);
   } catch (error) {
-    return { wrong: [error instanceof Error ? (error.stack ?? error.message) : String(error)], story: [] };
+    return { wrong: [error instanceof Error ? (error.stack ?? error.message) : String(error)], steps: [] };
   }
 };
 
 /** The first failing seed, with its schedule minimised. */
 export async function searchAtRandom(first: number, count: number): Promise<Violation | undefined> {
   const failing = await firstFailing(first, count);
-  return failing && { seed: failing.seed, ...(await shortest(failing.scenario, failing.tape)) };
+  return failing && { seed: failing.seed, ...(await shortest(failing.scenario, failing.sequence)) };
 }
 
 /** `part` replaces that of the seed's scenario. */
@@ -41,16 +41,16 @@ export async function firstFailing(first: number, count: number, part?: Partial<
     const scenario = { ...scenarioOf(seed), ...part };
     const next = random(seed);
     const chooser = atRandom(next, [0.05, 0.15, 0.4][seed % 3] ?? 0.1);
-    const { wrong } = await playSafely(scenario, chooser);
-    if (wrong.length > 0) return { seed, scenario, tape: chooser.tape };
+    const { wrong } = await runSafely(scenario, chooser);
+    if (wrong.length > 0) return { seed, scenario, sequence: chooser.sequence };
   }
   return undefined;
 }
 
-async function shortest(scenario: Scenario, tape: ReadonlyArray<number>): Promise<PlayResult> {
+async function shortest(scenario: Scenario, sequence: ReadonlyArray<number>): Promise<ScheduleResult> {
   const isWrong = async (candidate: ReadonlyArray<number>) =>
-    (await playSafely(scenario, byTape(candidate))).wrong.length > 0;
-  return playSafely(scenario, byTape(await shrink(tape, isWrong)));
+    (await runSafely(scenario, bySequence(candidate))).wrong.length > 0;
+  return runSafely(scenario, bySequence(await shrink(sequence, isWrong)));
 }
 
 export interface SearchResult {
@@ -61,17 +61,17 @@ export interface SearchResult {
 /** Every schedule of the scenario that deviates from the usual one in at most `deviations` choices. */
 export async function searchAll(scenario: Scenario, deviations: number): Promise<SearchResult> {
   let schedules = 0;
-  const search = async (tape: ReadonlyArray<number>, left: number): Promise<Violation | undefined> => {
-    const chooser = byTape(tape);
+  const search = async (sequence: ReadonlyArray<number>, left: number): Promise<Violation | undefined> => {
+    const chooser = bySequence(sequence);
     schedules += 1;
-    const { wrong, story } = await playSafely(scenario, chooser);
-    if (wrong.length > 0) return { wrong, story };
+    const { wrong, steps } = await runSafely(scenario, chooser);
+    if (wrong.length > 0) return { wrong, steps };
     if (left === 0) return undefined;
     const { widths } = chooser;
-    for (let at = tape.length; at < widths.length; at += 1) {
-      const usual = Array.from({ length: at - tape.length }, () => 0);
+    for (let at = sequence.length; at < widths.length; at += 1) {
+      const usual = Array.from({ length: at - sequence.length }, () => 0);
       for (let place = 1; place < (widths[at] ?? 0); place += 1) {
-        const found = await search([...tape, ...usual, place], left - 1);
+        const found = await search([...sequence, ...usual, place], left - 1);
         if (found !== undefined) return found;
       }
     }

@@ -1,4 +1,4 @@
-// The stage: calls, answers and timers of live processes, each of which happens when it is chosen.
+// The simulation: calls, replies and timers of live processes. Each happens when a schedule chooses it.
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
@@ -11,14 +11,14 @@ export interface Process {
   isFrozen: boolean;
 }
 
-/** A call to a part, or an answer. */
+/** A call to a part, or the reply to one. */
 export interface Call {
   readonly by: Process;
   readonly target: Target;
   readonly label: string;
   readonly isReply: boolean;
   arrive(): void;
-  /** Loses it: the caller's connection breaks. */
+  /** Loses the call or the reply: the caller's connection breaks. */
   drop(): void;
 }
 
@@ -28,12 +28,12 @@ interface Due {
   fire(): void;
 }
 
-export interface Stage {
+export interface Simulation {
   now(): Millis;
   through<T>(by: Process, target: Target, label: string, work: () => Promise<T>): Promise<T>;
   /** The process of a timer; undefined: it fires whichever process is dead. */
   timerOf(by: Process | undefined): Timer;
-  /** Calls and answers that can arrive, oldest first. */
+  /** Calls and replies that can arrive, oldest first. */
   calls(): ReadonlyArray<Call>;
   take(call: Call): void;
   /** Fires the next timer, and advances the clock to it. */
@@ -49,7 +49,7 @@ export interface Stage {
 
 const never = new Promise<never>(() => undefined);
 
-export function createStage(start: Millis): Stage {
+export function createSimulation(start: Millis): Simulation {
   let now = start;
   let calls: Call[] = [];
   const timers = new Set<Due>();
@@ -74,7 +74,7 @@ export function createStage(start: Millis): Stage {
       return new Promise((resolve, reject) => {
         const back = (arrive: () => void): void => {
           if (by.isDead) return;
-          const drop = (): void => reject(new Error('the answer was lost'));
+          const drop = (): void => reject(new Error('the reply was lost'));
           calls.push({ by, target, label: `${label}: ${by.name} hears`, isReply: true, arrive, drop });
         };
         const arrive = (): void => {

@@ -1,4 +1,4 @@
-// The course of a schedule: its requests, its faults, and their observed outcomes for the verification at the end.
+// The execution of a schedule: its requests, its faults, and their observed outcomes for the verification at the end.
 import type { Reservation } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
@@ -7,7 +7,7 @@ import type { Gateway, SharedParts } from './gateway.ts';
 export interface PlannedRequest {
   /** The process that gets the request; another one if it is dead. */
   readonly by: number;
-  /** The client comes so long after the gateways have started; absent: immediately. */
+  /** Milliseconds from the start of the gateways to the request; absent: 0. */
   readonly after?: Millis;
   readonly scopes: ReadonlyArray<number>;
   readonly amount: bigint;
@@ -16,11 +16,11 @@ export interface PlannedRequest {
   readonly cost: bigint;
   /** `both`: settled, then released as well. `never`: left in flight until its process dies. */
   readonly end: 'settle' | 'release' | 'both' | 'never';
-  /** The streamed cost, where progress reports it. */
+  /** The streamed cost, if progress reports it. */
   readonly streamedCost?: bigint;
   /**
-   * The charge of a first attempt that broke: the reservation grows by it, and the request costs so much more, unless
-   * that is refused.
+   * The charge of a first attempt that broke: the reservation and the cost of the request grow by it, unless
+   * the growth is refused.
    */
   readonly grow?: bigint;
 }
@@ -51,7 +51,7 @@ export type Fault =
 
 export interface Scenario {
   readonly limits: ReadonlyArray<bigint>;
-  readonly wishes: ReadonlyArray<PlannedRequest>;
+  readonly plannedRequests: ReadonlyArray<PlannedRequest>;
   readonly gateways: number;
   /** When the window of the first scope ends, after the gateways have started; absent: not in this schedule. */
   readonly edge?: Millis | undefined;
@@ -61,24 +61,24 @@ export interface Scenario {
 
 export interface Request extends PlannedRequest {
   readonly name: string;
-  stage: 'new' | 'asked' | 'reserved' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
+  state: 'new' | 'asked' | 'reserved' | 'growing' | 'refused' | 'unavailable' | 'ending' | 'settled' | 'released';
   gateway: Gateway | undefined;
   reservation: Reservation | undefined;
-  /** The size of its reservation as its client knows it, and the growth in it; undefined: none was asked for yet. */
+  /** The size of the reservation as its client knows it, and the growth in it; undefined: no growth was requested yet. */
   size: bigint;
   grown: bigint | undefined;
-  /** The limits that it was asked under, by scope; another process may know of a later edit. */
+  /** The limits when the reservation was requested, by scope; another process may know of a later edit. */
   limits: ReadonlyMap<string, bigint>;
-  /** It is being settled since then. */
+  /** When its settlement began. */
   settledAt: Millis;
-  /** Its reply ended although the store was silent: it may be lost with process and disk. */
+  /** Its reply ended although the store was silent: the charge may be lost with process and disk. */
   isUnguaranteed: boolean;
 }
 
-export interface Course {
+export interface Execution {
   readonly scenario: Scenario;
   readonly shared: SharedParts;
-  /** The policies of now. */
+  /** The current policies. */
   scopes: ReadonlyArray<ScopePolicy>;
   readonly requests: ReadonlyArray<Request>;
   /** All processes, dead ones included. */
@@ -105,7 +105,7 @@ export interface Course {
 /** A process and its successors on the same disk have the same root. */
 export const rootOf = ({ name }: Gateway): string => name.replaceAll("'", '');
 
-/** The size of its reservation: less than asked where spend left less, more where it has grown. */
+/** The size of its reservation: less than requested if spend left less, more if it has grown. */
 export const sizeOf = ({ size }: Request): bigint => size;
 /** A client that was clamped gets no more than that. */
 export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
@@ -116,19 +116,19 @@ export const costOf = ({ size, grown = 0n, amount, cost }: Request): bigint => {
 export const streamedCostOf = ({ streamedCost, grown = 0n }: Request): bigint | undefined =>
   streamedCost === undefined ? undefined : streamedCost + grown;
 /** Whether a client has the reservation. */
-export const hasReservation = ({ stage }: Request): boolean => stage === 'reserved' || stage === 'growing';
+export const hasReservation = ({ state }: Request): boolean => state === 'reserved' || state === 'growing';
 
 /** Whether its reservation is on the disk of its process. */
 export const isWritten = ({ gateway, reservation }: Request): boolean =>
   gateway?.folder.records.some((record) => record.type === 'reserve' && record.id === reservation?.id) === true;
 
 /** Requests of this disk that may have a reservation or a charge are excused: their processes were away. */
-export function excuse(course: Course, root: string): void {
-  const rows = course.shared.database.ledgerRows();
-  for (const request of course.requests) {
-    const { gateway, stage, name } = request;
-    if (gateway === undefined || rootOf(gateway) !== root || /^(new|refused|unavailable|released)$/.test(stage))
+export function excuse(execution: Execution, root: string): void {
+  const rows = execution.shared.database.ledgerRows();
+  for (const request of execution.requests) {
+    const { gateway, state, name } = request;
+    if (gateway === undefined || rootOf(gateway) !== root || /^(new|refused|unavailable|released)$/.test(state))
       continue;
-    if (!rows.some(({ model }) => model === name)) course.excused.add(request);
+    if (!rows.some(({ model }) => model === name)) execution.excused.add(request);
   }
 }

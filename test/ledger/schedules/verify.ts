@@ -1,5 +1,5 @@
-// The verdict at rest: requests against what clients saw, counters against their ledger rows, accounts that are left,
-// headroom by reservations.
+// The verification at rest: requests against what clients saw, counters against their ledger rows, accounts that are
+// left, headroom by reservations.
 
 import { spendWindow } from '#core/money/window.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
@@ -7,15 +7,15 @@ import type { Millis } from '#core/ports/money.ts';
 import type { ScopePolicy, ScopeWindow } from '#core/ports/policy.ts';
 import { counterKey } from '#core/ports/policy.ts';
 import {
-  type Course,
   costOf,
+  type Execution,
   type Fault,
   hasReservation,
   isWritten,
   type Request,
   sizeOf,
   streamedCostOf,
-} from './course.ts';
+} from './execution.ts';
 import { allowanceOf, minOf } from './exposure.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -29,65 +29,66 @@ const REPAIRED: ReadonlyArray<Fault> = ['restore', 'stop'];
 const UNREPORTED: ReadonlyArray<Fault> = ['hang', 'wipe', 'restore'];
 
 /** Violations as sentences; empty: all is right. `calm` lets time pass without faults. */
-export async function verify(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
-  const { requests, wrong } = course;
+export async function verify(execution: Execution, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+  const { requests, wrong } = execution;
   const waiting = requests.filter(
-    ({ stage, gateway }) => /^(new|asked|growing|ending)$/.test(stage) && gateway?.isDead === false,
+    ({ state, gateway }) => /^(new|asked|growing|ending)$/.test(state) && gateway?.isDead === false,
   );
   // A stop with the store away books what it cannot report. A store that has no account of that process learns of it by
   // the audit of all counters.
-  if (course.faultCounts.has('stop') && UNREPORTED.some((fault) => course.faultCounts.has(fault))) {
-    void livingOf(course)
+  if (execution.faultCounts.has('stop') && UNREPORTED.some((fault) => execution.faultCounts.has(fault))) {
+    void livingOf(execution)
       ?.ledger.maintain()
       .catch(() => undefined);
     await calm(3000);
   }
   return [
     ...wrong,
-    ...waiting.map(({ name, stage }) => `${name} is still ${stage}`),
-    ...requests.flatMap((request) => verifyRequest(course, request)),
-    ...verifyCharges(course, await chargesOf(course)),
-    ...(await verifyCounters(course)),
-    ...(await verifyAccounts(course)),
-    ...(await verifyHeadroom(course, calm)),
-    ...(await verifyAudit(course, calm)),
+    ...waiting.map(({ name, state }) => `${name} is still ${state}`),
+    ...requests.flatMap((request) => verifyRequest(execution, request)),
+    ...verifyCharges(execution, await chargesOf(execution)),
+    ...(await verifyCounters(execution)),
+    ...(await verifyAccounts(execution)),
+    ...(await verifyHeadroom(execution, calm)),
+    ...(await verifyAudit(execution, calm)),
   ];
 }
 
-const rowsOf = ({ shared }: Course, { name }: Request): ReadonlyArray<LedgerRow> =>
+const rowsOf = ({ shared }: Execution, { name }: Request): ReadonlyArray<LedgerRow> =>
   shared.database.ledgerRows().filter(({ model }) => model === name);
 const sum = (costs: ReadonlyArray<{ readonly cost: bigint }>): bigint =>
   costs.reduce((all, { cost }) => all + cost, 0n);
-const isGone = ({ vanished }: Course, { gateway }: Request): boolean => gateway !== undefined && vanished.has(gateway);
+const isGone = ({ vanished }: Execution, { gateway }: Request): boolean =>
+  gateway !== undefined && vanished.has(gateway);
 
-/** The costs that its own entry may have; undefined: there may be none. */
+/** The costs that the ledger row of the request may have; undefined: there may be no row. */
 function allowedCosts(request: Request): ReadonlyArray<bigint | undefined> {
-  const { stage, gateway, end, grow = 0n } = request;
+  const { state, gateway, end, grow = 0n } = request;
   const [cost, size, known] = [costOf(request), sizeOf(request), streamedCostOf(request)];
   // Its client does not know yet whether it has grown.
-  const sizes = stage === 'growing' ? [size, size + grow] : [size];
+  const sizes = state === 'growing' ? [size, size + grow] : [size];
   const unsettled = known === undefined ? sizes : [known, ...sizes];
-  if (stage === 'settled') return [cost];
+  if (state === 'settled') return [cost];
   const isDead = gateway?.isDead === true;
   // The reservation is not waited for on disk: a reply that never completed is charged nothing.
   if (hasReservation(request)) return isDead && !isWritten(request) ? [undefined] : unsettled;
-  if (stage === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
+  if (state === 'ending') return end === 'release' ? [undefined, ...unsettled] : [cost, ...unsettled, undefined];
   // The client never learned of the reservation, which was in the journal.
-  return stage === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
+  return state === 'asked' && isDead ? [undefined, ...unsettled] : [undefined];
 }
 
-function verifyRequest(course: Course, request: Request): string[] {
-  const rows = rowsOf(course, request);
+function verifyRequest(execution: Execution, request: Request): string[] {
+  const rows = rowsOf(execution, request);
   const isRight =
     rows.length === 0
-      ? isGone(course, request) || allowedCosts(request).includes(undefined)
+      ? isGone(execution, request) || allowedCosts(request).includes(undefined)
       : rows.length === 1 && rows[0]?.kind === 'settled' && allowedCosts(request).includes(rows[0].cost);
   const found = rows.map(({ kind, cost }) => `${kind} ${cost}`);
-  return isRight ? [] : [`${request.name} was ${request.stage} and booked as [${found}]`];
+  return isRight ? [] : [`${request.name} was ${request.state} and booked as [${found}]`];
 }
 
 /** Charges in the name of accounts that nobody has taken back, by process. */
-async function chargesOf({ shared }: Course) {
+async function chargesOf({ shared }: Execution) {
   const { owners, database } = shared;
   const all = [...owners].map(async ([account, process]) => {
     const charges = await database.database.uncorrectedCharges([account]);
@@ -97,31 +98,36 @@ async function chargesOf({ shared }: Course) {
 }
 
 /** Only those stay whose process and disk are gone, and they are what its requests may have cost. */
-function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof chargesOf>>): string[] {
-  const left = charges.filter(({ process }) => ![...course.vanished].some((vanished: unknown) => vanished === process));
+function verifyCharges(execution: Execution, charges: Awaited<ReturnType<typeof chargesOf>>): string[] {
+  const left = charges.filter(
+    ({ process }) => ![...execution.vanished].some((vanished: unknown) => vanished === process),
+  );
   const wrong = left.map(
     ({ process, scopeId, spent }) => `${process.name} was charged ${spent} in ${scopeId} for good`,
   );
-  const isForgetful = course.faultCounts.has('wipe') || course.faultCounts.has('restore');
+  const isForgetful = execution.faultCounts.has('wipe') || execution.faultCounts.has('restore');
   const counters = new Map<string, ScopeWindow>();
-  for (const charge of [...charges, ...course.requests.flatMap(({ reservation }) => reservation?.scopeWindows ?? [])])
+  for (const charge of [
+    ...charges,
+    ...execution.requests.flatMap(({ reservation }) => reservation?.scopeWindows ?? []),
+  ])
     counters.set(counterKey(charge), { scopeId: charge.scopeId, window: charge.window });
   for (const [key, { scopeId }] of counters) {
     const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
     let [min, max] = [0n, 0n];
-    for (const request of course.requests) {
-      const { reservation, scopes, stage, grow = 0n, grown, isUnguaranteed } = request;
+    for (const request of execution.requests) {
+      const { reservation, scopes, state, grow = 0n, grown, isUnguaranteed } = request;
       const isIn = reservation
         ? reservation.scopeWindows.some((of) => counterKey(of) === key)
         : scopes.some((of) => scopeId === `scope-${of}`);
-      if (!isIn || !isGone(course, request) || rowsOf(course, request).length > 0) continue;
+      if (!isIn || !isGone(execution, request) || rowsOf(execution, request).length > 0) continue;
       const [size, cost, known] = [sizeOf(request), costOf(request), streamedCostOf(request)];
       // Growth that its client was refused may have been granted in the store.
-      const asked = stage === 'growing' || grown === 0n ? grow : 0n;
-      max += stage === 'new' ? 0n : (size > cost ? size : cost) + asked;
+      const asked = state === 'growing' || grown === 0n ? grow : 0n;
+      max += state === 'new' ? 0n : (size > cost ? size : cost) + asked;
       if (isForgetful || isUnguaranteed) continue;
-      if (stage === 'settled') min += minOf(known ?? cost, cost);
-      if (hasReservation(request) && course.faultCounts.has('full')) min += known ?? size;
+      if (state === 'settled') min += minOf(known ?? cost, cost);
+      if (hasReservation(request) && execution.faultCounts.has('full')) min += known ?? size;
     }
     if (charged < min || charged > max)
       wrong.push(`${scopeId}: ${charged} were charged for dead processes, which is not between ${min} and ${max}`);
@@ -129,38 +135,39 @@ function verifyCharges(course: Course, charges: Awaited<ReturnType<typeof charge
   return wrong;
 }
 
-async function verifyCounters(course: Course): Promise<string[]> {
-  const { shared, scopes, scenario } = course;
+async function verifyCounters(execution: Execution): Promise<string[]> {
+  const { shared, scopes, scenario } = execution;
   const rows = shared.database.ledgerRows();
   const counters = new Map(rows.flatMap(({ scopeWindows }) => scopeWindows.map((of) => [counterKey(of), of] as const)));
-  for (const scope of scopes) counters.set(counterKey(counterOf(course, scope)), counterOf(course, scope));
+  for (const scope of scopes) counters.set(counterKey(counterOf(execution, scope)), counterOf(execution, scope));
   const all = [...counters.values()];
   const sums = await shared.database.database.sums(all);
-  const shown = await shared.store.accounts.read(all);
+  const shown = await shared.store.counterStore.read(all);
   return all.flatMap((of, at) => {
     const wrong: string[] = [];
-    const paid = sum(
+    const charged = sum(
       rows.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
     );
-    const { spent = paid, reserved = 0n } = shown[at] ?? {};
-    if (sums[at]?.spent !== paid) wrong.push(`${of.scopeId}: ledger rows are ${paid}, their sum is ${sums[at]?.spent}`);
-    if (spent !== paid) wrong.push(`${of.scopeId}: the counter shows ${spent}, ledger rows are ${paid}`);
+    const { spent = charged, reserved = 0n } = shown[at] ?? {};
+    if (sums[at]?.spent !== charged)
+      wrong.push(`${of.scopeId}: ledger rows are ${charged}, their sum is ${sums[at]?.spent}`);
+    if (spent !== charged) wrong.push(`${of.scopeId}: the counter shows ${spent}, ledger rows are ${charged}`);
     if (reserved !== 0n) wrong.push(`${of.scopeId}: ${reserved} are reserved for nothing`);
     const limit = scenario.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
-    const allowed = limit + allowanceOf(course, of);
-    if (paid > allowed) wrong.push(`${of.scopeId}: ${paid} were spent of ${limit} (${allowed} at most)`);
+    const allowed = limit + allowanceOf(execution, of);
+    if (charged > allowed) wrong.push(`${of.scopeId}: ${charged} were spent of ${limit} (${allowed} at most)`);
     return wrong;
   });
 }
 
-const counterOf = ({ shared }: Course, scope: ScopePolicy): ScopeWindow => ({
+const counterOf = ({ shared }: Execution, scope: ScopePolicy): ScopeWindow => ({
   scopeId: scope.scopeId,
   window: spendWindow(scope, shared.store.now()),
 });
 
 /** The store has one account for each living process at most, with nothing unbooked. */
-async function verifyAccounts({ shared }: Course): Promise<string[]> {
-  const accounts = await shared.store.accounts.accounts(false, 100);
+async function verifyAccounts({ shared }: Execution): Promise<string[]> {
+  const accounts = await shared.store.counterStore.accounts(false, 100);
   const owners = accounts.map(({ account }) => shared.owners.get(account));
   return [
     ...owners.flatMap((owner, at) => {
@@ -173,14 +180,14 @@ async function verifyAccounts({ shared }: Course): Promise<string[]> {
   ];
 }
 
-/** Checks that exactly the unspent rest can be held. */
-async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
-  const { scopes, shared } = course;
-  const gateway = livingOf(course);
+/** Checks that exactly the unspent rest can be reserved. */
+async function verifyHeadroom(execution: Execution, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+  const { scopes, shared } = execution;
+  const gateway = livingOf(execution);
   if (gateway === undefined) return ['no process lives'];
   const wrong: string[] = [];
   for (const scope of scopes) {
-    const [spend] = await shared.database.database.sums([counterOf(course, scope)]);
+    const [spend] = await shared.database.database.sums([counterOf(execution, scope)]);
     const left = BigInt(scope.budget?.limit ?? 0) - (spend?.spent ?? 0n);
     if (left <= 0n) continue;
     const results: string[] = [];
@@ -198,24 +205,24 @@ async function verifyHeadroom(course: Course, calm: (millis: Millis) => Promise<
   return wrong;
 }
 
-const livingOf = ({ gateways }: Course): Gateway | undefined => gateways.find(({ isDead }) => !isDead);
+const livingOf = ({ gateways }: Execution): Gateway | undefined => gateways.find(({ isDead }) => !isDead);
 
 /**
- * An audit of all counters, and those of the whole schedule: where nothing excuses it, they found nothing to repair.
+ * An audit of all counters, and those of the whole schedule: if no fault excuses it, they found nothing to repair.
  */
-async function verifyAudit(course: Course, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
-  const { metricCounts } = course.shared;
+async function verifyAudit(execution: Execution, calm: (millis: Millis) => Promise<void>): Promise<string[]> {
+  const { metricCounts } = execution.shared;
   const found = (): number => metricCounts.get('gateway_operator_ledger_audit_differences_total') ?? 0;
   const before = found();
   let failure = 'the last audit did not end';
-  void livingOf(course)
+  void livingOf(execution)
     ?.ledger.maintain()
     .then(
       () => (failure = ''),
       (error) => (failure = `the last audit failed: ${error}`),
     );
   await calm(3000);
-  const isExcused = REPAIRED.some((fault) => course.faultCounts.has(fault));
+  const isExcused = REPAIRED.some((fault) => execution.faultCounts.has(fault));
   return [
     ...(failure === '' ? [] : [failure]),
     ...(found() > before ? ['the last audit had to repair a counter'] : []),
