@@ -1,9 +1,9 @@
 // `npm run bench -- faults`: the chaos of test/ledger/chaos.world.test.ts with more seeds and for longer.
 
-import { type Arrivals, measureArrivals } from '../ledger/chaos/arrival.ts';
 import { type Chaos, causeChaos } from '../ledger/chaos/chaos.ts';
 import { type Gateway, type StoreKind, startHarness } from '../ledger/chaos/harness.ts';
 import { type ClientReply, recovered, startLoad } from '../ledger/chaos/load.ts';
+import { measureSettlementDelays, type SettlementDelays } from '../ledger/chaos/settlement-delay.ts';
 import { observeFault, SINGLE_FAULTS } from '../ledger/chaos/single-faults.ts';
 import { verify } from '../ledger/chaos/verify.ts';
 import { startWorker } from '../ledger/chaos/worker.ts';
@@ -100,17 +100,17 @@ const asGateway = ({ url, stop }: Awaited<ReturnType<typeof startWorker>>): Gate
  * The time from a reply's last byte until the store has its settlement or release, alone and beside twelve other
  * clients.
  */
-export async function benchArrivals(): Promise<string> {
+export async function benchSettlementDelays(): Promise<string> {
   const limit = 10n ** 15n;
   const harness = await startHarness(2, [limit, limit, limit]);
   try {
     const measured = harness.keys[1];
     if (measured === undefined) throw new Error('there is no key');
-    const alone = await measureArrivals(harness, measured, 100);
+    const alone = await measureSettlementDelays(harness, measured, 100);
     const load = startLoad(harness, 12);
-    const beside = await measureArrivals(harness, measured, 100);
+    const beside = await measureSettlementDelays(harness, measured, 100);
     await load.end();
-    const rowsOf = (name: string, { settled, released }: Arrivals): string[][] => [
+    const rowsOf = (name: string, { settled, released }: SettlementDelays): string[][] => [
       [name, 'settled', ...timesOf(settled)],
       [name, 'released', ...timesOf(released)],
     ];

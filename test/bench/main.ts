@@ -5,7 +5,7 @@ import { benchLookups } from './admission/lookups.ts';
 import { benchThroughput } from './admission/throughput.ts';
 import { benchAdmission } from './admission.ts';
 import { benchDeploy } from './deploy.ts';
-import { benchArrivals, benchFaults, benchSingleFaults } from './faults.ts';
+import { benchFaults, benchSettlementDelays, benchSingleFaults } from './faults.ts';
 import { benchGateway, benchRoutes } from './gateway.ts';
 import { benchHostile } from './hostile.ts';
 import { benchLedger } from './ledger.ts';
@@ -57,7 +57,7 @@ Rounds alternate between the compared programs, and tables show medians: on a bu
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
   ['deploy', [benchDeploy]],
-  ['faults', [benchFaults, benchSingleFaults, benchArrivals]],
+  ['faults', [benchFaults, benchSingleFaults, benchSettlementDelays]],
   ['gateway', [() => benchGateway()]],
   ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],

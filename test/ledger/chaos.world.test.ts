@@ -12,7 +12,7 @@ describeUnless(missing, 'kill -9 in random order, under load with open streams',
     { seed: 1, gateways: 1 },
     { seed: 2, gateways: 2 },
   ])(
-    '$gateways gateways, seed $seed: completed replies are charged once, other requests at most their holds, counters equal sums, and requests work again without help',
+    '$gateways gateways, seed $seed: completed replies are charged once, other requests at most their reservations, counters equal sums, and requests work again without help',
     async ({ seed, gateways }) => {
       const { wrong, completed, faults, statuses } = await causeChaos({ seed, gateways, millis: 9000 });
       expect({ wrong, faults, statuses }).toEqual({ wrong: [], faults, statuses });

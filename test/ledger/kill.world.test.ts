@@ -65,13 +65,13 @@ test('repeated kill -9 of the gateway: every completed reply is charged once, no
   const charged = await chargedIn(connection);
   const seen = {
     grown: 0,
-    held: new Map<string, bigint>(),
+    reserved: new Map<string, bigint>(),
     settled: new Map<string, bigint>(),
     released: new Set<string>(),
   };
   for (const [what, id = '', amount = '0'] of lines.map((line) => line.split(' '))) {
     // One that was killed while it grew may be charged either size.
-    if (what === 'reserved' || what === 'grows') seen.held.set(id, BigInt(amount));
+    if (what === 'reserved' || what === 'grows') seen.reserved.set(id, BigInt(amount));
     if (what === 'grown') seen.grown += 1;
     if (what === 'settled') seen.settled.set(id, BigInt(amount));
     if (what === 'released') seen.released.add(id);
@@ -81,7 +81,7 @@ test('repeated kill -9 of the gateway: every completed reply is charged once, no
   expect(seen.grown).toBeGreaterThan(50);
   expect(wrong).toEqual([]);
   expect([...seen.released].filter((id) => (charged.get(id) ?? 0n) !== 0n)).toEqual([]);
-  const tooMuch = [...charged].filter(([id, cost]) => cost > (seen.held.get(id) ?? 1000n));
+  const tooMuch = [...charged].filter(([id, cost]) => cost > (seen.reserved.get(id) ?? 1000n));
   expect(tooMuch).toEqual([]);
   const total = [...charged.values()].reduce((sum, cost) => sum + cost, 0n);
   expect(spends).toMatchObject({ ok: true, value: [{ spent: total }, { spent: total }] });
@@ -99,12 +99,12 @@ test('kill -9 and a freeze of PostgreSQL under load: each settlement is booked o
   const request = { amount: 100n, minAmount: 1n, model: 'small', identifier: 'small-1' };
   const spendFor = async (millis: number): Promise<void> => {
     for (const until = Date.now() + millis; Date.now() < until; ) {
-      const held = await ledger.reserve({ ...request, scopes: [key] });
-      if (!held.ok) throw new Error(JSON.stringify(held.failure));
+      const reservation = await ledger.reserve({ ...request, scopes: [key] });
+      if (!reservation.ok) throw new Error(JSON.stringify(reservation.failure));
       const tokens = { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 };
       const cost = BigInt(settled.size % 100);
-      await ledger.settle(held.value, { cost, tokens, model: 'small', identifier: 'small-1', estimated: false });
-      settled.set(held.value.id, cost);
+      await ledger.settle(reservation.value, { cost, tokens, model: 'small', identifier: 'small-1', estimated: false });
+      settled.set(reservation.value.id, cost);
       // A hundred thousand unbooked settlements would be refused, and the ledger alone is fast enough for that.
       await pause(1);
     }
@@ -112,8 +112,8 @@ test('kill -9 and a freeze of PostgreSQL under load: each settlement is booked o
   /** The counter of an earlier scope may be loaded by now, so each request is of another one. */
   const isRefused = async (unknown: string): Promise<void> => {
     const scopes = [key, scope(unknown, 'user', '1000')];
-    const held = await inTime(ledger.reserve({ ...request, scopes }));
-    expect(held).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
+    const refused = await inTime(ledger.reserve({ ...request, scopes }));
+    expect(refused).toMatchObject({ ok: false, failure: { reason: 'unavailable' } });
   };
 
   await spendFor(300);

@@ -26,9 +26,9 @@ const pause = (millis: number) => new Promise<void>((resolve) => void timer(mill
 const SHARED = { type: 'redis', host: 'redis', port: 6379, password: '', tls: false } as const;
 const LEASE = 20_000;
 
-/** A store in another datacenter: each answer has the delay of a network. */
-const distant = (accounts: CounterStore): CounterStore =>
-  new Proxy(accounts, {
+/** A counter store in another datacenter: each reply has the delay of a network. */
+const distant = (counterStore: CounterStore): CounterStore =>
+  new Proxy(counterStore, {
     get: (of, name) => {
       const method: unknown = Reflect.get(of, name);
       return typeof method !== 'function'
@@ -37,13 +37,13 @@ const distant = (accounts: CounterStore): CounterStore =>
     },
   });
 
-/** A counter of 12: 5 told by a process that died a lease ago, and 7 without an explanation. */
+/** A counter of 12: 5 reported by a process that died a lease ago, and 7 without an explanation. */
 async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> {
   let late = 2 * LEASE;
-  const accounts = createMemoryCounterStore({ clock: { now: () => clock.now() - late }, epoch: 1 });
-  await accounts.load(1, [{ ...counter, spent: 7n }]);
+  const counterStore = createMemoryCounterStore({ clock: { now: () => clock.now() - late }, epoch: 1 });
+  await counterStore.load(1, [{ ...counter, spent: 7n }]);
   const line = { ...counter, spend: 5n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
-  await accounts.call({
+  await counterStore.call({
     epoch: 1,
     account: ids.next(),
     number: 1,
@@ -58,7 +58,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
     finishesAccount: false,
   });
   late = 0;
-  return accounts;
+  return counterStore;
 }
 
 test.each([8, 16, 100])('%i instances on one database are all closed and audited in one resync', async (count) => {

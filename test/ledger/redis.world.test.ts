@@ -28,7 +28,7 @@ const scopeOf = (scopeId: string, limit: bigint): ScopePolicy => ({
   budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
 });
 
-const toLine = (scope: ScopePolicy): CounterChange => ({
+const toChange = (scope: ScopePolicy): CounterChange => ({
   scopeId: scope.scopeId,
   window: spendWindow(scope, Date.now()),
   limit: BigInt(scope.budget?.limit ?? 0),
@@ -76,7 +76,7 @@ describeUnless(missing, 'processes on one Redis', () => {
   afterAll(() => server?.stop());
 
   test.each([50, 500])(
-    '%i requests each against ten a minute, for the key and its team together: exactly ten are held',
+    '%i requests each against ten a minute, for the key and its team together: exactly ten are reserved',
     async (requests) => {
       const limits = { rpmLimit: 10 };
       const scopes = [
@@ -100,20 +100,20 @@ describeUnless(missing, 'processes on one Redis', () => {
     // The amounts do not divide evenly: 142 fit, and the rest is less than a reservation.
     [2, 500, CENT / 142n, 142],
   ])(
-    '%i processes with %i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are held',
+    '%i processes with %i requests each on the last cent, %s nano-dollars apiece: never above it, and as many as fit are reserved',
     async (processes, requests, amount, fit) => {
       const instanceUid = randomUUID();
       const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
       const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
-      // Nothing is spent yet: every refusal says that the budget is held, never that it is spent.
+      // Nothing is spent yet: the reason of every refusal is a reserved budget, never a spent one.
       expect(await rush(order, processes)).toEqual({ reserved: fit, busy: processes * requests - fit });
 
       // The store agrees: the rest fits, and a nano-dollar more does not.
       const redis = openRedis(server.connection, { log: createMemoryLog() });
-      const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid });
+      const counterStore = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid });
       const rest = CENT - amount * BigInt(fit);
       const asks = [rest + 1n, rest].map((size) => ({ counters: [0, 1], amount: size, minAmount: size }));
-      const reply = await accounts.call({
+      const reply = await counterStore.call({
         epoch: 1,
         account: randomUUID(),
         number: 1,
@@ -121,7 +121,7 @@ describeUnless(missing, 'processes on one Redis', () => {
         deadline: Date.now() + 60_000,
         batch: 1,
         bookedBatch: 0,
-        changes: scopes.map(toLine),
+        changes: scopes.map(toChange),
         requests: asks,
         rateChanges: [],
         previousAccounts: [],

@@ -7,8 +7,8 @@ import { type ClientReply, recovered } from './chaos/load.ts';
 import { observeFault, SINGLE_FAULTS } from './chaos/single-faults.ts';
 import { verify } from './chaos/verify.ts';
 
-/** The only allowed answers. Above all, an unreachable database never makes a key unknown (401). */
-const TRUE_ANSWERS = /^(200|503 ledger_unavailable|no answer)$/;
+/** The only allowed replies. Above all, an unreachable database never makes a key unknown (401). */
+const ALLOWED_REPLIES = /^(200|503 ledger_unavailable|no answer)$/;
 /** A second, two while a store is rebuilt, and a margin for the machine; `npm run bench -- faults` measures it. */
 const BOUND = 5000;
 
@@ -36,15 +36,15 @@ describe.skipIf(missing !== undefined).each([
         if (fresh === undefined) throw new Error('there is no key for it');
         const observed = await observeFault(harness, fault, fresh);
         seen.push(...observed.seen);
-        const answers = observed.meanwhile.map(({ status, code }) => `${status ?? 'no answer'} ${code ?? ''}`.trim());
-        expect([...new Set(answers)].filter((one) => !TRUE_ANSWERS.test(one))).toEqual([]);
+        const replies = observed.meanwhile.map(({ status, code }) => `${status ?? 'no answer'} ${code ?? ''}`.trim());
+        expect([...new Set(replies)].filter((one) => !ALLOWED_REPLIES.test(one))).toEqual([]);
         const refused = observed.meanwhile.filter(({ status }) => status === 503);
         if (fault.refuses) expect(refused.length).toBeGreaterThan(0);
         expect(refused.filter(({ took }) => took > BOUND)).toEqual([]);
       },
     );
 
-    test('after all of them: completed replies were charged once, other requests at most their holds, and counters equal sums', async () => {
+    test('after all of them: completed replies were charged once, other requests at most their reservations, and counters equal sums', async () => {
       // A request of each key loads every counter again.
       seen.push(...(await recovered(harness, harness.keys)));
       const { wrong, completed } = await verify(harness, seen);

@@ -52,7 +52,7 @@ export function openLedger({ connection, folder, instanceUid }: Order) {
 const print = (...words: ReadonlyArray<string | bigint>): unknown => writeSync(1, `${words.join(' ')}\n`);
 
 /**
- * The output lines: `held id amount`, `grows id amount`, `grown id amount`, `settled id cost` (the client has its last
+ * The output lines: `reserved id amount`, `grows id amount`, `grown id amount`, `settled id cost` (the client has its last
  * byte), `released id`, `refused reason`.
  */
 async function spend(order: Order): Promise<never> {

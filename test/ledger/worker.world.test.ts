@@ -1,4 +1,4 @@
-// A Worker and a process that share a store.
+// A Worker and a process that share a counter store.
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { parseMoney } from '#core/money/money.ts';
@@ -23,7 +23,7 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
   afterAll(() => harness?.stop());
 
   const keyAt = (at: number): Key => harness.keys[at] ?? expect.fail('there is no key');
-  const entriesOf = async ({ scopeId }: Key) =>
+  const ledgerRowsOf = async ({ scopeId }: Key) =>
     (
       await harness.postgres.query<{ kind: string; cost: string }>(
         harness.connection,
@@ -45,17 +45,17 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     expect(text).toContain('data: [DONE]');
     await worker.stop();
     again();
-    expect(await entriesOf(key)).toEqual([]);
+    expect(await ledgerRowsOf(key)).toEqual([]);
 
-    const [entry, ...more] = await eventually(
-      () => entriesOf(key),
-      (entries) => entries.length > 0,
+    const [row, ...more] = await eventually(
+      () => ledgerRowsOf(key),
+      (rows) => rows.length > 0,
       LEASE_HAS_ENDED,
     );
     expect(more).toEqual([]);
-    expect(entry?.kind).toBe('expired');
+    expect(row?.kind).toBe('expired');
     // The prompt, and the longest possible reply.
-    const cost = entry?.cost ?? 0n;
+    const cost = row?.cost ?? 0n;
     expect(cost).toBeGreaterThan(REPLY);
     expect(cost).toBeLessThan(REPLY + 200n * PRICE.input);
     expect(await spendBy(harness.gateways[0]?.url ?? '', key)).toBe(cost);
@@ -101,13 +101,13 @@ describeUnless(missing, 'a Worker and a process that share a store', () => {
     expect([...new Set(outcomes)].filter((one) => !EXPECTED.test(one))).toEqual([]);
     expect(outcomes.slice(-40)).toEqual(Array.from({ length: 40 }, () => '429 budget_exceeded'));
 
-    const paid = seen.filter(({ completed }) => completed !== undefined);
-    const owed = paid.reduce((all, { completed }) => all + costOf(harness, completed), 0n);
-    const entries = await eventually(
-      () => entriesOf(key),
-      (all) => all.length === paid.length,
+    const completed = seen.filter(({ completed }) => completed !== undefined);
+    const owed = completed.reduce((all, { completed }) => all + costOf(harness, completed), 0n);
+    const rows = await eventually(
+      () => ledgerRowsOf(key),
+      (all) => all.length === completed.length,
     );
-    const spent = entries.reduce((all, { cost }) => all + cost, 0n);
+    const spent = rows.reduce((all, { cost }) => all + cost, 0n);
     expect(spent).toBe(owed);
     expect(spent).toBeLessThanOrEqual(key.limit);
     // The rest is less than a prompt and a token.

@@ -50,8 +50,8 @@ export interface Harness {
   readonly keys: ReadonlyArray<Key>;
   readonly instanceUid: string;
   readonly kind: StoreKind;
-  /** The store and its ledgerDatabase, seen from outside the gateways. */
-  readonly accounts: CounterStore;
+  /** The counter store and the ledger database, seen from outside the gateways. */
+  readonly counterStore: CounterStore;
   readonly ledgerDatabase: LedgerDatabase;
   stop(): Promise<void>;
 }
@@ -94,7 +94,7 @@ export async function startHarness(
     upstash,
     folder,
     snapshot: readFileSync(mounts.SNAPSHOT_FILE ?? '', 'utf8'),
-    accounts: createRedisCounterStore({ evaluate: client.evaluate, instanceUid }),
+    counterStore: createRedisCounterStore({ evaluate: client.evaluate, instanceUid }),
     ledgerDatabase: database.ledgerDatabase(instanceUid, (count) => randomBytes(count)),
     async stop() {
       await Promise.all(made.map((gateway) => gateway.kill()));

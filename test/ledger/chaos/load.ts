@@ -9,9 +9,9 @@ export interface ClientReply {
   /** The status; undefined without an answer. */
   readonly status: number | undefined;
   readonly code: string | undefined;
-  /** The reply's name, where its end arrived. */
+  /** The reply's name, if its end arrived. */
   readonly completed: string | undefined;
-  /** Whether money may have been held for it. */
+  /** Whether money may have been reserved for it. */
   readonly isSuspect: boolean;
   /** Milliseconds until the status. */
   readonly took: number;

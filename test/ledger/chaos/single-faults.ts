@@ -1,4 +1,4 @@
-// Single faults as clients see them: before, meanwhile, and until requests are answered again.
+// Single faults as clients see them: before, meanwhile, and until requests are served again.
 import { setTimeout as pause } from 'node:timers/promises';
 import { command } from './chaos.ts';
 import type { Harness, Key, StoreKind } from './harness.ts';
@@ -99,7 +99,7 @@ const BETWEEN = 150;
 export interface Observation {
   /** All requests, for the verification. */
   readonly seen: ReadonlyArray<ClientReply>;
-  /** The answers during the fault. */
+  /** The replies during the fault. */
   readonly meanwhile: ReadonlyArray<ClientReply>;
 }
 

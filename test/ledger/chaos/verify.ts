@@ -18,7 +18,7 @@ export interface Verification {
   readonly wrong: ReadonlyArray<string>;
 }
 
-/** More than any request here can hold: a token per byte of its text, and 40 tokens of output. */
+/** More than any request here can reserve: a token per byte of its text, and 40 tokens of output. */
 const MAX_RESERVATION = 200n * PRICE.input + 40n * PRICE.output;
 /**
  * Ledger rows of an id that are right: the settlement of a request; or the charge of an account, taken back by its
@@ -41,16 +41,16 @@ export async function verify(
     const own = seen.filter((one) => one.key === key);
     const whole = own.reduce((all, { completed }) => all + (completed === undefined ? 0n : billed(completed)), 0n);
     const doubtful = BigInt(own.filter(({ isSuspect }) => isSuspect).length) * MAX_RESERVATION;
-    const paid = charged.get(key.scopeId) ?? 0n;
-    if (paid < whole) wrong.push(`${whole - paid} nano-dollars of completed replies were not charged`);
-    if (paid > whole + doubtful) wrong.push(`${paid - whole - doubtful} nano-dollars too much were charged`);
-    if (paid > key.limit + doubtful) wrong.push(`a limit of ${key.limit} was exceeded: ${paid}`);
-    if ((charges.get(key.scopeId) ?? 0n) !== paid)
-      wrong.push(`ledger rows are ${paid}, their charges are ${charges.get(key.scopeId)}`);
-    if (spent.get(key.scopeId) !== paid)
-      wrong.push(`ledger rows are ${paid}, their sum or counter is ${spent.get(key.scopeId)}`);
+    const cost = charged.get(key.scopeId) ?? 0n;
+    if (cost < whole) wrong.push(`${whole - cost} nano-dollars of completed replies were not charged`);
+    if (cost > whole + doubtful) wrong.push(`${cost - whole - doubtful} nano-dollars too much were charged`);
+    if (cost > key.limit + doubtful) wrong.push(`a limit of ${key.limit} was exceeded: ${cost}`);
+    if ((charges.get(key.scopeId) ?? 0n) !== cost)
+      wrong.push(`ledger rows are ${cost}, their charges are ${charges.get(key.scopeId)}`);
+    if (spent.get(key.scopeId) !== cost)
+      wrong.push(`ledger rows are ${cost}, their sum or counter is ${spent.get(key.scopeId)}`);
   }
-  wrong.push(...(await oddEntries(harness, KINDS[by])));
+  wrong.push(...(await unexpectedRows(harness, KINDS[by])));
   const statuses: Record<string, number> = {};
   for (const { status, code } of seen) {
     const name = `${status ?? 'no answer'} ${code ?? ''}`.trim();
@@ -71,7 +71,7 @@ const costOf =
     return size === undefined ? 0n : BigInt(size.input) * PRICE.input + BigInt(size.output) * PRICE.output;
   };
 
-const BY_ENTRY = `select scope_id, sum(cost)::text as cost from gateway_operator.entry, unnest(scope_ids) as scope_id
+const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost from gateway_operator.entry, unnest(scope_ids) as scope_id
   group by scope_id order by scope_id`;
 const BY_CHARGE = `select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id`;
 
@@ -85,7 +85,7 @@ async function settled({ postgres, connection }: Harness) {
   return eventually(
     async () => {
       await pause(1500);
-      return { charged: await read(BY_ENTRY), charges: await read(BY_CHARGE) };
+      return { charged: await read(BY_LEDGER_ROW), charges: await read(BY_CHARGE) };
     },
     ({ charged }) => {
       const now = [...charged].join();
@@ -98,7 +98,7 @@ async function settled({ postgres, connection }: Harness) {
 }
 
 /**
- * The spend of keys as a gateway tells it; absent counters are loaded. There is no other access to a store in memory.
+ * The spend of keys as a gateway reports it; absent counters are loaded. There is no other access to a store in memory.
  */
 async function askForCounters({ gateways, keys }: Harness) {
   const spends = keys.map(async ({ value, scopeId }) => {
@@ -111,22 +111,22 @@ async function askForCounters({ gateways, keys }: Harness) {
 
 /** Compares PostgreSQL's sums with the store's counters by an audit. */
 async function compareCounters(harness: Harness) {
-  const { accounts, ledgerDatabase, database, keys, instanceUid } = harness;
+  const { counterStore, ledgerDatabase, database, keys, instanceUid } = harness;
   const problems: string[] = [];
   // A counter that nobody has asked for since the last rebuild is absent.
   await askForCounters(harness);
-  const { counters } = await accounts.loaded(0, 100);
+  const { counters } = await counterStore.loaded(0, 100);
   const sums = await ledgerDatabase.sums(counters);
-  const known = (await accounts.accounts(false, 100)).map(({ account }) => account);
+  const known = (await counterStore.accounts(false, 100)).map(({ account }) => account);
   const { epoch } = await database.epochs(instanceUid, ONE_STORE).state();
   const audit = async (ids: ReadonlyArray<string>) =>
-    accounts.audit(epoch, sums, await ledgerDatabase.accountRows(ids), Number.MAX_SAFE_INTEGER);
+    counterStore.audit(epoch, sums, await ledgerDatabase.accountRows(ids), Number.MAX_SAFE_INTEGER);
   let audited = await audit(known);
   // Accounts that have just ended are not in the list.
   if (audited.outcome === 'done') audited = await audit([...known, ...audited.changedAccounts]);
   if (audited.outcome === 'epoch') problems.push(`the store is in epoch ${audited.epoch}, PostgreSQL in ${epoch}`);
   else {
-    problems.push(...audited.differences.map(({ by }) => `a counter shows ${by} less than its entries`));
+    problems.push(...audited.differences.map(({ by }) => `a counter shows ${by} less than its ledger rows`));
     problems.push(...audited.changedAccounts.map((account) => `PostgreSQL does not know what ${account} has`));
   }
   const loaded = keys.filter(({ scopeId }) => counters.some((counter) => counter.scopeId === scopeId));
@@ -140,25 +140,25 @@ async function compareCounters(harness: Harness) {
  */
 const untilRest = (harness: Harness): Promise<string[]> =>
   eventually(
-    () => replays(harness),
+    () => unfinishedWork(harness),
     (left) => left.length === 0,
     40_000,
-  ).catch(() => replays(harness));
+  ).catch(() => unfinishedWork(harness));
 
-/** Without requests, only the accounts of running gateways are left, with nothing in them. */
-async function replays({ accounts, gateways }: Harness): Promise<string[]> {
-  const { counters } = await accounts.loaded(0, 100);
-  const held = (await accounts.read(counters)).filter((counter) => counter?.reserved !== 0n);
-  const known = await accounts.accounts(false, 100);
+/** What is not finished, as sentences: without requests, only empty accounts of running gateways are left. */
+async function unfinishedWork({ counterStore, gateways }: Harness): Promise<string[]> {
+  const { counters } = await counterStore.loaded(0, 100);
+  const reserved = (await counterStore.read(counters)).filter((counter) => counter?.reserved !== 0n);
+  const known = await counterStore.accounts(false, 100);
   const unbooked = known.filter((account) => account.unbooked > 0);
   return [
-    ...held.map((counter) => `${counter?.reserved} nano-dollars are held`),
+    ...reserved.map((counter) => `${counter?.reserved} nano-dollars are reserved`),
     ...unbooked.map(({ account }) => `${account} has an unbooked batch`),
     ...(known.length > gateways.length ? [`${gateways.length} gateways have ${known.length} accounts`] : []),
   ];
 }
 
-async function oddEntries({ postgres, connection }: Harness, right: ReadonlyArray<string>): Promise<string[]> {
+async function unexpectedRows({ postgres, connection }: Harness, right: ReadonlyArray<string>): Promise<string[]> {
   const rows = await postgres.query<{ id: string; kinds: string }>(
     connection,
     `select id, string_agg(kind, ' ' order by kind) as kinds from gateway_operator.entry group by id`,

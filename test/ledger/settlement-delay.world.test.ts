@@ -1,9 +1,9 @@
-// The cost of a reply reaches the store soon after its last byte.
+// The cost of a reply is in the counter store soon after its last byte.
 import { expect } from 'vitest';
 import { whyNoRedis } from '../support/redis.ts';
 import { testUnless } from '../support/skip-unless.ts';
-import { measureArrivals } from './chaos/arrival.ts';
 import { startHarness } from './chaos/harness.ts';
+import { measureSettlementDelays } from './chaos/settlement-delay.ts';
 
 const missing = whyNoRedis();
 /**
@@ -17,7 +17,7 @@ testUnless(missing, 'the cost of a reply, also of zero, is in the store soon aft
   try {
     const [key] = harness.keys;
     if (key === undefined) throw new Error('there is no key');
-    const { settled, released } = await measureArrivals(harness, key, 5);
+    const { settled, released } = await measureSettlementDelays(harness, key, 5);
     expect([...settled, ...released]).toHaveLength(10);
     expect([...settled, ...released].filter((millis) => millis > BOUND)).toEqual([]);
   } finally {

@@ -1,11 +1,11 @@
-// The time from a reply's last byte until the store knows its cost.
+// The time from a reply's last byte until the counter store has its cost.
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import type { Harness, Key } from './harness.ts';
 import { ask, recovered } from './load.ts';
 import { FAILING } from './upstream.ts';
 
-export interface Arrivals {
+export interface SettlementDelays {
   /** Milliseconds per reply, measured from outside, so with the time of the query. */
   readonly settled: ReadonlyArray<number>;
   readonly released: ReadonlyArray<number>;
@@ -15,7 +15,7 @@ const LOOK_AGAIN = 2;
 const TIMEOUT = 10_000;
 
 /** Sends one request at a time, through each gateway in turn. The key must have no other user. */
-export async function measureArrivals(harness: Harness, key: Key, requests: number): Promise<Arrivals> {
+export async function measureSettlementDelays(harness: Harness, key: Key, requests: number): Promise<SettlementDelays> {
   const [settled, released]: [number[], number[]] = [[], []];
   // The first request loads the counter.
   await recovered(harness, [key]);
@@ -42,20 +42,20 @@ async function until(isThere: () => Promise<boolean>): Promise<number> {
   return performance.now() - began;
 }
 
-async function counterOf({ accounts }: Harness, { scopeId }: Key): Promise<ScopeWindow> {
-  const { counters } = await accounts.loaded(0, 100);
+async function counterOf({ counterStore }: Harness, { scopeId }: Key): Promise<ScopeWindow> {
+  const { counters } = await counterStore.loaded(0, 100);
   const counter = counters.find((each) => each.scopeId === scopeId);
   if (counter === undefined) throw new Error('its counter is not loaded');
   return counter;
 }
 
-async function spentOf({ accounts }: Harness, counter: ScopeWindow): Promise<bigint | undefined> {
-  const [state] = await accounts.read([counter]);
+async function spentOf({ counterStore }: Harness, counter: ScopeWindow): Promise<bigint | undefined> {
+  const [state] = await counterStore.read([counter]);
   return state?.spent;
 }
 
-/** Whether nothing is held, not even ahead of requests. */
-async function isFree({ accounts }: Harness, counter: ScopeWindow): Promise<boolean> {
-  const [state] = await accounts.read([counter]);
+/** Whether nothing is reserved, not even escrow ahead of requests. */
+async function isFree({ counterStore }: Harness, counter: ScopeWindow): Promise<boolean> {
+  const [state] = await counterStore.read([counter]);
   return state?.reserved === 0n;
 }
