@@ -1,5 +1,5 @@
 // Blocks and milliseconds of each statement at ten million entries, beside ten thousand and a million.
-import { fillWith } from '../ledger/many-entries.ts';
+import { fillWith } from '../ledger/many-ledger-rows.ts';
 import { type BlockCount, hotStatements, touchedBy } from '../ledger/touched-blocks.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { table } from './table.ts';

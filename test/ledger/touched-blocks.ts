@@ -18,9 +18,9 @@ import {
   idOf,
   keyNumber,
   keysOf,
-  newEntry,
+  newLedgerRow,
   WINDOW,
-} from './many-entries.ts';
+} from './many-ledger-rows.ts';
 
 export interface BlockCount {
   readonly blocks: number;
@@ -42,24 +42,24 @@ interface Statement {
 /** In a small index some ids share a block. */
 const NEIGHBOURS = 20;
 /**
- * Look-ups of a new entry: its existence, the entry, and its scope's charge, recount, sum and hour, each found and
+ * Look-ups of a new ledger row: its existence, the row, and its scope's charge, recount, sum and hour, each found and
  * written.
  */
-const PER_ENTRY = 10;
+const PER_LEDGER_ROW = 10;
 const DAY = 86_400_000;
 const DAYS_30 = { start: END - 45 * DAY - 1000, end: END - 15 * DAY - 1000 };
 
-/** The statements as sent, for a database with `count` ledger rows (many-entries.ts). */
-export function hotStatements(entries: number): ReadonlyArray<Statement> {
-  const keys = keysOf(entries);
+/** The statements as sent, for a database with `rowCount` ledger rows (many-ledger-rows.ts). */
+export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
+  const keys = keysOf(rowCount);
   // Spread over all ledger rows, the same in every run.
   const some = (count: number, of: number) =>
-    Array.from({ length: count }, (_, place) => 1 + Math.floor(((place + 0.5) * (of - 2)) / count));
+    Array.from({ length: count }, (_, index) => 1 + Math.floor(((index + 0.5) * (of - 2)) / count));
   const scopes = (count: number) => some(count, keys).map(keyNumber);
   const sums = (of: ReadonlyArray<string>) => [of, of.map(() => WINDOW.start), of.map(() => WINDOW.end)];
-  const ids = some(20, entries).map((number) => idOf(number, entries));
+  const ids = some(20, rowCount).map((number) => idOf(number, rowCount));
   const batch = (count: number) =>
-    scopes(count).map((scopeId) => newEntry([scopeId, BUSY].map((each) => ({ scopeId: each, window: WINDOW }))));
+    scopes(count).map((scopeId) => newLedgerRow([scopeId, BUSY].map((each) => ({ scopeId: each, window: WINDOW }))));
   const accounts = some(20, keys).map(accountNumber);
   const hash = createHash('sha256')
     .update(aliasOf(Math.floor(keys / 2)))
@@ -80,7 +80,7 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
       lookups: 2 * 500,
       name: 'insert them once more: all are there',
       text: INSERT,
-      values: [INSTANCE, ...toColumns(booked(entries))],
+      values: [INSTANCE, ...toColumns(booked(rowCount))],
     },
     {
       lookups: 4,
@@ -89,13 +89,13 @@ export function hotStatements(entries: number): ReadonlyArray<Statement> {
       values: [INSTANCE, accounts[9], 2, 20, 1, false],
     },
     {
-      lookups: PER_ENTRY * 1000,
+      lookups: PER_LEDGER_ROW * 1000,
       name: 'insert a thousand ledger rows of an account',
       text: INSERT,
       values: [INSTANCE, ...toColumns(batch(1000))],
     },
     {
-      lookups: PER_ENTRY * 1000,
+      lookups: PER_LEDGER_ROW * 1000,
       name: 'add a thousand ledger rows of an account',
       text: ADD,
       values: [...additionsOf(batch(1000)), INSTANCE, 1, 5],
@@ -124,10 +124,10 @@ function additionsOf(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<string> {
 }
 
 /** A batch that is repeated because its answer was lost. */
-const booked = (entries: number) =>
+const booked = (rowCount: number) =>
   Array.from({ length: 500 }, (_, place) => ({
-    ...newEntry([{ scopeId: BUSY, window: WINDOW }]),
-    id: idOf(1 + Math.floor((place * (entries - 2)) / 500), entries),
+    ...newLedgerRow([{ scopeId: BUSY, window: WINDOW }]),
+    id: idOf(1 + Math.floor((place * (rowCount - 2)) / 500), rowCount),
   }));
 
 interface PlanNode {

@@ -1,7 +1,7 @@
 // Plans and touched blocks of the hot statements, with ten thousand ledger rows and with a million.
 import { beforeAll, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-entries.ts';
+import { BUSY, fillWith, idOf, WINDOW } from '../../../../test/ledger/many-ledger-rows.ts';
 import { type BlockCount, hotStatements, touchedBy } from '../../../../test/ledger/touched-blocks.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase } from '../database.ts';
