@@ -127,7 +127,7 @@ function unconvergedSince({ metadata, status }: OwnObject | MalformedObject): st
   if (metadata.deletionTimestamp !== undefined) return metadata.deletionTimestamp;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready === undefined) return metadata.creationTimestamp;
-  return ready.status === 'True' || rowOf(ready.reason)?.isFinal ? undefined : ready.lastTransitionTime;
+  return ready.status === 'True' || rowOf(ready.reason)?.isConverged ? undefined : ready.lastTransitionTime;
 }
 
 /**

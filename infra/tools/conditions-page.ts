@@ -50,10 +50,10 @@ ${(Object.keys(REASONS) as Reason[]).flatMap(toClientRow).join('\n')}
 }
 
 function toRow(reason: Reason): string {
-  const { conditions = {}, event = '', text, isFinal, page } = REASONS[reason];
+  const { conditions = {}, event = '', text, isConverged, page } = REASONS[reason];
   const statuses = Map.groupBy(Object.entries(conditions), ([, status]) => status);
   const shown = [...statuses].map(([status, types]) => `${types.map(([type]) => `\`${type}\``).join(', ')} ${status}`);
-  const converged = isFinal ? ' Converged.' : '';
+  const converged = isConverged ? ' Converged.' : '';
   return `| \`${reason}\` | ${shown.join('; ')} | ${event} | ${text}${converged} See [${basename(page).replace(/\.md.*/, '')}](${relative('reference', page)}). |`;
 }
 

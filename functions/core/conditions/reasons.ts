@@ -26,7 +26,7 @@ interface ReasonRow {
   /** The meaning of the reason, and the next step. The message of a condition adds names, amounts and times. */
   readonly text: string;
   /** The object is not ready, and the reconciler has nothing left to do for it. */
-  readonly isFinal?: true;
+  readonly isConverged?: true;
   /**
    * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the
    * key (`blockersOf` in functions/reconcile/plan/member.ts). False: the key works, or is refused for another reason:
@@ -262,7 +262,7 @@ const TABLE = {
   Blocked: {
     ...NO_SECRET_READ,
     isBlocking: true,
-    isFinal: true,
+    isConverged: true,
     text: '`spec.blocked` is true on the VirtualKey, its User or one of its Teams.',
     page: 'use/errors.md',
   },
@@ -270,7 +270,7 @@ const TABLE = {
     ...NO_SECRET_READ,
     isBlocking: false,
     conditions: { Ready: 'False', Rotation: 'False' },
-    isFinal: true,
+    isConverged: true,
     text: 'The lifetime of the VirtualKey is over. Lengthen or clear `spec.duration`.',
     page: 'guides/rotate-keys-on-a-schedule.md',
   },
@@ -278,7 +278,7 @@ const TABLE = {
     ...NO_SECRET_READ,
     isBlocking: false,
     conditions: MODELS.conditions,
-    isFinal: true,
+    isConverged: true,
     text: 'A budget is spent. Raise `spec.maxBudget`, or wait for the end of its window.',
     page: 'use/errors.md#budget_exceeded',
   },

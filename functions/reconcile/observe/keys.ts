@@ -40,8 +40,8 @@ export function selectKeys(
   const keys = [...world.keys.values()].map(({ object }) => object);
   if (all.keys.size <= Math.min(limits.secrets, limits.changedKeys)) return keys;
   const { access } = createPlanContext(world, context.now, deps.hash);
-  const { changed = [], settled: unchanged = [] } = Object.groupBy(keys, (key) =>
-    isChanged(context, key, access(key)) ? 'changed' : 'settled',
+  const { changed = [], unchanged = [] } = Object.groupBy(keys, (key) =>
+    isChanged(context, key, access(key)) ? 'changed' : 'unchanged',
   );
   const list = `changed keys of ${path}`;
   const { true: unready = [], false: edited = [] } = Object.groupBy(changed, (key) => `${wasProcessed(key)}` as const);
