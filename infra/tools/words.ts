@@ -33,6 +33,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\bsweep(s|ing)?\b/i, places: EVERYWHERE, use: 'resync; in pages "full reconciliation"' },
   { pattern: /\bhint(s|ed)?\b/i, places: EVERYWHERE, use: 'trigger', allowed: /writeEarlyHints/ },
   { pattern: /\bpayers?\b/i, places: EVERYWHERE, use: 'charged scope' },
+  { pattern: /\b(unpaid|paid (call|for)|pay for)\b/i, places: NAMES, use: 'charged' },
   // The verb is right: "the process books its rows".
   {
     pattern: /\b(the|its|our|their|all|these|of|with|in|into|from) books\b/i,

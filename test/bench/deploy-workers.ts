@@ -19,13 +19,13 @@ export interface Program {
 
 export interface DeployOptions {
   /** Pays a completion of the gateway at that address. */
-  readonly pay: (url: string) => Promise<Response>;
+  readonly makeCall: (url: string) => Promise<Response>;
   /** The sample's. */
   readonly snapshot: string;
 }
 
 /** Needs a Redis, which stands behind a REST interface as Upstash's does. */
-export async function prepareWorkers(world: TestWorld, { pay, snapshot }: DeployOptions) {
+export async function prepareWorkers(world: TestWorld, { makeCall, snapshot }: DeployOptions) {
   const redis = await startRedis();
   const upstash = await startUpstash(redis);
   const { folder } = world;
@@ -53,7 +53,7 @@ export async function prepareWorkers(world: TestWorld, { pay, snapshot }: Deploy
       start: one('reconcile', { bindings: { ...common, GATEWAY_PROCESSES: 'one' } }),
       first: resync,
     },
-    { name: 'gateway, a paid completion', start: gateway, first: pay },
+    { name: 'gateway, a paid completion', start: gateway, first: makeCall },
   ];
   const stop = async () => {
     upstash.stop();

@@ -31,8 +31,8 @@ interface NodeProgram extends Program {
 export async function benchDeploy(): Promise<string> {
   const world = await startWorld();
   try {
-    const { onNode, pay, snapshot } = await prepare(world);
-    const parts = [await starts(onNode), await rest(onNode), await startsOfWorkers(world, { pay, snapshot })];
+    const { onNode, makeCall, snapshot } = await prepare(world);
+    const parts = [await starts(onNode), await rest(onNode), await startsOfWorkers(world, { makeCall, snapshot })];
     return [...parts, await imageSize()].join('\n\n');
   } finally {
     await world.stop();
@@ -60,7 +60,7 @@ async function prepare(world: TestWorld) {
   const mounts = await mountSample(world.cluster, join(folder, 'mounts'));
   const found = await world.cluster.get(resourceOf('VirtualKey'), 'default', 'example-service');
   const { keyValue: key = '' } = (found?.status ?? {}) as { readonly keyValue?: string };
-  const pay = (url: string) =>
+  const makeCall = (url: string) =>
     fetch(`${url}/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -84,9 +84,9 @@ async function prepare(world: TestWorld) {
       start: starts('reconcile', { KUBECONFIG, RECONCILE_TOKEN, GATEWAY_PROCESSES: 'one' }),
       first: resync,
     },
-    { name: 'gateway, a paid completion', start: starts('gateway', { ...mounts }), first: pay },
+    { name: 'gateway, a paid completion', start: starts('gateway', { ...mounts }), first: makeCall },
   ];
-  return { onNode, pay, snapshot: readFileSync(mounts.SNAPSHOT_FILE, 'utf8') };
+  return { onNode, makeCall, snapshot: readFileSync(mounts.SNAPSHOT_FILE, 'utf8') };
 }
 
 /** Milliseconds from `spawn` to the whole first answer. */

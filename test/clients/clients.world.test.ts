@@ -33,7 +33,7 @@ async function start({ command, args, env }: Command): Promise<string> {
 }
 
 const through = () => ({ url: gateway.url, key: KEY });
-const paid = () => gateway.ledger.settled.reduce((sum, { cost }) => sum + cost, 0n);
+const charged = () => gateway.ledger.settled.reduce((sum, { cost }) => sum + cost, 0n);
 
 describeUnless(install(), 'the real programs', () => {
   beforeAll(async () => {
@@ -51,11 +51,11 @@ describeUnless(install(), 'the real programs', () => {
     '$name: $scenario works, and is charged what the upstream bills',
     { timeout: MINUTES },
     async ({ program, scenario }) => {
-      const before = { paid: paid(), billed: upstream.billed() };
+      const before = { charged: charged(), billed: upstream.billed() };
       expect(await run(program, through(), scenario)).toMatch(ANSWERS[scenario]);
       await expect.poll(() => gateway.ledger.liveReservations()).toBe(0);
       expect(upstream.billed() - before.billed).toBeGreaterThan(0n);
-      expect(paid() - before.paid).toBe(upstream.billed() - before.billed);
+      expect(charged() - before.charged).toBe(upstream.billed() - before.billed);
     },
   );
 
@@ -125,7 +125,7 @@ describeUnless(install(), 'the real programs', () => {
   test("a key's spend after mixed traffic of all programs is what the upstream bills, to the nano-dollar", {
     timeout: 2 * MINUTES,
   }, async () => {
-    const before = { paid: paid(), billed: upstream.billed(), settled: gateway.ledger.settled.length };
+    const before = { charged: charged(), billed: upstream.billed(), settled: gateway.ledger.settled.length };
     const traffic = PROGRAMS.flatMap((program) =>
       program.scenarios.map((scenario) => () => run(program, through(), scenario)),
     );
@@ -136,7 +136,7 @@ describeUnless(install(), 'the real programs', () => {
     await expect.poll(() => gateway.ledger.liveReservations()).toBe(0);
     expect(gateway.ledger.settled.length - before.settled).toBeGreaterThan(PROGRAMS.length);
     expect(gateway.ledger.settled.slice(before.settled).filter(({ estimated }) => estimated)).toEqual([]);
-    expect(paid() - before.paid).toBe(upstream.billed() - before.billed);
+    expect(charged() - before.charged).toBe(upstream.billed() - before.billed);
   });
 });
 

@@ -79,10 +79,10 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
     moveScope: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
     recount({ scopeId, window, from = scopeId }) {
       recounted.set(scopeId, window);
-      const paid = [...entries.values()].filter(
+      const counted = [...entries.values()].filter(
         (entry) => isInside(entry, window) && entry.scopeWindows.some((of) => of.scopeId === from),
       );
-      const sum = paid.reduce((spent, { cost }) => spent + cost, 0n);
+      const sum = counted.reduce((spent, { cost }) => spent + cost, 0n);
       sums.set(counterKey({ scopeId, window }), sum);
     },
   };

@@ -11,12 +11,12 @@ const KEY_VALUE = 'jsonpath={.status.isActive} {.status.keyValue}';
 const COLLECTED = 240_000;
 
 /** Entries with a cost, of one model. */
-async function paidFor({ host, port, username, password, dbname }: Endpoints['database'], model: string) {
+async function ledgerRowsFor({ host, port, username, password, dbname }: Endpoints['database'], model: string) {
   const client = new pg.Client({ host, port, user: username, password, database: dbname });
   await client.connect();
-  const text = 'select count(*)::int as paid from gateway_operator.entry where model = $1 and cost > 0';
-  const { rows } = await client.query<{ paid: number }>(text, [model]).finally(() => client.end());
-  return rows[0]?.paid;
+  const text = 'select count(*)::int as count from gateway_operator.entry where model = $1 and cost > 0';
+  const { rows } = await client.query<{ count: number }>(text, [model]).finally(() => client.end());
+  return rows[0]?.count;
 }
 
 export function describeDeletion(stack: () => TestStack): void {
@@ -135,8 +135,8 @@ export function describeDeletion(stack: () => TestStack): void {
       // Cut, where the cluster deletes quickly.
       await Promise.all([long, streamed]);
       await eventually(
-        () => paidFor(stack().endpoints.database, 'slow'),
-        (paid) => paid === 3,
+        () => ledgerRowsFor(stack().endpoints.database, 'slow'),
+        (count) => count === 3,
       );
       await eventually(
         () => call(value),

@@ -113,7 +113,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
     expect(written).toMatchObject({ ok: false, message: expect.stringContaining('"sample-small"') });
   });
 
-  test('a completion is paid, plain and streamed, and booked when its reply has ended', async () => {
+  test('a completion is charged, plain and streamed, and booked when its reply has ended', async () => {
     const reply = await patient().chat.completions.create(ask);
     expect(reply.choices[0]?.message.content).toMatch(/\S/);
     const stream = await patient().chat.completions.create({ ...ask, stream: true });
@@ -193,10 +193,10 @@ describeUnless(missing, 'all three functions as Workers', () => {
         client()
           .chat.completions.create(ask)
           .then(
-            () => 'paid',
+            () => 'charged',
             ({ status }) => status,
           ),
-      (outcome) => outcome === 'paid',
+      (outcome) => outcome === 'charged',
     );
     const after = await eventually(booked, (now) => now.cost > cost);
     await eventually(ownKey, ({ currentSpend }) => nano(currentSpend) === after.cost);
@@ -218,18 +218,18 @@ describeUnless(missing, 'all three functions as Workers', () => {
       client()
         .chat.completions.create(ask)
         .then(
-          () => 'paid',
+          () => 'charged',
           ({ code }) => String(code),
         );
     const endings: string[] = [];
     // Forty at the same time may take a busy machine longer than the store's deadline: then they ask again.
     const forty = async () => endings.push(...(await Promise.all(Array.from({ length: 40 }, ending))));
-    await eventually(forty, () => endings.includes('paid'));
-    const expected = new Set(['paid', 'budget_exceeded', 'budget_held', 'ledger_unavailable']);
+    await eventually(forty, () => endings.includes('charged'));
+    const expected = new Set(['charged', 'budget_exceeded', 'budget_held', 'ledger_unavailable']);
     expect([...new Set(endings).difference(expected)]).toEqual([]);
-    const paid = endings.filter((ending) => ending === 'paid').length;
-    const { cost } = await eventually(booked, ({ count }) => count >= before.count + paid);
-    expect(paid).toBeLessThan(endings.length);
+    const chargedCount = endings.filter((ending) => ending === 'charged').length;
+    const { cost } = await eventually(booked, ({ count }) => count >= before.count + chargedCount);
+    expect(chargedCount).toBeLessThan(endings.length);
     expect(cost).toBeLessThanOrEqual(limit);
   });
 });

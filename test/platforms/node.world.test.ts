@@ -164,7 +164,7 @@ describe('the Node bundles', () => {
       openai = client(value);
     });
     /** Completions that clients got from this database's gateways. */
-    let paid = 0;
+    let chargedCount = 0;
     const client = (apiKey: string) => new OpenAI({ apiKey, baseURL: gateway.url, maxRetries: 0 });
     const ask = { model: 'sample-small', messages: [{ role: 'user' as const, content: 'Say hello.' }] };
     const booked = async () => {
@@ -174,22 +174,22 @@ describe('the Node bundles', () => {
       );
       return { count: Number(rows[0]?.count), cost: Number(rows[0]?.cost) };
     };
-    const pay = async (model = ask.model) => {
+    const makeCall = async (model = ask.model) => {
       const reply = await openai.chat.completions.create({ ...ask, model });
       expect(reply.choices[0]?.message.content).toMatch(/\S/);
-      paid += 1;
+      chargedCount += 1;
     };
-    const allBooked = () => eventually(booked, ({ count }) => count === paid);
+    const allBooked = () => eventually(booked, ({ count }) => count === chargedCount);
 
-    test('from mounted files alone, a completion is paid: plain, streamed, and over a broken entry', async () => {
+    test('from mounted files alone, a completion is charged: plain, streamed, and over a broken entry', async () => {
       expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
       // Metrics are not a client's business: they have a port of their own.
       expect((await fetch(`${gateway.url}/metrics`)).status).toBe(404);
-      await pay();
-      await pay('sample-failover');
+      await makeCall();
+      await makeCall('sample-failover');
       const stream = await openai.chat.completions.create({ ...ask, stream: true });
       for await (const chunk of stream) expect(chunk.object).toBe('chat.completion.chunk');
-      paid += 1;
+      chargedCount += 1;
       expect((await allBooked()).cost).toBeGreaterThan(0);
     });
 
@@ -205,22 +205,22 @@ describe('the Node bundles', () => {
       const good = readFileSync(file);
       writeFileSync(file, 'wrong');
       const tryIt = () =>
-        pay().then(
-          () => 'paid',
+        makeCall().then(
+          () => 'charged',
           ({ code }) => code,
         );
       await eventually(tryIt, (output) => output === 'upstream_error');
       writeFileSync(file, good);
-      await eventually(tryIt, (output) => output === 'paid');
+      await eventually(tryIt, (output) => output === 'charged');
     });
 
     test('after kill -9 the next process books what the journal holds, once, and serves on', async () => {
-      await pay();
+      await makeCall();
       expect(await gateway.stop('SIGKILL')).toBe(null);
       gateway = await startNode(bundle('gateway'), { ...mounts });
       await allBooked();
       openai = client(value);
-      await pay();
+      await makeCall();
       await allBooked();
     });
 
@@ -231,7 +231,7 @@ describe('the Node bundles', () => {
       for await (const { choices } of stream) finish = choices[0]?.finish_reason ?? finish;
       expect(finish).toBe('stop');
       expect(await ending).toBe(0);
-      expect((await booked()).count).toBe(paid + 1);
+      expect((await booked()).count).toBe(chargedCount + 1);
     });
 
     test('it looks for its database before it listens, and listens without it, to say 503', async () => {

@@ -49,7 +49,7 @@ describeUnless(missing, `this version and ${release}`, () => {
    * Pays one call on a gateway of this version, which has the mounts and the journal of the previous one; answers the
    * spend after it.
    */
-  const pay = async (version: keyof typeof versions): Promise<number> => {
+  const makeCall = async (version: keyof typeof versions): Promise<number> => {
     const mounts = await mountSample(world.cluster, join(world.folder, 'mounts'));
     const gateway = await startNode(join(versions[version], 'node/gateway.mjs'), { ...mounts });
     const headers = { authorization: `Bearer ${await keyValue()}`, 'content-type': 'application/json' };
@@ -69,11 +69,11 @@ describeUnless(missing, `this version and ${release}`, () => {
   test('forth and back, a key keeps its value and its spend, and each resync ends without a failure', async () => {
     expect((await resync('before')).failed).toEqual({});
     const value = await keyValue();
-    const spends = [await pay('before')];
+    const spends = [await makeCall('before')];
     for (const version of ['now', 'before', 'now'] as const) {
       expect((await resync(version)).failed, version).toEqual({});
       expect(await keyValue()).toBe(value);
-      spends.push(await pay(version));
+      spends.push(await makeCall(version));
     }
     expect(spends).toEqual(spends.toSorted((a, b) => a - b));
     expect(new Set(spends).size).toBe(spends.length);

@@ -20,8 +20,8 @@ export async function book(
 ): Promise<void> {
   const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
-  const paying = budgetedScopes(claim).filter((scope) => scope.model === undefined || scope.model === model);
-  const charges = paying.map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) }));
+  const charged = budgetedScopes(claim).filter((scope) => scope.model === undefined || scope.model === model);
+  const charges = charged.map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) }));
   await database.book(instanceUid, [
     {
       id: uuidv7(now),

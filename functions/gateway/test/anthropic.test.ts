@@ -53,7 +53,7 @@ describe('the request', () => {
     expect(versioned.fake.requests[0]?.headers).toMatchObject({ 'anthropic-version': 'value-of-s-v' });
   });
 
-  test('has a limit above the budget of reasoning, and is refused if the budget cannot pay it', async () => {
+  test('has a limit above the budget of reasoning, and is refused if the budget does not cover it', async () => {
     const REASONING = { ...CHAT, thinking: { type: 'enabled', budget_tokens: 20_000 } };
     const { chat, fake } = world(() => ({ body: message('x') }));
     await chat(REASONING);

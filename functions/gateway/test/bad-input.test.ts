@@ -39,7 +39,7 @@ describe.each(ways.filter((way) => limitOf(way) !== ''))('a limit, behind $provi
     },
   );
 
-  test('that is huge is lowered to what the budget can pay', async () => {
+  test('that is huge is lowered to what the budget covers', async () => {
     const { ask, ledger } = open(way, () => ({ body: way.whole }));
     const response = await ask({ [limitOf(way)]: Number.MAX_SAFE_INTEGER });
     expect(response.status).toBe(200);

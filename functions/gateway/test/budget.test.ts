@@ -23,7 +23,7 @@ describe('the budget', () => {
     expect([response.status, fake.requests.length]).toEqual([429, 0]);
   });
 
-  test('that cannot pay the prompt and one token of answer refuses before any provider is called', async () => {
+  test('that does not cover the prompt and one token of output refuses before any provider is called', async () => {
     // A thousand nano-dollars for a byte of the prompt, two thousand for a token of the answer.
     const minBudget = (body: object) => 1000 * JSON.stringify(body).length + 2000;
     const withLimit = (nano: number) => ({ keys: { [KEY]: keyRecord({ limit: (nano / 1e9).toFixed(9) }) } });

@@ -92,7 +92,7 @@ describe('embeddings', () => {
     expect(ledger.asked[0]?.amount).toBe(2048n * 8n * 1000n);
   });
 
-  test('that the budget cannot pay are refused whole, never clamped', async () => {
+  test('that the budget does not cover are refused whole, never clamped', async () => {
     const { embed, fake } = open({ limit: '0.00001' });
     expect(await codeOf(await embed({ ...EMBED, input: 'more than ten tokens may be' }))).toEqual([
       429,

@@ -77,14 +77,14 @@ describe('a stream with web searches whose client leaves', () => {
 });
 
 describe('a stream whose client leaves before any count', () => {
-  const paid = async (content: string) => {
+  const chargedShare = async (content: string) => {
     const body = { messages: [{ role: 'user', content }], max_tokens: 100 };
     const { settled } = await leave([chunk({ content: 'abc' })], body, { path: '/chat/completions' });
     return (settled?.tokens.input ?? 0) / Buffer.byteLength(content);
   };
 
   test('is charged for a prompt of prose at a token for three bytes', async () => {
-    expect(await paid('Tell me how a day in the old town begins. '.repeat(500))).toBeCloseTo(1 / 3, 1);
+    expect(await chargedShare('Tell me how a day in the old town begins. '.repeat(500))).toBeCloseTo(1 / 3, 1);
   });
 
   test.each([
@@ -92,7 +92,7 @@ describe('a stream whose client leaves before any count', () => {
     ['base64', 'aGVsbG8gV29ybGQ4NzYyMTkwQUJ'.repeat(1000), 0.5],
     ['faces', '😀'.repeat(10_000), 0.95],
   ])('is charged for other letters by their tokens: %s', async (_, content, min) => {
-    expect(await paid(content)).toBeGreaterThan(min);
+    expect(await chargedShare(content)).toBeGreaterThan(min);
   });
 });
 

@@ -112,7 +112,7 @@ describe('the reservation of a message', () => {
 });
 
 describe('a limit', () => {
-  test('that the budget cannot pay is lowered, and a header shows that', async () => {
+  test('that the budget does not cover is lowered, and a header shows that', async () => {
     const { ask, fake } = open({ limit: '0.0002' });
     const response = await ask(ASK);
     const lowered = Number(response.headers.get('x-gateway-clamped-to'));

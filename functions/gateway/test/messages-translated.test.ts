@@ -38,7 +38,7 @@ test('a message becomes a chat completion, without the headers and the query of 
   expect(ledger.settled).toMatchObject([{ cost: 20_000n, estimated: false, tokens: { input: 10, output: 5 } }]);
 });
 
-test('a limit that the budget cannot pay is lowered', async () => {
+test('a limit that the budget does not cover is lowered', async () => {
   const { ask, fake } = open({ limit: '0.0002' });
   const lowered = Number((await ask(ASK)).headers.get('x-gateway-clamped-to'));
   expect(lowered).toBeLessThan(100);

@@ -76,7 +76,7 @@ describe('a response', () => {
     expect(ledger.settled).toMatchObject([{ estimated: true, tokens: { output: 4 } }]);
   });
 
-  test('without a limit gets that of the reservation; a limit that the budget cannot pay is lowered', async () => {
+  test('without a limit gets that of the reservation; a limit that the budget does not cover is lowered', async () => {
     const unlimited = open();
     await unlimited.ask(ASK);
     expect(unlimited.fake.sent()).toEqual({ ...ASK, model: 'real-gpt', max_output_tokens: 100, store: false });

@@ -1,4 +1,4 @@
-// Checks of an installation: admission refuses a wrong instance in its own words, and a call with a key is paid.
+// Checks of an installation: the admission webhook refuses a wrong instance, and a call with a key value is charged.
 import { fromBase64 } from '#core/json/base64.ts';
 import { type Cluster, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
@@ -9,12 +9,12 @@ export interface CheckDependencies extends RetryDependencies {
   readonly fetch: typeof fetch;
 }
 
-/** Either webhook: both review the whole object. */
+/** The refusal of either webhook. */
 const REFUSED = /webhook "\w+\.gateway-operator\.dev" denied the request/;
 /**
- * Two entries that share a credential Secret: the one mistake that only admission finds, and refuses in a dry run too.
+ * Two model entries that share a credential Secret. Only the admission webhook finds this, also in a dry run.
  */
-const ENTRIES = ['first', 'second'].map((identifier) => ({
+const MODEL_ENTRIES = ['first', 'second'].map((identifier) => ({
   identifier,
   modelName: 'check',
   requiresAuth: true,
@@ -23,7 +23,7 @@ const ENTRIES = ['first', 'second'].map((identifier) => ({
 }));
 
 /**
- * Answers the refusal of a wrong instance: a dry run, so nothing is written. Rejects when nobody reviews the instance.
+ * Returns the refusal of a wrong instance. A dry run, so nothing is written. Rejects if no webhook reviews the instance.
  */
 export function checkAdmission({ cluster, ...time }: CheckDependencies, namespace: string): Promise<string> {
   const { apiVersion, kind } = gatewayInstances;
@@ -33,32 +33,32 @@ export function checkAdmission({ cluster, ...time }: CheckDependencies, namespac
     keys: { ...common, usernameSecret: 'username', dbnameSecret: 'dbname' },
   };
   const redisSecretRef = { nameRef: 'check', keys: { ...common, portSecret: 'port' } };
-  const spec = { databaseSecretRef, redisSecretRef, models: ENTRIES };
+  const spec = { databaseSecretRef, redisSecretRef, models: MODEL_ENTRIES };
   const instance = { apiVersion, kind, metadata: { name: 'check', namespace }, spec };
   return retry(async () => {
     const written = await cluster.apply(gatewayInstances, instance, { isDry: true });
-    if (written.ok) throw new Error(`a wrong GatewayInstance was accepted: no webhook of the operator is in force`);
+    if (written.ok) throw new Error(`a wrong GatewayInstance was accepted: no webhook of the operator reviews it`);
     if (!REFUSED.test(written.message)) throw new Error(written.message);
     return written.message;
   }, time);
 }
 
-export interface PaidCall {
+export interface TestCall {
   /** `status.url` of an instance. */
   readonly url: string;
   readonly model: string;
-  /** The Secret of a key. */
+  /** The Secret of a VirtualKey. */
   readonly secret: { readonly namespace: string; readonly name: string };
 }
 
-/** Pays one chat completion; answers the reply and the spend of the key before and after, in dollars. */
-export async function payForCall({ cluster, fetch, ...time }: CheckDependencies, { url, model, secret }: PaidCall) {
+/** Sends one chat completion, which is charged. Returns the reply, and the spend of the key before and after in dollars. */
+export async function makeTestCall({ cluster, fetch, ...time }: CheckDependencies, { url, model, secret }: TestCall) {
   const value = await retry(async () => {
     const found = await cluster.get(RESOURCES.secrets, secret.namespace, secret.name);
     const { key } = (found?.data ?? {}) as Readonly<Record<string, string>>;
     if (key === undefined)
       throw new Error(
-        `Secret ${secret.namespace}/${secret.name} is not there: kubectl describe says why its key is not ready`,
+        `Secret ${secret.namespace}/${secret.name} does not exist: kubectl describe shows why its VirtualKey is not ready`,
       );
     return fromBase64(key);
   }, time);

@@ -4,7 +4,7 @@ import { CheckEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { openApi } from '../../runtime/node/api-access.ts';
 import { main, print } from '../../runtime/node/process.ts';
-import { checkAdmission, payForCall } from './check-installation.ts';
+import { checkAdmission, makeTestCall } from './check-installation.ts';
 
 main(async () => {
   const environment = readEnvironment(CheckEnvironment, process.env);
@@ -13,7 +13,7 @@ main(async () => {
   const deps = { cluster, fetch, now: Date.now, pause };
   print(`admission answers: ${await checkAdmission(deps, namespace)}`);
   if (url !== undefined && model !== undefined && secret !== undefined) {
-    const { reply, before, after } = await payForCall(deps, { url, model, secret });
+    const { reply, before, after } = await makeTestCall(deps, { url, model, secret });
     print(`model   ${model}\nreply   ${reply}\nspend   $${before} before, $${after} after this call`);
   }
   await close();

@@ -1,7 +1,7 @@
 // Checks of an installation, against a cluster in memory.
 import { expect, test } from 'vitest';
 import type { Cluster, WriteResult } from '#core/ports/cluster.ts';
-import { checkAdmission, payForCall } from '../check-installation.ts';
+import { checkAdmission, makeTestCall } from '../check-installation.ts';
 
 /** A cluster that answers dry runs and Secrets; seconds pass while the check waits. */
 function depsOf(
@@ -28,7 +28,7 @@ function depsOf(
 }
 const refusal = (message: string): WriteResult<never> => ({ ok: false, refusal: 'forbidden', message });
 
-test('admission answers when it refuses a wrong instance in its own words', async () => {
+test('the refusal of a wrong instance shows that the admission webhook works', async () => {
   const words = 'admission webhook "validate.gateway-operator.dev" denied the request: not found';
   const answers = [refusal('failed calling webhook'), refusal(words)];
   const { deps, waited } = depsOf({ apply: () => answers.shift() ?? refusal('') });
@@ -37,7 +37,7 @@ test('admission answers when it refuses a wrong instance in its own words', asyn
 });
 
 test.each([
-  ['that no webhook reviews', () => ({ ok: true }) as WriteResult<never>, 'no webhook of the operator is in force'],
+  ['that no webhook reviews', () => ({ ok: true }) as WriteResult<never>, 'no webhook of the operator reviews it'],
   ['that the account may not create', () => refusal('gatewayinstances is forbidden'), 'gatewayinstances is forbidden'],
 ])('a wrong instance %s fails the check after three minutes', async (_, apply, message) => {
   const { deps, waited } = depsOf({ apply });
@@ -45,16 +45,16 @@ test.each([
   expect(waited()).toBe(180_000);
 });
 
-test('a paid call tells the reply, and what the key had spent before and after', async () => {
+test('a call prints the reply, and the spend of the key before and after it', async () => {
   const completion = { choices: [{ message: { content: 'Hello' } }] };
   const { deps, asked } = depsOf({ key: 'sk-1' }, [{ currentSpend: '0' }, completion, { currentSpend: '0.0000102' }]);
   const call = { url: 'http://gateway', model: 'sample-small', secret: { namespace: 'a', name: 'first-key' } };
-  expect(await payForCall(deps, call)).toEqual({ reply: 'Hello', before: '0', after: '0.0000102' });
+  expect(await makeTestCall(deps, call)).toEqual({ reply: 'Hello', before: '0', after: '0.0000102' });
   const paths = ['/key', '/chat/completions', '/key'];
   expect(asked).toEqual(paths.map((path) => `http://gateway${path} Bearer sk-1`));
 });
 
-test('a key without its Secret is named', async () => {
+test('a VirtualKey without its Secret is named', async () => {
   const call = { url: 'http://gateway', model: 'sample-small', secret: { namespace: 'a', name: 'first-key' } };
-  await expect(payForCall(depsOf({}).deps, call)).rejects.toThrow('Secret a/first-key is not there');
+  await expect(makeTestCall(depsOf({}).deps, call)).rejects.toThrow('Secret a/first-key does not exist');
 });

@@ -1,5 +1,4 @@
-// The sample: filled in with this machine's addresses, applied as `kubectl apply` would, and one paid call with its
-// key.
+// The sample: its addresses are those of this machine, it is applied as by `kubectl apply`, and its key makes one call.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +20,7 @@ export const SAMPLE_KEY = { namespace: 'default', name: 'example-service' };
 const MODEL = 'sample-small';
 
 /**
- * Applies the sample and pays one real call with its key. Objects of the sample that a person changed stay as they are.
+ * Applies the sample and makes one real call with its key, which is charged. Objects of the sample that a person changed stay as they are.
  */
 export async function runSample(stack: Stack, state: State, { step, say }: Progress): Promise<FirstCall | undefined> {
   const text = renderSample(stack.endpoints, state.remembered.upstreamKey);

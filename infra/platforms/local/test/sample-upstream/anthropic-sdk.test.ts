@@ -41,7 +41,7 @@ test('streams a message to its end', async () => {
   expect(stage.ledger.settled.slice(before)).toMatchObject([{ tokens: { output: 10 }, estimated: false }]);
 });
 
-test('that aborts a stream stops the upstream, and pays for what it got', async () => {
+test('that aborts a stream stops the upstream, and is charged for what it got', async () => {
   const before = stage.ledger.settled.length;
   const stream = client.messages.stream({ ...ASK, model: 'chatterbox', max_tokens: 3000 });
   let texts = 0;

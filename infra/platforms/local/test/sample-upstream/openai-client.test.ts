@@ -89,7 +89,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect(stage.ledger.settled.slice(before)).toMatchObject([counted, counted]);
   });
 
-  test('that aborts a stream stops the upstream, and pays for what it got', async () => {
+  test('that aborts a stream stops the upstream, and is charged for what it got', async () => {
     const before = settledNow();
     const stream = await stage.client.chat.completions.create({
       model: 'chatterbox',
@@ -108,7 +108,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect(stage.ledger.liveReservations()).toBe(0);
   });
 
-  test('that aborts before the first byte stops the upstream and pays for the prompt', async () => {
+  test('that aborts before the first byte stops the upstream and is charged for the prompt', async () => {
     const before = settledNow();
     const abort = new AbortController();
     const asked = stage.client.chat.completions.create(
@@ -123,7 +123,7 @@ describe.each(DIALECTS)('the OpenAI client, in front of a provider that speaks l
     expect(stage.ledger.settled.at(-1)).toMatchObject({ estimated: true, tokens: { output: 0 } });
   });
 
-  test('that leaves a plain request pays in full: the upstream is read to its end', async () => {
+  test('that leaves a plain request is charged in full: the upstream is read to its end', async () => {
     const before = settledNow();
     const abort = new AbortController();
     const asked = stage.client.chat.completions.create(
