@@ -61,7 +61,13 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   // Left to the next run: `deferred`. Too large to be loaded: `oversized`.
   { pattern: /\bpostpon(e|ed|es|ing)\b|\bdeferred namespaces?\b/i, places: EVERYWHERE, use: 'deferred; oversized' },
   { pattern: /\b(create turns|record turns?|turn deps)\b/i, places: NAMES, use: 'round robin, advance' },
+  { pattern: /\bis final\b/i, places: NAMES, use: 'isConverged' },
   // Tests and packages.
+  {
+    pattern: /\b(wish(es)?|forgetful store|play result|bench arrivals|measure arrivals)\b/i,
+    places: NAMES,
+    use: 'planned requests, restorable store, schedule result, settlement delays',
+  },
   { pattern: /\bfloors?\b/i, places: EVERYWHERE, use: 'layer', allowed: /[Mm]ath\.floor|floor\(/ },
   { pattern: /(?<!test )\bkits?\b/i, places: EVERYWHERE, use: 'test kit' },
   { pattern: /\bscenes?\b/i, places: EVERYWHERE, use: 'scenario' },

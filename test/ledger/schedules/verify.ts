@@ -105,7 +105,7 @@ function verifyCharges(execution: Execution, charges: Awaited<ReturnType<typeof 
   const wrong = left.map(
     ({ process, scopeId, spent }) => `${process.name} was charged ${spent} in ${scopeId} for good`,
   );
-  const isForgetful = execution.faultCounts.has('wipe') || execution.faultCounts.has('restore');
+  const hasLostData = execution.faultCounts.has('wipe') || execution.faultCounts.has('restore');
   const counters = new Map<string, ScopeWindow>();
   for (const charge of [
     ...charges,
@@ -125,7 +125,7 @@ function verifyCharges(execution: Execution, charges: Awaited<ReturnType<typeof 
       // Growth that its client was refused may have been granted in the store.
       const asked = state === 'growing' || grown === 0n ? grow : 0n;
       max += state === 'new' ? 0n : (size > cost ? size : cost) + asked;
-      if (isForgetful || isUnguaranteed) continue;
+      if (hasLostData || isUnguaranteed) continue;
       if (state === 'settled') min += minOf(known ?? cost, cost);
       if (hasReservation(request) && execution.faultCounts.has('full')) min += known ?? size;
     }
