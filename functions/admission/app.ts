@@ -40,7 +40,7 @@ export function createAdmission(deps: AdmissionDeps): Hono {
     const reviewed = handle().then((review) => review(verb, context.req.raw, deadline.signal));
     const handled = await reviewed.finally(deadline.stop);
     const recorded = record?.({ ...handled, verb, millis: clock.now() - startedAt });
-    if (recorded !== undefined) afterAnswer(context, recorded);
+    if (recorded !== undefined) afterResponse(context, recorded);
     return Response.json(handled.body, { status: handled.status });
   };
 
@@ -72,7 +72,7 @@ async function isAnyOf(secrets: ReadonlyArray<string>, segment: string): Promise
 }
 
 /** Work that continues after the answer: a Worker ends unless it is asked to wait, a Node process continues anyway. */
-function afterAnswer(context: Context, work: Promise<void>): void {
+function afterResponse(context: Context, work: Promise<void>): void {
   try {
     context.executionCtx.waitUntil(work);
   } catch {

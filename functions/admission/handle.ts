@@ -1,4 +1,4 @@
-// The handler of one review: reads the body, decides with the facts, answers. Loaded with the first review.
+// The handler of one review: reads the body, decides with the facts, responds. Loaded with the first review.
 
 import { untilAborted } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
@@ -9,7 +9,7 @@ import { type BeginWait, createBodyReader, type ReviewBody } from './body.ts';
 import { type Decision, decide, refusalOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
 import { type ClusterReads, createReads } from './reads.ts';
-import { type RequestHead, type ReviewAnswer, readReview, toReview, type Verb } from './review.ts';
+import { type RequestHead, type ReviewResponse, readReview, toReview, type Verb } from './review.ts';
 import { readSubject, type Subject, type Trigger, triggerOf, withObject, withoutJson } from './subject.ts';
 
 export interface HandleDeps {
@@ -21,7 +21,7 @@ export interface HandleDeps {
   readonly exemptUsers?: ReadonlyArray<string>;
 }
 
-/** The outcome of a review: its answer, and what the log, the metrics and the trigger of the reconciler need. */
+/** The outcome of a review: its response, and what the log, the metrics and the trigger of the reconciler need. */
 export interface ReviewOutcome {
   readonly status: 200 | 400 | 413 | 500;
   readonly body: unknown;
@@ -43,13 +43,13 @@ interface ReviewContext {
 }
 
 /**
- * | body | answer |
+ * | body | response |
  * |---|---|
  * | a review of a custom resource of the operator | 200, allowed or not |
  * | a review of anything else, of a deletion, a status, or a write of the reconciler | 200, allowed |
  * | no review | 400, what is wrong with the body |
  * | more than 7 MiB | 413 |
- * | a review, but it or the cluster's answers do not arrive in time, or the webhook has a bug | 500: the
+ * | a review, but it or the cluster's replies do not arrive in time, or the webhook has a bug | 500: the
  * `failurePolicy` of the webhook's configuration decides |
  */
 export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes = [] }: HandleDeps) {
@@ -71,7 +71,7 @@ export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes =
     const read = readRequest(verb, body);
     if (!read.ok) return problem(read.failure.status, 'malformed', read.failure.problem);
     const { request, found } = read.value;
-    if (found.subject === undefined) return { ...answered(request, found), trigger: found.trigger };
+    if (found.subject === undefined) return { ...toOutcome(request, found), trigger: found.trigger };
     try {
       if (verb === 'mutate') return await mutate(request, found.subject);
       beginWait(request.namespace ?? '');
@@ -88,7 +88,7 @@ export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes =
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
     const patch = toPatch(subject.object.json, filled.object.json);
-    return { ...answered(request, { refusal: refusalOf(decision, filled), patch }), decision };
+    return { ...toOutcome(request, { refusal: refusalOf(decision, filled), patch }), decision };
   }
 
   async function check(request: RequestHead, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
@@ -99,7 +99,7 @@ export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes =
     );
     const refusal = refusalOf(decision, subject);
     const trigger = refusal === undefined ? triggerOf(subject) : undefined;
-    return { ...answered(request, { refusal, warnings: toSentences(decision.warned) }), decision, trigger };
+    return { ...toOutcome(request, { refusal, warnings: toSentences(decision.warned) }), decision, trigger };
   }
 
   return async (verb: Verb, request: Request, signal: AbortSignal): Promise<ReviewOutcome> => {
@@ -112,16 +112,16 @@ export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes =
   };
 }
 
-const answered = (request: RequestHead, answer: ReviewAnswer): ReviewOutcome => ({
+const toOutcome = (request: RequestHead, response: ReviewResponse): ReviewOutcome => ({
   status: 200,
-  body: toReview(request.uid, answer),
-  result: answer.refusal === undefined ? 'allowed' : 'refused',
+  body: toReview(request.uid, response),
+  result: response.refusal === undefined ? 'allowed' : 'refused',
   request,
 });
 
 const REASONS = { 400: 'BadRequest', 413: 'RequestEntityTooLarge', 500: 'InternalError' } as const;
 
-/** The answer with a Kubernetes Status: the API server and kubectl show its message. */
+/** The response with a Kubernetes Status: the API server and kubectl show its message. */
 function problem(status: keyof typeof REASONS, result: 'malformed' | 'failed', error: string): ReviewOutcome {
   const failure = { apiVersion: 'v1', kind: 'Status', status: 'Failure', reason: REASONS[status], code: status };
   return { status, body: { ...failure, message: error }, result, error };

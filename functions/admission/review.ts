@@ -59,7 +59,7 @@ export type PatchOperation =
   | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
   | { readonly op: 'remove'; readonly path: string };
 
-export interface ReviewAnswer {
+export interface ReviewResponse {
   /** Why the object is refused. Undefined: it is accepted. */
   readonly refusal?: string | undefined;
   readonly warnings?: ReadonlyArray<string>;
@@ -72,7 +72,7 @@ export interface ReviewAnswer {
  * empty patch is left out). A refusal has code 422, because clients retry a 409 for seconds; and the reason
  * `Forbidden`, because `kubectl edit` shows no message of a 422 without a reason.
  */
-export function toReview(uid: string, { refusal, warnings = [], patch = [] }: ReviewAnswer) {
+export function toReview(uid: string, { refusal, warnings = [], patch = [] }: ReviewResponse) {
   const lines = warnings.flatMap(toLines);
   return {
     apiVersion: API_VERSION,

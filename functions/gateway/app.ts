@@ -153,12 +153,12 @@ export function createRoutes(deps: GatewayDeps, state = createSharedState(deps))
   async function sendReport(read: ReadReport, { client, context, path, share }: ReportRequest): Promise<void> {
     const caller = await authenticate(client);
     if (caller.ok && !share.enter(caller.value.key)) return void refuse(client, OVERLOADED, context);
-    const answer = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
+    const result = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
     const limits = caller.ok ? { chargedScopes: chargedScopesOf(caller.value) } : caller.failure;
-    const failure = answer.ok ? undefined : answer.failure;
+    const failure = result.ok ? undefined : result.failure;
     const replyContext = { ...context, ...(await remainingLimits.fromStore({ ...limits, failure })) };
-    if (!answer.ok) return void refuse(client, answer.failure, replyContext);
-    const json = JSON.stringify(answer.value);
+    if (!result.ok) return void refuse(client, result.failure, replyContext);
+    const json = JSON.stringify(result.value);
     if (share.take(bytesIn(json))) sendJson(client, replyContext, json);
     else refuse(client, OVERLOADED, replyContext);
   }

@@ -28,7 +28,7 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
   const { resyncs } = deps.limits ?? PROCESS_LIMITS;
   const resyncQueue = createFairLimiter(resyncs, MAX_WAITING);
   const queueTrigger = createTriggerQueue(deps, memory, MAX_WAITING);
-  const answer = async (target: RunTarget): Promise<Report | 'full'> => {
+  const runFor = async (target: RunTarget): Promise<Report | 'full'> => {
     if (target.look !== 'everywhere') return queueTrigger(target.look === 'at' ? target.namespace : '', target);
     return resyncQueue.isFull('') ? 'full' : resyncQueue.run('', () => run({ deps, memory, target }));
   };
@@ -44,7 +44,7 @@ export function createReconcile(deps: ReconcileDeps, memory = createMemory()): H
       return context.json({ error: `dry-run is "true" or "false", not ${JSON.stringify(dry)}` }, 400);
     }
     if (dry !== 'true') {
-      const report = await answer(target.value);
+      const report = await runFor(target.value);
       return report === 'full' ? context.json({ error: TOO_MANY }, 429) : context.json(report);
     }
     const plan = await dryRun({ deps, memory, target: target.value });

@@ -9,7 +9,7 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { createFetchTransport } from '#adapters/kubernetes/fetch.ts';
 import { createServiceAccountTransport } from '#adapters/kubernetes/node.ts';
 import { openUpstash } from '#adapters/redis/upstash.ts';
-import { readAnswer } from '#adapters/upstream/token-answer.ts';
+import { readTokenReply } from '#adapters/upstream/token-reply.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import { createBodyReader } from '../../functions/admission/body.ts';
 import { toSse } from '../../functions/gateway/wire/streams/aws-event-stream.ts';
@@ -210,7 +210,7 @@ const READERS: ReadonlyArray<readonly [string, number, (count: number) => Promis
     SOME,
     async (count) => {
       const { stream, taken } = streamOf(count);
-      reading.push(readAnswer(new Response(stream)));
+      reading.push(readTokenReply(new Response(stream)));
       await taken;
     },
   ],

@@ -94,7 +94,7 @@ export function toUsage(usage: unknown): Usage | undefined {
   const completed = readCount(usage, 'completion_tokens') ?? remainder(total, prompted);
   if (prompted === undefined || completed === undefined) return undefined;
   const prompt = member(usage, 'prompt_tokens_details');
-  const answer = member(usage, 'completion_tokens_details');
+  const details = member(usage, 'completion_tokens_details');
   const cachedInput =
     readCount(prompt, 'cached_tokens') ??
     readCount(usage, 'prompt_cache_hit_tokens') ??
@@ -103,7 +103,7 @@ export function toUsage(usage: unknown): Usage | undefined {
   const cacheWrite = readCount(prompt, 'cache_write_tokens') ?? 0;
   const onTop = Math.max(0, total - prompted - completed);
   const input = onTop === cachedInput + cacheWrite ? prompted + onTop : prompted;
-  const reported = readCount(answer, 'reasoning_tokens') ?? 0;
+  const reported = readCount(details, 'reasoning_tokens') ?? 0;
   // Tokens of the total beyond prompt and answer are reasoning, also if the provider does not report it (Gemini, in
   // OpenAI's dialect).
   const reasoning = Math.max(input > prompted ? 0 : onTop, reported > completed ? reported : 0);
@@ -119,8 +119,8 @@ export function toUsage(usage: unknown): Usage | undefined {
     cachedAudio: readCount(cachedDetails, 'audio_tokens') || undefined,
     cachedImage: readCount(cachedDetails, 'image_tokens') || undefined,
     reasoning: Math.max(reported, reasoning) || undefined,
-    outputAudio: readCount(answer, 'audio_tokens') || undefined,
-    outputImage: readCount(answer, 'image_tokens') || undefined,
+    outputAudio: readCount(details, 'audio_tokens') || undefined,
+    outputImage: readCount(details, 'image_tokens') || undefined,
     webSearches: webSearchesIn(usage),
     cost: costIn(usage),
   };

@@ -16,11 +16,11 @@ export function createDidYouMean(maxSteps = MAX_STEPS): DidYouMean {
   const work = { left: maxSteps };
   const known = new Map<ReadonlyArray<string>, Map<string, string>>();
   return (name, choices) => {
-    const answers = known.get(choices) ?? new Map<string, string>();
-    known.set(choices, answers);
-    const answer = answers.get(name) ?? toQuestion(nearest(name, choices, work));
-    answers.set(name, answer);
-    return answer;
+    const questions = known.get(choices) ?? new Map<string, string>();
+    known.set(choices, questions);
+    const question = questions.get(name) ?? toQuestion(nearest(name, choices, work));
+    questions.set(name, question);
+    return question;
   };
 }
 

@@ -27,7 +27,7 @@ interface FoundPolicy {
   readonly freshUntil: Millis;
 }
 
-/** Finds the record of a key by its hash. `err`: why there is no fresh answer. */
+/** Finds the record of a key by its hash. `err`: why there is no fresh record. */
 type FindPolicy = (hash: string) => Promise<Result<FoundPolicy, string>>;
 
 interface AuthenticateOptions {

@@ -56,14 +56,14 @@ export const createPolicyMemory = () => ({
 const PARTS = ['known', 'large', 'unknown'] as const;
 
 /** The part of the memory for a record. */
-function partOf(answer: CachedRecord): (typeof PARTS)[number] {
-  if (answer.record === undefined) return 'unknown';
-  return answer.record.size > MAX_ORDINARY ? 'large' : 'known';
+function partOf(cached: CachedRecord): (typeof PARTS)[number] {
+  if (cached.record === undefined) return 'unknown';
+  return cached.record.size > MAX_ORDINARY ? 'large' : 'known';
 }
 
 /**
  * Finds records by hash; immediately, if memory has a fresh record. `err`: why there is none, such as a database that
- * cannot be reached. A request waits at most until its deadline; a later answer is kept for later requests.
+ * cannot be reached. A request waits at most until its deadline; a later reply is kept for later requests.
  */
 export function createPolicyCache(
   { policies, clock, timer }: Pick<GatewayDeps, 'policies' | 'clock' | 'timer'>,
@@ -77,11 +77,11 @@ export function createPolicyCache(
   };
 
   return async function findPolicy(hash: string): Promise<PolicyResult> {
-    const answer = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
+    const cached = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
     const now = clock.now();
-    if (answer === undefined || now < answer.queriedAt || now >= answer.freshUntil) return waitFor(lookUp(hash));
-    if (answer.record !== undefined && now - answer.queriedAt >= REFRESH_AFTER) void lookUp(hash);
-    return ok(answer);
+    if (cached === undefined || now < cached.queriedAt || now >= cached.freshUntil) return waitFor(lookUp(hash));
+    if (cached.record !== undefined && now - cached.queriedAt >= REFRESH_AFTER) void lookUp(hash);
+    return ok(cached);
   };
 
   async function waitFor(lookup: Promise<PolicyResult>): Promise<PolicyResult> {
@@ -101,8 +101,8 @@ export function createPolicyCache(
     return async (hashes, resolve) => {
       const queriedAt = clock.now();
       try {
-        const answers = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes, maxSize));
-        for (const [hash, record] of answers)
+        const records = await withTimeout(timer, LOOKUP_TIMEOUT, 'the database', policies.find(hashes, maxSize));
+        for (const [hash, record] of records)
           if (record === undefined || record.key !== undefined) resolve(hash, ok(keep(hash, record, queriedAt)));
           else if (record.size > maxSize) resolve(hash, queues.large(hash));
       } catch (error) {
@@ -113,11 +113,11 @@ export function createPolicyCache(
   }
 
   function keep(hash: string, record: KeyRecord | undefined, queriedAt: Millis): CachedRecord {
-    const answer = { record, queriedAt, freshUntil: queriedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
-    const part = partOf(answer);
+    const cached = { record, queriedAt, freshUntil: queriedAt + (record === undefined ? FRESH_UNKNOWN : FRESH) };
+    const part = partOf(cached);
     for (const other of PARTS) if (other !== part) memory[other].delete(hash);
-    memory[part].set(hash, answer);
-    return answer;
+    memory[part].set(hash, cached);
+    return cached;
   }
 }
 

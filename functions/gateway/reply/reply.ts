@@ -12,7 +12,7 @@ import { type Settle, UNSETTLED } from '../spend/settle.ts';
 import type { Exchange, PlainExchange, StreamExchange } from '../upstream/upstream.ts';
 import { createFinish } from './finish.ts';
 import { passPieces } from './pass.ts';
-import { answerHeaders } from './respond.ts';
+import { replyHeaders } from './respond.ts';
 import { createOpenStream } from './running-stream.ts';
 
 const ESTIMATED = { 'x-gateway-estimated': 'true' };
@@ -36,7 +36,7 @@ export function createReply(
   async function estimate(reservation: ReservedGrant, { client, log }: ClientContext, body: object): Promise<void> {
     log.writeReply(200, 'complete');
     const known = { ...log.context, ...(await remaining(requestLimitsOf(reservation))) };
-    client.begin(200, { ...answerHeaders({}, known, undefined), ...ESTIMATED });
+    client.begin(200, { ...replyHeaders({}, known, undefined), ...ESTIMATED });
     client.end(JSON.stringify(body));
   }
 
@@ -70,6 +70,6 @@ export function createReply(
   async function headersOf({ headers, target, reservation }: Exchange, { context }: RequestLog) {
     const { clamped, sentLimit } = target.limit;
     const left = await remaining(requestLimitsOf(reservation));
-    return answerHeaders(headers, { ...context, ...left }, clamped ? sentLimit : undefined);
+    return replyHeaders(headers, { ...context, ...left }, clamped ? sentLimit : undefined);
   }
 }

@@ -54,10 +54,10 @@ export function sendText(client: HttpExchange, status: number, text: string): vo
 }
 
 /**
- * Headers of an answer. `upstream`: those of the provider. Only the content type, the request id and `retry-after` are
+ * Headers of a reply. `upstream`: those of the provider. Only the content type, the request id and `retry-after` are
  * passed on. `clampedTo`: the client's limit, lowered to what the budget covers.
  */
-export function answerHeaders(
+export function replyHeaders(
   upstream: HeaderRecord,
   context: ReplyContext,
   clampedTo: number | undefined,

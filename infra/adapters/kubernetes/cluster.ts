@@ -58,7 +58,7 @@ export interface ClusterDeps {
 }
 
 type Draft = Omit<KubeRequest, 'signal'>;
-type Answer = Pick<KubeResponse, 'status' | 'text'>;
+type ApiReply = Pick<KubeResponse, 'status' | 'text'>;
 type OnPage = Parameters<Cluster['listPages']>[2];
 /** `name`: of an object that is there. */
 type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: object };
@@ -79,7 +79,7 @@ const CLUSTER = '';
 /** The field manager that every write names: whose fields these are. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
-/** A server that knows no such list answers with whole objects. */
+/** A server without such lists replies with whole objects. */
 const METADATA_LIST = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${JSON_TYPE}`;
 const METADATA = METADATA_LIST.replace('List;', ';');
 
@@ -92,22 +92,22 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
    * Reads and parses one after the other: the text of a response is kept no longer. Whoever may write Secrets of 1 MB
    * decides how long the reads of a namespace take.
    */
-  const read = <T>(owner: string, draft: Omit<Draft, 'method'>, parse: (answer: Answer) => T): Promise<T> =>
+  const read = <T>(owner: string, draft: Omit<Draft, 'method'>, parse: (reply: ApiReply) => T): Promise<T> =>
     limitReads(owner, async () => parse(await call({ method: 'GET', ...draft })));
 
   async function write<T>(
     what: string,
     { name, body, ...how }: Write,
-    read: (answer: Answer) => T,
+    read: (reply: ApiReply) => T,
   ): Promise<WriteResult<T>> {
     if (name !== undefined && !isNameable(name))
       return { ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` };
-    const answer = await call({ contentType: JSON_TYPE, ...how, body: JSON.stringify(body) });
-    if (answer.status >= 200 && answer.status < 300) return { ok: true, object: read(answer) };
-    const status = readStatus(answer.text);
-    const refusal = toRefusal(answer.status, status);
-    if (refusal === undefined) throw toError(what, answer);
-    return { ok: false, refusal, message: status?.message ?? `${what}: ${answer.status}` };
+    const reply = await call({ contentType: JSON_TYPE, ...how, body: JSON.stringify(body) });
+    if (reply.status >= 200 && reply.status < 300) return { ok: true, object: read(reply) };
+    const status = readStatus(reply.text);
+    const refusal = toRefusal(reply.status, status);
+    if (refusal === undefined) throw toError(what, reply);
+    return { ok: false, refusal, message: status?.message ?? `${what}: ${reply.status}` };
   }
 
   async function readPages(resource: Resource, selection: Selection, onPage: OnPage): Promise<void> {
@@ -118,9 +118,9 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
     for (let [token, limit] = ['', wanted ?? FIRST_PAGE]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
       const path = `${collectionPath(resource, namespace)}?${query}`;
-      const page = read(namespace ?? CLUSTER, { ...how, path }, (answer) => {
-        if (answer.status !== 200) throw toError(`listing ${resource.plural}`, answer);
-        return { ...readPage(answer.text), length: answer.text.length };
+      const page = read(namespace ?? CLUSTER, { ...how, path }, (reply) => {
+        if (reply.status !== 200) throw toError(`listing ${resource.plural}`, reply);
+        return { ...readPage(reply.text), length: reply.text.length };
       });
       const found = await page.catch((error: Error) => {
         if (limit === 1 || !(isTimeout(error) || error.cause instanceof ResponseTooLarge)) throw error;
@@ -147,11 +147,11 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
       if (!isNameable(name) || !isNameable(namespace ?? name)) return undefined;
       const how = metadataOnly ? { accept: METADATA } : {};
       // A Namespace is an object of its own namespace.
-      return read(namespace ?? name, { ...how, path: objectPath(resource, namespace, name) }, (answer) => {
-        if (answer.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(answer).metadata };
-        if (answer.status === 200) return toObject(answer);
-        if (answer.status === 404 && readStatus(answer.text)?.reason === 'NotFound') return undefined;
-        throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, answer);
+      return read(namespace ?? name, { ...how, path: objectPath(resource, namespace, name) }, (reply) => {
+        if (reply.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(reply).metadata };
+        if (reply.status === 200) return toObject(reply);
+        if (reply.status === 404 && readStatus(reply.text)?.reason === 'NotFound') return undefined;
+        throw toError(`reading ${resource.plural} ${namespace ?? ''}/${name}`, reply);
       });
     },
     list: (resource, selection = {}) =>
@@ -185,10 +185,10 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
       return write(`deleting ${resource.plural} ${name}`, { method: 'DELETE', name, path, body }, () => undefined);
     },
     serves: async (resource) => {
-      const answer = await call({ method: 'GET', path: versionPath(resource) });
-      if (answer.status === 404) return false;
-      if (answer.status !== 200) throw toError(`asking whether ${resource.plural} are served`, answer);
-      return readOffer(answer.text).includes(resource.plural);
+      const reply = await call({ method: 'GET', path: versionPath(resource) });
+      if (reply.status === 404) return false;
+      if (reply.status !== 200) throw toError(`asking whether ${resource.plural} are served`, reply);
+      return readOffer(reply.text).includes(resource.plural);
     },
     may: async ({ username, uid, groups, extra }, verb, { group, version, plural }, namespace, name) => {
       const resourceAttributes = { namespace, verb, group, version, resource: plural, name };
@@ -198,9 +198,9 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
         spec: { user: username, uid, groups, extra, resourceAttributes },
       };
       const path = '/apis/authorization.k8s.io/v1/subjectaccessreviews';
-      const answer = await call({ method: 'POST', path, contentType: JSON_TYPE, body: JSON.stringify(review) });
-      if (answer.status !== 201 && answer.status !== 200) throw toError('asking what a user may do', answer);
-      return readAllowed(answer.text);
+      const reply = await call({ method: 'POST', path, contentType: JSON_TYPE, body: JSON.stringify(review) });
+      if (reply.status !== 201 && reply.status !== 200) throw toError('asking what a user may do', reply);
+      return readAllowed(reply.text);
     },
   };
 }
@@ -208,9 +208,9 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
 /**
  * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits for that time
  * and asks again: the API server has done nothing yet. A GET is repeated once when the connection breaks, because a
- * kept-alive one may have been closed at that very moment. Throws `ClusterError` when there is no answer in time.
+ * kept-alive one may have been closed at that very moment. Throws `ClusterError` if there is no reply in time.
  */
-async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: number): Promise<Answer> {
+async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: number): Promise<ApiReply> {
   const end = Date.now() + giveUpAfter;
   const signal = AbortSignal.timeout(giveUpAfter);
   const what = `${draft.method} ${draft.path.split('?')[0]}`;
@@ -233,7 +233,7 @@ async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: num
 
 const isTimeout = ({ cause }: Error): boolean => cause instanceof Error && cause.name === 'TimeoutError';
 
-/** Milliseconds; undefined: this is the answer. */
+/** Milliseconds; undefined: this is the reply. */
 function waitBeforeRetry({ status, retryAfter }: KubeResponse): number | undefined {
   if (status !== 429 && !(status >= 500 && retryAfter !== undefined)) return undefined;
   const seconds = Number(retryAfter ?? '1');
@@ -273,7 +273,7 @@ const typeOf = ({ group, version, kind }: Resource) => ({
 });
 
 /** The API server's own object: its shape is the API server's promise. */
-const toObject = ({ text }: Answer): KubeObject => JSON.parse(text) as KubeObject;
+const toObject = ({ text }: ApiReply): KubeObject => JSON.parse(text) as KubeObject;
 
 /** Go writes an empty list as null. The token of the last page is `''`. */
 function readPage(text: string): { readonly items: ReadonlyArray<Json>; readonly next: string } {
@@ -318,8 +318,8 @@ function readStatus(text: string) {
   }
 }
 
-/** An answer that no caller handles, as an error in the API server's own words. */
-function toError(what: string, { status, text }: Answer): ClusterError {
+/** A reply that no caller handles, as an error with the API server's message. */
+function toError(what: string, { status, text }: ApiReply): ClusterError {
   const message = readStatus(text)?.message ?? text.trim().slice(0, 200);
   return new ClusterError(`${what}: ${status} ${message}`, status);
 }

@@ -1,7 +1,7 @@
 // Short-lived credentials of the Pod: of the AWS role of its service account (IRSA), and of Google's Workload Identity.
 import { readFile } from 'node:fs/promises';
 import type { PodIdentity } from './signing.ts';
-import { readAnswer } from './token-answer.ts';
+import { readTokenReply } from './token-reply.ts';
 
 /** The role and the file of its token, which EKS writes into the Pod's environment. */
 export interface Role {
@@ -41,7 +41,7 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
         throw new Error(
           `AWS refused keys for the role of the Pod: status ${response.status}. Check the trust policy of the role`,
         );
-      return keysIn(await readAnswer(response));
+      return keysIn(await readTokenReply(response));
     },
     googleToken: async (signal) => {
       const response = await fetch(METADATA_URL, {
@@ -50,18 +50,18 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
         signal,
       });
       if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: status ${response.status}`);
-      const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
+      const { access_token: text, expires_in: seconds } = JSON.parse(await readTokenReply(response)) as Record<
         string,
         unknown
       >;
       if (typeof text !== 'string' || typeof seconds !== 'number')
-        throw new Error('the answer of Google has no access token for the Pod');
+        throw new Error('the reply of Google has no access token for the Pod');
       return { value: text, until: now() + seconds * 1000 };
     },
   };
 }
 
-/** The keys in an answer, which is XML. Their values contain nothing that XML escapes. */
+/** The keys in a reply, which is XML. Their values contain nothing that XML escapes. */
 function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
   const parts = new Map([...xml.matchAll(/<(\w+)>([^<]+)<\//g)].map(([, name, value]) => [name, value]));
   const part = (name: string) => parts.get(name) ?? '';
@@ -72,7 +72,7 @@ function keysIn(xml: string): Awaited<ReturnType<PodIdentity['awsKeys']>> {
   ];
   const until = Date.parse(part('Expiration'));
   if (accessKeyId === '' || secretAccessKey === '' || sessionToken === '' || Number.isNaN(until)) {
-    throw new Error('the answer of AWS has no keys for the role of the Pod');
+    throw new Error('the reply of AWS has no keys for the role of the Pod');
   }
   return { value: { accessKeyId, secretAccessKey, sessionToken }, until };
 }

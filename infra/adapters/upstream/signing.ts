@@ -10,7 +10,7 @@ import {
   type UpstreamResponse,
 } from '#core/ports/upstream.ts';
 import { toBytes } from './body.ts';
-import { readAnswer } from './token-answer.ts';
+import { readTokenReply } from './token-reply.ts';
 
 /** A token is renewed this time (in milliseconds) before it expires. */
 const MARGIN = 60_000;
@@ -106,12 +106,12 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
       signal: connectSignal(request),
     });
     if (!response.ok) throw new Error(`Google refused an access token: status ${response.status}`);
-    const { access_token: text, expires_in: seconds } = JSON.parse(await readAnswer(response)) as Record<
+    const { access_token: text, expires_in: seconds } = JSON.parse(await readTokenReply(response)) as Record<
       string,
       unknown
     >;
     if (typeof text !== 'string' || typeof seconds !== 'number')
-      throw new Error('the answer of Google has no access token');
+      throw new Error('the reply of Google has no access token');
     return { value: text, until: at + seconds * 1000 };
   }
 }

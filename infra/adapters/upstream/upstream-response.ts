@@ -29,10 +29,10 @@ export interface Destination {
 export function dispatch({ pool, path }: Destination, request: UpstreamRequest, turn: Turn): Promise<UpstreamResponse> {
   const { timeouts, signal } = request;
   if (signal.aborted) return Promise.reject(unsent());
-  const answer = new ResponseHandler(signal, turn);
+  const handler = new ResponseHandler(signal, turn);
   const { firstByte: headersTimeout, idle: bodyTimeout } = timeouts;
-  pool.dispatch({ method: 'POST', path, ...bodyOf(request), headersTimeout, bodyTimeout }, answer);
-  return answer.response.promise;
+  pool.dispatch({ method: 'POST', path, ...bodyOf(request), headersTimeout, bodyTimeout }, handler);
+  return handler.response.promise;
 }
 
 /** The headers and the body. A long body is neither copied nor kept until the reply has ended. */
@@ -232,7 +232,7 @@ function decoderFor(encoding: string) {
 
 async function* bytesOf(body: Readable): AsyncGenerator<Uint8Array> {
   try {
-    // An early end of this loop destroys the decoder and ends the answer that feeds it: the provider stops.
+    // An early end of this loop destroys the decoder and ends the response that feeds it: the provider stops.
     for await (const chunk of body) yield chunk;
   } catch (error) {
     throw toUpstreamError(error, true);

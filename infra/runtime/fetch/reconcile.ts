@@ -25,8 +25,8 @@ export function createReconcileFetch(bindings: Bindings) {
     fetch: requireToken(environment.RECONCILE_TOKEN, (request: Request) => run(environment, request)),
     /** The resync of a schedule that calls the function itself. Rejects when the resync failed. */
     resync: async (): Promise<void> => {
-      const answer = await run(environment, new Request('https://reconcile/', { method: 'POST' }));
-      if (!answer.ok) throw new Error(`the resync answered ${answer.status}: ${await answer.text()}`);
+      const reply = await run(environment, new Request('https://reconcile/', { method: 'POST' }));
+      if (!reply.ok) throw new Error(`the resync answered ${reply.status}: ${await reply.text()}`);
     },
   };
 }

@@ -52,16 +52,16 @@ const PROBES: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 export function metricsOnly(metrics: MetricsSource, probed?: Handler): HttpHandler {
   return async (client) => {
     const { method, path } = client;
-    if (probed !== undefined && PROBES.has(path)) return answerProbe(client, probed);
+    if (probed !== undefined && PROBES.has(path)) return sendProbe(client, probed);
     const isAsked = method === 'GET' && path === '/metrics';
     client.begin(isAsked ? 200 : 404, { 'content-type': TEXT });
     client.end(isAsked ? await metrics.render() : 'GET /metrics is all there is here\n');
   };
 }
 
-async function answerProbe(client: HttpExchange, probed: Handler): Promise<void> {
+async function sendProbe(client: HttpExchange, probed: Handler): Promise<void> {
   if ('handle' in probed) return probed.handle(client);
-  const answer = await probed.fetch(new Request(`http://probe${client.path}`));
-  client.begin(answer.status, { 'content-type': TEXT });
-  client.end(await answer.text());
+  const reply = await probed.fetch(new Request(`http://probe${client.path}`));
+  client.begin(reply.status, { 'content-type': TEXT });
+  client.end(await reply.text());
 }

@@ -18,9 +18,9 @@ export interface StartDependencies extends Pick<ResyncDependencies, 'now' | 'pau
  */
 export async function resyncAtStart({ fetch, log, now, pause }: StartDependencies): Promise<void> {
   const ask = async () => {
-    const answer = await fetch(new Request('http://reconcile/', { method: 'POST' }));
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(text);
+    const reply = await fetch(new Request('http://reconcile/', { method: 'POST' }));
+    const text = await reply.text();
+    if (!reply.ok) throw new Error(text);
     return text;
   };
   // An installer may create the webhook configurations after the Pod of the reconciler.

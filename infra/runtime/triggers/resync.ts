@@ -1,27 +1,27 @@
-// Resyncs of the schedule: reconcile is asked to look everywhere, again while something is under way.
+// Resyncs of the schedule: one each minute, and further ones while something is under way.
 import { readReport } from './trigger.ts';
 
 export interface ResyncDependencies {
-  /** One resync; its report. Rejects when reconcile does not answer well. */
+  /** Runs one resync and returns its report. Rejects if the reconciler does not reply with 200. */
   readonly ask: () => Promise<string>;
   readonly now: () => number;
   readonly pause: (millis: number) => Promise<unknown>;
-  /** Whether a report leaves nothing to ask again for. Default: nothing is under way. */
+  /** Whether no further resync is needed after this report. Default: nothing is under way. */
   readonly isDone?: (report: string) => boolean;
 }
 
 /** Milliseconds between two resyncs. A gateway takes seconds to start. */
 const PAUSE = 5_000;
-/** Milliseconds until a function is asked again that did not answer: it is being started, most likely. */
+/** Milliseconds until the next request if there was no reply: most likely the function is starting. */
 const RETRY = 1_000;
-/** Milliseconds for which further resyncs are begun: then the next minute's run continues. */
+/** Milliseconds in which further resyncs begin. After that, the resync of the next minute continues. */
 const LAST = 50_000;
 
 const isQuiet = (report: string): boolean => !readReport(report).underWay;
 
 /**
- * Answers the last report, or rejects with the last failure. A function that is not there yet (an update, an
- * installation) is asked again.
+ * Returns the last report, or rejects with the last failure. A function that does not run yet (during an update or an
+ * installation) gets another request.
  */
 export async function resyncUntilDone({ ask, now, pause, isDone = isQuiet }: ResyncDependencies): Promise<string> {
   const began = now();

@@ -1,4 +1,4 @@
-// The record of an answered review: one log line, what the metrics count, the trigger to reconcile. Never the object.
+// The record of a finished review: one log line, metrics, and the trigger of the reconciler. Never the object.
 import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import type { ReviewRecord, Trigger } from '../../../functions/admission/app.ts';
 
@@ -9,7 +9,7 @@ export interface RecordDependencies {
   readonly trigger?: ((trigger: Trigger) => Promise<void>) | undefined;
 }
 
-/** The log line, metrics and trigger of each review. The promise is the trigger's: the answer does not wait for it. */
+/** The log line, metrics and trigger of each review. The promise is the trigger's: the response does not wait for it. */
 export function createReviewRecord({ log, metrics, trigger: tell }: RecordDependencies) {
   return async ({ verb, millis, result, request, decision, error, trigger }: ReviewRecord): Promise<void> => {
     const kind = decision === undefined ? (result === 'malformed' ? '' : 'other') : (request?.kind.kind ?? '');

@@ -1,19 +1,19 @@
-// Triggers of admission to reconcile, "look here": CloudEvents, the first a moment after the answer, repeated while
-// something is under way.
+// Triggers of the admission webhook to the reconciler: CloudEvents. The first is sent a moment after the response to the
+// API server, and it is repeated while something is under way.
 import { createLru } from '#core/caches/lru.ts';
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Trigger } from '../../../functions/admission/app.ts';
 
 /**
- * Milliseconds before each look. The API server stores the object only after our answer, and after that of other
- * webhooks. The others are 2, 5, 10 and 20 s after the first (DESIGN 5).
+ * Milliseconds before each look. The API server stores the object only after the responses of all webhooks. The later
+ * looks are 2, 5, 10 and 20 s after the first (DESIGN 5).
  */
 const PAUSES = [250, 2_000, 3_000, 5_000, 10_000];
-/** Milliseconds that reconcile has for an answer: what takes longer is left to the next resync. */
-const MAX_ANSWER = 30_000;
-/** Requests under way, as many triggers as reconcile follows at the same time; those of namespaces that are slow. */
+/** Milliseconds that the reconciler has for a reply. What takes longer is left to the next resync. */
+const MAX_REPLY_TIME = 30_000;
+/** Concurrent requests: as many as the reconciler runs triggers; and those of slow namespaces. */
 const MAX_SENT = { quick: 32, slow: 24 };
-/** Milliseconds after which an answer is slow, and in which the namespace counts as slow from then on. */
+/** Milliseconds after which a reply is slow, and in which the namespace counts as slow from then on. */
 const [QUICK, SLOW_FOR] = [1_000, 60_000];
 /** Namespaces that are remembered as slow. */
 const MAX_SLOW = 1_000;
@@ -24,7 +24,7 @@ const TOO_MANY = 'too many objects have triggers: the next resync looks at this 
 export interface TriggerDependencies {
   readonly address: string;
   readonly send: (request: Request) => Promise<Response>;
-  /** Absent: reconcile asks for none (the local stack). */
+  /** Absent: the reconciler requires none (the local stack). */
   readonly token?: string | undefined;
 }
 
@@ -41,8 +41,8 @@ interface PendingTrigger {
 }
 
 /**
- * Posts triggers to reconcile; rejects when it does not take one, which costs nothing but time. A trigger about an
- * object that has one already begins that one anew.
+ * Posts triggers to the reconciler. Rejects if the reconciler does not take one: then the next resync does the work. A
+ * second trigger of an object begins the first one anew.
  */
 export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
   const [quick, slow] = [createFairLimiter(MAX_SENT.quick), createFairLimiter(MAX_SENT.slow)];
@@ -52,9 +52,9 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
     if (isDropped) throw new Error(TOO_MANY);
     const timer = setTimeout(() => slowUntil.set(namespace, Date.now() + SLOW_FOR), QUICK);
     try {
-      const answer = await deps.send(toEvent(deps, trigger, traceparent));
-      const text = await answer.text();
-      if (!answer.ok) throw new Error(`reconcile answered ${answer.status}: ${text}`);
+      const reply = await deps.send(toEvent(deps, trigger, traceparent));
+      const text = await reply.text();
+      if (!reply.ok) throw new Error(`reconcile answered ${reply.status}: ${text}`);
       return text;
     } finally {
       clearTimeout(timer);
@@ -62,13 +62,13 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
   };
   /** A slow request gives its slot to others. The next requests of its namespace share the slow slots. */
   const ask = async (trigger: Trigger, own: PendingTrigger): Promise<string> => {
-    let answer: Promise<string> | undefined;
+    let reply: Promise<string> | undefined;
     await quick.run(own.namespace, async () => {
       if (isSlow(own.namespace)) return;
-      answer = post(trigger, own);
-      await Promise.race([answer, pause(QUICK, undefined)]);
+      reply = post(trigger, own);
+      await Promise.race([reply, pause(QUICK, undefined)]);
     });
-    return answer ?? slow.run(own.namespace, () => post(trigger, own));
+    return reply ?? slow.run(own.namespace, () => post(trigger, own));
   };
   const pending = new Map<string, PendingTrigger>();
   return async (trigger, traceparent) => {
@@ -169,6 +169,6 @@ function toEvent({ address, token }: TriggerDependencies, trigger: Trigger, trac
       ...(traceparent === undefined ? {} : { traceparent }),
     },
     body: JSON.stringify(trigger),
-    signal: AbortSignal.timeout(MAX_ANSWER),
+    signal: AbortSignal.timeout(MAX_REPLY_TIME),
   });
 }
