@@ -184,7 +184,7 @@ export const VirtualKeyStatus = z.object({
     .optional()
     .describe('The key value; with `keyValueInStatus: Redacted` of the instance, its last four characters only.'),
   currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
-  isActive: z.boolean().optional().describe('Whether the key works, as `Ready` says.'),
+  isActive: z.boolean().optional().describe('Whether the key works, as `Ready` shows.'),
   expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),
   keyID: z.string().max(128).optional().describe('Names the key in logs and in the ledger; not secret.'),
   budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),

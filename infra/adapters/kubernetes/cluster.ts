@@ -17,7 +17,7 @@ import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 
 export interface KubeRequest {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** From the root of the API server, query included. */
+  /** The path from the root of the API server, with the query. */
   readonly path: string;
   /** Absent: JSON. */
   readonly accept?: string;
@@ -28,18 +28,21 @@ export interface KubeRequest {
 
 export interface KubeResponse {
   readonly status: number;
-  /** The header `Retry-After` as it came. */
+  /** The header `Retry-After`, not parsed. */
   readonly retryAfter: string | undefined;
   readonly text: string;
 }
 
 /**
- * Sends one request with the identity it was made for. Rejects when no whole response came, with ResponseTooLarge where
+ * Sends one request with the identity of the transport. Rejects if no whole response arrives, with ResponseTooLarge if
  * it is longer than `MAX_RESPONSE`.
  */
 export type KubeTransport = (request: KubeRequest) => Promise<KubeResponse>;
 
-/** Bytes of a response. The API server stores objects of up to 1.5 MB; a page of many is read in smaller ones. */
+/**
+ * The maximum bytes of a response. The API server stores objects of up to 1.5 MB; a longer page is read in smaller
+ * ones.
+ */
 export const MAX_RESPONSE = 4 * 1024 * 1024;
 
 export class ResponseTooLarge extends Error {
@@ -51,7 +54,7 @@ export const USER_AGENT = 'gateway-operator';
 
 export interface ClusterDeps {
   readonly request: KubeTransport;
-  /** Milliseconds for one HTTP exchange, waits for a busy API server included. */
+  /** Milliseconds for one HTTP exchange, with the waits for a busy API server. */
   readonly giveUpAfter?: number;
   /** Objects and pages that are read at the same time: each takes several times its bytes. */
   readonly maxReads?: number;
@@ -60,37 +63,40 @@ export interface ClusterDeps {
 type Draft = Omit<KubeRequest, 'signal'>;
 type ApiReply = Pick<KubeResponse, 'status' | 'text'>;
 type OnPage = Parameters<Cluster['listPages']>[2];
-/** `name`: of an object that is there. */
+/** `name`: of an object that exists. */
 type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: object };
 
-/** Objects of a page: of the first, whose size nobody knows yet, and of any. */
+/** The numbers of objects of a page: of the first page, whose size is not known yet, and the maximum. */
 const [FIRST_PAGE, PAGE] = [50, 500];
-/** A page that is too large, or took too long, is read again in so many. */
+/** The number of smaller pages in which a page that is too large, or took too long, is read again. */
 const SMALLER = 8;
-/** After a page that took too long, those that follow grow by this factor. */
+/** The factor by which pages grow after a page that took too long. */
 const GROWTH = 1.25;
 const GIVE_UP_AFTER = 10_000;
-/** Enough for a resync, in the memory of the reconciler. */
+/** Concurrent reads: enough for a resync, and they fit into the memory of the reconciler. */
 const READS = 16;
-/** The part of the reads that one namespace may have. With few reads it has two: one of them may be slow. */
+/** The share of the concurrent reads that one namespace may have, at least two, because one of them may be slow. */
 const [SHARE, MIN_OWN] = [1 / 4, 2];
-/** Whose reads of several namespaces are. */
+/** The owner of reads that concern several namespaces. */
 const CLUSTER = '';
-/** The field manager that every write names: whose fields these are. */
+/** The field manager of every write: the owner of the written fields. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
 const JSON_TYPE = 'application/json';
 /** A server without such lists replies with whole objects. */
 const METADATA_LIST = `${JSON_TYPE};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,${JSON_TYPE}`;
 const METADATA = METADATA_LIST.replace('List;', ';');
 
-/** A 404 counts as "not there" only when the API server itself says so: a path that is not served (yet) throws. */
+/**
+ * A 404 means that the object does not exist only if it has a `Status` of the API server. Else the path is not served,
+ * which throws.
+ */
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads = READS }: ClusterDeps): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
   const maxOwn = Math.max(MIN_OWN, maxReads * SHARE);
   const { run: limitReads } = createFairLimiter(maxReads, Number.POSITIVE_INFINITY, maxOwn);
   /**
-   * Reads and parses one after the other: the text of a response is kept no longer. Whoever may write Secrets of 1 MB
-   * decides how long the reads of a namespace take.
+   * Parses each response before the next read of the owner, so that its text is not kept. Reads are limited by
+   * namespace, because whoever may write Secrets of 1 MB decides how long the reads of that namespace take.
    */
   const read = <T>(owner: string, draft: Omit<Draft, 'method'>, parse: (reply: ApiReply) => T): Promise<T> =>
     limitReads(owner, async () => parse(await call({ method: 'GET', ...draft })));
@@ -130,7 +136,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
       });
       if (found === undefined) continue;
       const { items, next, length } = found;
-      // Items of core lists come without their type; those of custom resources bring it along.
+      // Items of core lists have no type; items of custom resources have one.
       const seen = items.map((item) => (metadataOnly ? { metadata: item.metadata } : item));
       const objects = seen.map((item) => ({ ...typeOf(resource), ...item }) as unknown as KubeObject);
       onPage(objects, next !== '');
@@ -206,9 +212,9 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
 }
 
 /**
- * One call with everything that belongs to it. Too many requests (429, or a 5xx that names a time) waits for that time
- * and asks again: the API server has done nothing yet. A GET is repeated once when the connection breaks, because a
- * kept-alive one may have been closed at that very moment. Throws `ClusterError` if there is no reply in time.
+ * One call with its repetitions. After a 429, or a 5xx with `Retry-After`, it waits for that time and is repeated: the
+ * API server has done nothing yet. A GET is repeated once if the connection breaks, because a kept-alive connection may
+ * have been closed at that moment. Throws `ClusterError` if there is no reply in time.
  */
 async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: number): Promise<ApiReply> {
   const end = Date.now() + giveUpAfter;
@@ -233,27 +239,30 @@ async function callInTime(request: KubeTransport, draft: Draft, giveUpAfter: num
 
 const isTimeout = ({ cause }: Error): boolean => cause instanceof Error && cause.name === 'TimeoutError';
 
-/** Milliseconds; undefined: this is the reply. */
+/** Milliseconds until the next attempt; undefined: the reply is final. */
 function waitBeforeRetry({ status, retryAfter }: KubeResponse): number | undefined {
   if (status !== 429 && !(status >= 500 && retryAfter !== undefined)) return undefined;
   const seconds = Number(retryAfter ?? '1');
   return Number.isFinite(seconds) && seconds >= 0 ? Math.max(seconds, 0.05) * 1000 : 1000;
 }
 
-/** A token of a list outlives compaction for minutes only; a list that took longer starts once more. */
+/** Repeats a list once if its token has expired: the API server compacts its history after some minutes. */
 const orOnceMore = <T>(ask: () => Promise<T>): Promise<T> =>
   ask().catch((error: unknown) => {
     if (error instanceof ClusterError && error.status === 410) return ask();
     throw error;
   });
 
-/** The innermost words: what a client wraps says only that something failed. */
+/** The innermost reason: the outer errors of a client show only that something failed. */
 function innermostReasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? innermostReasonOf(error.cause) : reasonOf(error) || error.name;
 }
 
-/** Whether an object or a namespace could have this name at all. `''` would turn a GET into a LIST, `..` into another address. */
+/**
+ * Whether an object or a namespace could have this name at all. `''` would turn a GET into a LIST, `..` into another
+ * address.
+ */
 const isNameable = (name: string): boolean => name !== '' && name !== '.' && name !== '..' && !/[/%]/.test(name);
 
 const versionPath = ({ group, version }: Resource): string =>
@@ -272,7 +281,7 @@ const typeOf = ({ group, version, kind }: Resource) => ({
   kind,
 });
 
-/** The API server's own object: its shape is the API server's promise. */
+/** The object. The API server guarantees its shape. */
 const toObject = ({ text }: ApiReply): KubeObject => JSON.parse(text) as KubeObject;
 
 /** Go writes an empty list as null. The token of the last page is `''`. */
@@ -284,14 +293,14 @@ function readPage(text: string): { readonly items: ReadonlyArray<Json>; readonly
   return { items: listed, next };
 }
 
-/** The plural names of what a version of a group offers. */
+/** The plural names of the resources of a version of a group. */
 function readOffer(text: string): ReadonlyArray<unknown> {
   const { resources } = readMap(text);
   if (!Array.isArray(resources) || !resources.every(isMap)) throw new Error('not a list of resources');
   return resources.map(({ name }) => name);
 }
 
-/** Whether a review of access allows it. */
+/** Whether the access review allows the access. */
 function readAllowed(text: string): boolean {
   const { status } = readMap(text);
   if (!isMap(status) || typeof status.allowed !== 'boolean') throw new Error('not a review of access');
@@ -307,7 +316,7 @@ function readMap(text: string): Json {
 /** The loose part of a `Status` that is read. */
 type Status = NonNullable<ReturnType<typeof readStatus>>;
 
-/** Undefined for what is no Status: a proxy's page, a path that is not served. */
+/** Undefined for a text that is no Status: the page of a proxy, or a path that is not served. */
 function readStatus(text: string) {
   try {
     const { kind, message, reason, details } = readMap(text);
@@ -325,7 +334,7 @@ function toError(what: string, { status, text }: ApiReply): ClusterError {
 }
 
 /**
- * | HTTP | says | refusal |
+ * | HTTP | Status | refusal |
  * |---|---|---|
  * | 404 | `NotFound` | gone |
  * | 409 | `AlreadyExists` | exists |

@@ -1,4 +1,4 @@
-// An API server reached by its address and a bearer token, with nothing but fetch: what a Worker has.
+// An API server that is reached by its address and a bearer token, with `fetch` only, as in a Worker.
 import { fromUtf8, readBytes } from '#core/json/bytes.ts';
 import { type KubeTransport, MAX_RESPONSE, ResponseTooLarge, USER_AGENT } from './cluster.ts';
 
@@ -15,7 +15,7 @@ export function createFetchTransport({ address, token, fetch }: FetchTransportDe
     const response = await fetch(`${base}${path}`, {
       method,
       signal,
-      // Redirects are not followed: Workers do not support 'error', and the caller refuses every answer but 2xx.
+      // Redirects are not followed: Workers do not support 'error', and the caller refuses every reply but 2xx.
       redirect: 'manual',
       headers: {
         accept,

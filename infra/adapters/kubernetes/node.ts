@@ -1,5 +1,5 @@
-// An API server reached by a Node process, with a kubeconfig or as a service account in the cluster. Node's own client:
-// undici takes as long to load as all the rest of a cold start.
+// An API server that is reached by a Node process, with a kubeconfig or as a service account in the cluster. It uses
+// Node's own client, because loading undici takes as long as the rest of a cold start.
 import { readFile } from 'node:fs/promises';
 import type { Agent, IncomingMessage, RequestOptions } from 'node:http';
 import { fromUtf8, Pieces } from '#core/json/bytes.ts';
@@ -17,22 +17,23 @@ export interface NodeTransport {
   readonly close: () => Promise<void>;
 }
 
-/** Address and credentials; read anew after a while, because tokens and certificates rotate. */
+/** Address and credentials. They are read again after a while, because tokens and certificates rotate. */
 interface Access {
   readonly address: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly tls: Readonly<Record<string, string | Buffer | boolean | undefined>>;
 }
 
-/** How long what was read of a token file, a certificate or a credential plugin is used without looking again. */
+/** The time for which a token, a certificate or the output of a credential plugin is used before it is read again. */
 const FRESH_FOR = 10_000;
 const SERVICE_ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** Milliseconds after which an idle connection is asked whether it is still there. */
+/** Milliseconds after which an idle connection is probed. */
 const PROBE_AFTER = 30_000;
 const MAX_CONNECTIONS = 32;
 /**
- * With the current context of a kubeconfig file; every way to authenticate that `kubectl` knows. A `proxy-url` is
- * refused. `more`: headers of every request, to act as another user where the kubeconfig may (`kubectl --as`).
+ * A transport with the current context of a kubeconfig file. All authentication methods of `kubectl` work. A
+ * `proxy-url` is refused. `more`: headers of every request, for impersonation if the kubeconfig allows it (`kubectl
+ * --as`).
  */
 export async function createKubeconfigTransport(
   file: string,
@@ -46,7 +47,7 @@ export async function createKubeconfigTransport(
   if (cluster === null) throw new Error(`${file} has no cluster in its current context`);
   if (cluster.proxyUrl)
     throw new Error(`${file}: proxy-url is not supported: give a file without it, for the address itself`);
-  // The library refuses plain HTTP unless told not to look at certificates, of which there are none.
+  // The library accepts plain HTTP only with `skipTLSVerify`. There are no certificates then.
   if (cluster.server.startsWith('http:')) Object.assign(cluster, { skipTLSVerify: true });
 
   return createTransport(async () => {
@@ -80,7 +81,7 @@ export function createServiceAccountTransport({
   }));
 }
 
-/** The same connections as long as certificates stay the same, so that TLS is not begun anew for each call. */
+/** Connections that are kept while the certificates are the same, so that calls share TLS handshakes. */
 function createTransport(read: () => Promise<Access>): NodeTransport {
   let access: { readonly opened: ReturnType<typeof open>; readonly readAt: number } | undefined;
   let kept: (Client & { readonly key: string }) | undefined;
@@ -110,7 +111,7 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
     request: async (request) => {
       const response = await attempt(request);
       if (response.status !== 401) return response;
-      // The token may have been rotated within the last seconds: look again, once.
+      // The token may have been rotated within the last seconds: it is read again, once.
       access = undefined;
       return attempt(request);
     },
@@ -124,7 +125,7 @@ function createTransport(read: () => Promise<Access>): NodeTransport {
 
 type Client = Awaited<ReturnType<typeof createClient>>;
 
-/** A start waits for no TLS that nothing asks for yet. */
+/** TLS is loaded at the first call that needs it, so that a start does not wait for it. */
 async function createClient(address: string, tls: Access['tls']) {
   const base = address.replace(/(?<!\/)\/+$/, '');
   const { Agent, request } = await (base.startsWith('http:') ? import('node:http') : import('node:https'));
@@ -140,8 +141,7 @@ async function createClient(address: string, tls: Access['tls']) {
         'user-agent': USER_AGENT,
         ...identity,
         ...(contentType === undefined ? {} : { 'content-type': contentType }),
-        // Said here, because Node says no length of what a DELETE carries, and a server would take it for the next
-        // request.
+        // Node sends no length for the body of a DELETE. Without it, a server would read the body as the next request.
         ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }),
       };
       const sent = request(`${base}${path}`, { method, headers, agent, signal });
@@ -163,7 +163,7 @@ async function read(response: IncomingMessage): Promise<KubeResponse> {
   return { status: statusCode, retryAfter: headers['retry-after'], text: fromUtf8(pieces.take()) };
 }
 
-/** Lets what is open end, and keeps nothing after that. */
+/** Lets open calls end, and keeps no connection after them. */
 function retire(agent: Agent): void {
   agent.maxFreeSockets = 0;
   for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();

@@ -1,9 +1,9 @@
-// The cluster of an operator that has rights in one namespace only: nothing outside it is asked for, or there.
+// The cluster of an operator that has rights in one namespace only.
 import type { Cluster, Selection } from '#core/ports/cluster.ts';
 
 /**
- * Lists are of the namespace. What is elsewhere, or in no namespace (labels of namespaces, webhook configurations),
- * counts as absent.
+ * Lists have the objects of the namespace. Objects in other namespaces or in none (Namespaces, webhook configurations)
+ * count as absent, and are not requested.
  */
 export function withinNamespace(cluster: Cluster, namespace: string): Cluster {
   const isInside = (selection: Selection) => selection.namespace === undefined || selection.namespace === namespace;

@@ -1,20 +1,20 @@
-// Turns of the event loop: what arrives in one is handled together, behind the reading of all sockets.
+// Turns of the event loop: work that arrives in one turn is done together, after all sockets are read.
 import type { TurnOwner } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 
 /**
- * The time of the works in one turn; the rest follows in the next. A server takes one new connection between two turns, so
- * turns are short however many requests have arrived.
+ * The time for work in one turn; the rest is done in the next turn. A server accepts one new connection between two
+ * turns, so turns are short, however many requests have arrived.
  */
 const MAX_TURN: Millis = 5;
 
-/** Runs the work behind the present reading of sockets, in order. An error of one keeps no other from running. */
+/** Runs the work after the current reading of sockets, in order. An error stops no other work. */
 export type Turn = (work: () => void) => void;
 
 /**
- * One for each kind of work. The same step of many requests in a row costs far less than each request's steps in a row:
- * its instructions stay in the processor's cache (docs/internals/bench.md). A single request waits for nothing. `thrown`:
- * receives the error of a work, a bug.
+ * A batch for one kind of work. The same step of many requests one after the other costs far less than all steps of
+ * each request: the instructions stay in the processor's cache (docs/internals/bench.md). A single request does not
+ * wait. `thrown`: receives an error of the work, which is a bug.
  */
 export function createTurn(thrown: (error: unknown) => void = throwAlone): Turn {
   let waiting: Array<() => void> = [];
@@ -41,23 +41,23 @@ export function createTurn(thrown: (error: unknown) => void = throwAlone): Turn 
   };
 }
 
-/** An error that nobody handles ends the process, unless it says otherwise: the other works of the turn come first. */
+/** Throws the error after the other work of the turn: it ends the process if nothing handles it. */
 function throwAlone(error: unknown): void {
   setImmediate(() => {
     throw error;
   });
 }
 
-/** Runs work that blocks everything else, in the turn of its owner. */
+/** Runs work that blocks everything else, when it is its owner's turn. */
 export type OwnedTurn = (of: TurnOwner, work: () => void) => void;
 
-/** Works that wait, by namespace and key. The first of each is the next. */
+/** Waiting work by namespace and key. The first of each is the next. */
 type WorkQueues = Map<string, Map<string, Array<() => void>>>;
 
 /**
- * For works that take long, and for those that take long together: one at a time, several short ones in one turn, and
- * between two turns everything else that has arrived is handled. Namespaces take turns, and so do the keys of each;
- * works of one key run in order.
+ * For work that takes long, alone or together: one long work or several short ones in a turn. Between two turns
+ * everything else that has arrived is handled. Namespaces take turns, and so do the keys of each; work of one key runs
+ * in order.
  */
 export function createOwnedTurn(): OwnedTurn {
   const waiting: WorkQueues = new Map();
@@ -66,7 +66,7 @@ export function createOwnedTurn(): OwnedTurn {
   const runUntil = (end: Millis): void => {
     const work = takeNext(waiting);
     isDue = work !== undefined;
-    // A work may only resolve a promise: what waits for that has run before the next tick.
+    // Work may only resolve a promise: the code that awaits it has run before the next tick.
     if (isDue) queueMicrotask(() => process.nextTick(next, end));
     work?.();
   };
@@ -85,7 +85,7 @@ export function createOwnedTurn(): OwnedTurn {
   };
 }
 
-/** The next work. Its key and its namespace go behind all others. */
+/** The next work. Its key and its namespace become the last ones. */
 function takeNext(waiting: WorkQueues): (() => void) | undefined {
   for (const [namespace, keys] of waiting) {
     waiting.delete(namespace);

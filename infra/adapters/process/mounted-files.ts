@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Credentials } from '#core/ports/upstream.ts';
 
-/** How long a mounted file is trusted without looking: the kubelet itself takes about a minute. */
+/** The time after which a mounted file is read again. The kubelet itself takes about a minute to change it. */
 const LOOK_AGAIN_AFTER = 1_000;
 
 /** One file per key of a Secret: `folder/secret/key`. Names that would leave the folder have no value. */
@@ -22,7 +22,7 @@ export function createMountedCredentials(folder: string, now: () => number): Cre
   };
 }
 
-/** The value that `parse` makes of a mounted file; kept as it was while the file is missing or `parse` refuses it. */
+/** The parsed value of a mounted file; the previous value while the file is missing or `parse` refuses it. */
 export function createMountedFile<T>(path: string, now: () => number, parse: (text: string) => T | undefined) {
   let value: T | undefined;
   let modified = -1;

@@ -1,10 +1,10 @@
-// Processes of this machine: which run, and since when.
+// Processes of this machine: whether they run, and since when.
 import { readFileSync } from 'node:fs';
 
 /**
- * When the process of this id began, as the system says it ('' where the system says nothing); undefined where no such
- * process runs. A zombie (ended, and its parent has not asked how) does not run: where the first process of a container
- * never asks, zombies stay for good. Id and start together name one process: ids are used again.
+ * The start of the process with this id, as a text of the system ('' if the system does not show it); undefined if no
+ * such process runs. A zombie (ended, but its parent has not read its status) does not run: if the first process of a
+ * container never reads statuses, zombies stay. Id and start together identify a process, because ids are reused.
  */
 export function startOf(pid: number): string | undefined {
   const { state, start } = process.platform === 'linux' ? readStat(pid) : askPs(pid);
@@ -15,7 +15,7 @@ export function startOf(pid: number): string | undefined {
 function readStat(pid: number) {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The name before is in parentheses, and may hold anything.
+    // The name before it is in parentheses, and may contain any character.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     return { state: fields[0] ?? '', start: fields[19] ?? '' };
   } catch {
@@ -23,7 +23,7 @@ function readStat(pid: number) {
   }
 }
 
-/** Loaded when it is needed: on Linux it never is. */
+/** Loaded at its first use; never on Linux. */
 function askPs(pid: number) {
   const { spawnSync } = process.getBuiltinModule('node:child_process');
   const { stdout } = spawnSync('ps', ['-o', 'stat=,lstart=', '-p', String(pid)], { encoding: 'utf8' });

@@ -12,7 +12,10 @@ import { type NodeDependencies, nodeDependencies } from '../node/platform.ts';
 /** Bindings and variables by name. */
 export type Bindings = Readonly<Record<string, unknown>>;
 
-/** The context of a request on platforms that end with the answer: work that continues behind it is told to them. */
+/**
+ * The context of a request on a platform that ends a process after its response, unless `waitUntil` gets the further
+ * work.
+ */
 export interface Execution {
   waitUntil(work: Promise<unknown>): void;
 }
@@ -51,10 +54,10 @@ interface Api {
 export const workerCluster = ({ API_SERVER: address, API_TOKEN: token }: Api): Cluster =>
   createCluster({ request: createFetchTransport({ address, token, fetch: (...call) => fetch(...call) }) });
 
-/** The answer, or 500: the reason is for the log, not for the caller. */
-export async function orFail(name: string, answer: () => Promise<Response> | Response): Promise<Response> {
+/** The response, or 500: the reason is in the log, not in the response. */
+export async function orFail(name: string, respond: () => Promise<Response> | Response): Promise<Response> {
   try {
-    return await answer();
+    return await respond();
   } catch (error) {
     workerLog(name).error('not answered', { why: reasonOf(error) });
     return new Response('see the log of this Worker', { status: 500 });

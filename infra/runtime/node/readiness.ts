@@ -1,16 +1,16 @@
-// Readiness of admission and reconcile: what is missing of the cluster, until it was there once.
+// Readiness of the admission webhook and the reconciler: what is missing in the cluster, until nothing has been missing.
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Cluster } from '#core/ports/cluster.ts';
 import { resources } from '#crds/names/resources.ts';
 
-/** Milliseconds for which an answer holds: whoever may reach the port costs the API server no more. */
+/** Milliseconds for which a result is kept, so that requests to the port do not load the API server. */
 const MAX_AGE = 1_000;
 
 /**
- * Lines that say what is missing; none: ready. A function that was ready once stays so: a moment without the API server
- * takes no Pod out of its Service.
+ * Lines that name what is missing; none: ready. A function that was ready once stays ready: a moment without the API
+ * server removes no Pod from its Service.
  */
 export function createReadiness(cluster: Pick<Cluster, 'serves'>, clock: Clock): () => Promise<ReadonlyArray<string>> {
   let last: Promise<ReadonlyArray<string>> | undefined;

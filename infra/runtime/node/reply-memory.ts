@@ -1,4 +1,4 @@
-// The memory of a Node process that what others write may take: answers of databases and stores, and objects.
+// Limits of a Node process for data of others: replies of databases and counter stores, and objects.
 import { getHeapStatistics } from 'node:v8';
 
 /** Bytes: a fifth of the heap that the process may have (`--max-old-space-size`). */

@@ -67,11 +67,11 @@ export async function serve(options: Handler & ServeOptions) {
       // The bodies of most requests arrive in the same turn.
       turn(() => traced(incoming, outgoing));
     };
-    // An answer gets the socket when the client has taken all before it: until then, none is made.
+    // A reply gets the socket when the client has taken all replies before it. Until then it is not created.
     if (outgoing.socket === null) outgoing.once('socket', begin);
     else begin();
   };
-  // TLS ends at the ingress, where there is one: a cold start does without the module.
+  // TLS is loaded only with a certificate, because behind an ingress a cold start does not need the module.
   const https = tls === undefined ? undefined : await import('node:https');
   const connections = createConnections(maxConnections, closesOldest);
   const limits = {

@@ -1,5 +1,5 @@
-// Stalled clients: a connection whose client takes nothing of its reply for a minute is closed, or it could stay open
-// for ever.
+// Stalled clients: a connection whose client takes nothing of its reply for a minute is closed. Otherwise it could stay
+// open forever.
 import type { Server, ServerResponse } from 'node:http';
 import type { Server as TlsServer } from 'node:https';
 

@@ -18,13 +18,13 @@ import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
 
 interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'> {
-  /** Dials a store as this platform can; throws where it cannot. */
+  /** Connects to a store with the means of this platform; throws if it has none. */
   readonly open: (connection: SharedStoreConnection, deps: OpenCounterStoreDependencies) => OpenCounterStore;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** A store in a gateway's own memory is that gateway's own to maintain. */
+/** A store in the memory of a gateway is maintained by that gateway. */
 export function createStoreMaintenance({ open, clock, timer, random, log, ...parts }: StoreMaintenanceDependencies) {
   return {
     async flush(

@@ -13,8 +13,8 @@ export interface StartDependencies extends Pick<ResyncDependencies, 'now' | 'pau
 }
 
 /**
- * Asks until nothing is under way and the admission webhook is reachable, for 50 s; then the schedule continues. Never
- * rejects.
+ * Runs resyncs until nothing is under way and the admission webhook is reachable, for 50 s; then the schedule
+ * continues. Never rejects.
  */
 export async function resyncAtStart({ fetch, log, now, pause }: StartDependencies): Promise<void> {
   const ask = async () => {

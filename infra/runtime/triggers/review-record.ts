@@ -5,12 +5,14 @@ import type { ReviewRecord, Trigger } from '../../../functions/admission/app.ts'
 export interface RecordDependencies {
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Tells reconcile where to look. Losing a trigger costs nothing but time. */
+  /** Sends a trigger to the reconciler. After a lost trigger, the next resync does the work. */
   readonly trigger?: ((trigger: Trigger) => Promise<void>) | undefined;
 }
 
-/** The log line, metrics and trigger of each review. The promise is the trigger's: the response does not wait for it. */
-export function createReviewRecord({ log, metrics, trigger: tell }: RecordDependencies) {
+/**
+ * The log line, metrics and trigger of each review. The promise is the trigger's: the response does not wait for it.
+ */
+export function createReviewRecord({ log, metrics, trigger: sendTrigger }: RecordDependencies) {
   return async ({ verb, millis, result, request, decision, error, trigger }: ReviewRecord): Promise<void> => {
     const kind = decision === undefined ? (result === 'malformed' ? '' : 'other') : (request?.kind.kind ?? '');
     metrics.add('gateway_operator_admission_reviews_total', { verb, kind, result });
@@ -22,7 +24,7 @@ export function createReviewRecord({ log, metrics, trigger: tell }: RecordDepend
     if (result === 'failed') log.error('admission failed', { ...line, millis, error });
     else if (request !== undefined) log.info('admission', { ...line, millis, allowed: result === 'allowed', rules });
     if (trigger !== undefined)
-      await tell?.(trigger).catch((cause: unknown) =>
+      await sendTrigger?.(trigger).catch((cause: unknown) =>
         log.warn('cannot send a trigger; the next resync finds the change', { error: String(cause) }),
       );
   };

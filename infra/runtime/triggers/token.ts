@@ -1,16 +1,16 @@
-// The token of reconcile (`RECONCILE_TOKEN`): only a sender of it makes reconcile look.
+// The token of the reconciler (`RECONCILE_TOKEN`): requests without it are refused.
 import { createHash, timingSafeEqual } from 'node:crypto';
 
 /**
- * Knative's sources send no header of one's own, but an extension of their CloudEvents (`ceOverrides`), which arrives
- * as `ce-reconciletoken`.
+ * The header of Knative's sources. They cannot send a header of our choice, but an extension of their CloudEvents
+ * (`ceOverrides`), which arrives as `ce-reconciletoken`.
  */
 const EXTENSION = 'ce-reconciletoken';
 
 const REFUSED = `send RECONCILE_TOKEN: "Authorization: Bearer …", or the CloudEvents extension ${EXTENSION.slice(3)}`;
 
 /**
- * The same function, for requests with one of these tokens: 401 for others. Probes (GET) need none: they tell only that
+ * The same function, for requests with one of these tokens: 401 for others. Probes (GET) need none: they show only that
  * the function runs.
  */
 export function requireToken(
@@ -21,7 +21,7 @@ export function requireToken(
   return (request) => {
     if (request.method === 'GET') return fetch(request);
     const given = digest(tokenOf(request.headers));
-    // Digests have one length, and each is compared: the time says nothing about how much of a guess was right.
+    // Digests have one length, and each is compared: the time does not show how much of a guess was right.
     const isKnown = known.map((token) => timingSafeEqual(token, given)).includes(true);
     if (isKnown) return fetch(request);
     return Response.json({ error: REFUSED }, { status: 401, headers: { 'www-authenticate': 'Bearer' } });

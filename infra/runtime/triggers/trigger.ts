@@ -17,7 +17,7 @@ const MAX_SENT = { quick: 32, slow: 24 };
 const [QUICK, SLOW_FOR] = [1_000, 60_000];
 /** Namespaces that are remembered as slow. */
 const MAX_SLOW = 1_000;
-/** Objects with a trigger that is not over, in all, and of one namespace. */
+/** The maximum number of objects with a pending trigger: of all namespaces, and of one. */
 const MAX_PENDING = { all: 2000, namespace: 500 };
 const TOO_MANY = 'too many objects have triggers: the next resync looks at this one';
 
@@ -90,10 +90,10 @@ export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, tra
         const step = own.step++;
         await pause(PAUSES[step] ?? 0, step === 0 ? undefined : own);
         if (own.isDropped) throw new Error(TOO_MANY);
-        // A later write begins it anew; the first look at that comes a moment after it, whatever follows.
+        // A later write has begun the trigger anew: its first look comes a moment after the write.
         if (step > 0 && own.step === 0) continue;
         const { acted, underWay, isOnlyNotFound } = readReport(await ask(trigger, own));
-        // A later step of admission may have refused the object: it is not awaited.
+        // Another webhook or a quota may have refused the object, so it is not awaited.
         const isLeft = underWay && !(isOnlyNotFound && step > 0);
         if (own.isDropped || (own.step > 0 && !isLeft && (acted || step > 0))) return;
       }
@@ -134,8 +134,8 @@ function pause(millis: number, woken: Pick<PendingTrigger, 'wake'> | undefined):
 }
 
 /**
- * The effect of a trigger by its report; not `acted`: nothing was to be done, or nothing was stored yet.
- * `isOnlyNotFound`: nothing is under way but the object itself, which is not there. A text that is no report shows none.
+ * The effect of a trigger, from its report. Not `acted`: there was nothing to do, or nothing was stored yet.
+ * `isOnlyNotFound`: only the object itself is awaited, which does not exist. A text that is no report has no effect.
  */
 export function readReport(text: string) {
   try {
