@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url';
 import { CACHE_FOLDER, USER } from './config.ts';
 
 /**
- * Without it the hash seed of strings would make each cache another. V8 does not compare this flag when it reads a
- * cache.
+ * Without it, each cache would be different because of the hash seed of strings. V8 does not compare this flag when it
+ * reads a cache.
  */
 const SEED = '--random-seed=1';
 
@@ -15,7 +15,7 @@ const SEED = '--random-seed=1';
 const TIMEOUT = 60_000;
 
 /**
- * Fills the cache of `dist/node` below the folder, and answers the Node.js that can use it: this one. Node.js names the
+ * Fills the cache of `dist/node` below the folder, and returns the Node.js that can use it: this one. Node.js names the
  * cache after its version, the processor's architecture and features, and the user. Any other process runs without the
  * cache.
  */
@@ -39,7 +39,7 @@ function compile(cache: string, args: ReadonlyArray<string>, expected: number): 
   if (status !== expected) throw new Error(`node ${args[0]} ended with ${status}: ${stderr}`);
 }
 
-/** The folder of this user becomes that of the image's. */
+/** Renames the folder of this user to that of the image's user. */
 function readable(from: string, to: string): void {
   renameSync(from, to);
   chmodSync(to, 0o755);

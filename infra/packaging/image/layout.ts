@@ -24,7 +24,7 @@ const TYPES = {
   layer: 'application/vnd.oci.image.layer.v1.tar+gzip',
 } as const;
 
-/** Every file of the image was changed then, and the image made: the time is part of no content. */
+/** The time of all files of the image and of its creation, so that the same content has the same bytes. */
 const MADE = new Date(0);
 
 interface Descriptor {
@@ -53,13 +53,13 @@ export interface ImageOptions {
   readonly layout: string;
   /** A root file system with Node.js as a folder, or an OCI layout with such an image. */
   readonly base: string;
-  /** A folder whose content comes on top. */
+  /** A folder whose content is the last layer. */
   readonly contents: string;
   /** The image's name, for engines that import the layout. */
   readonly name: string;
 }
 
-/** Writes the layout into an empty folder; answers its layers and the digest of the manifest. */
+/** Writes the layout into an empty folder. Returns its layers and the digest of the manifest. */
 export async function writeLayout({ layout, base: baseFolder, contents, name }: ImageOptions) {
   if (existsSync(layout) && readdirSync(layout).length > 0) throw new Error(`${layout} is not empty`);
   const isLayout = existsSync(join(baseFolder, 'oci-layout'));
@@ -90,7 +90,7 @@ export async function writeLayout({ layout, base: baseFolder, contents, name }: 
   return { layers, digest: manifest.digest };
 }
 
-/** This machine's, in OCI's words. */
+/** The architecture of this machine, as OCI names it. */
 const ARCHITECTURE = process.arch === 'x64' ? 'amd64' : process.arch;
 
 function toConfig({ architecture, environment }: Base, layers: ReadonlyArray<Layer>): object {
@@ -106,7 +106,7 @@ function toConfig({ architecture, environment }: Base, layers: ReadonlyArray<Lay
   };
 }
 
-/** A folder as a compressed archive: sorted, without owners, of one time. */
+/** A folder as a compressed archive: sorted, without owners, with one time for all files. */
 async function writeLayer(layout: string, folder: string, from: string): Promise<Layer> {
   const options = { cwd: folder, portable: true, mtime: MADE, noDirRecurse: true, noPax: true };
   const archive = create(options, pathsBelow(folder));

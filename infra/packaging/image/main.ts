@@ -15,7 +15,7 @@ npm run image -- --folder DIR
     DIR gets the files that the Dockerfile puts on its base.
 `;
 
-/** Always the same folder: the compile cache holds its path. */
+/** Always the same folder, because the compile cache contains its path. */
 const STAGE = join(import.meta.dirname, '../../../dist/image');
 
 const OPTIONS = { oci: 'string', base: 'string', name: 'string', folder: 'string', help: 'boolean' } as const;
@@ -46,19 +46,19 @@ async function writeImage(layout: string, base: string, name: string): Promise<v
   const { layers, digest } = await writeLayout({ layout, base, contents: STAGE, name });
   for (const { digest: layer, bytes, size, from } of layers) {
     const files = bytes === undefined ? '' : `${toMegabytes(bytes)}, `;
-    tell(`layer ${layer.slice(0, 19)}: ${files}${toMegabytes(size)} compressed, from ${from}`);
+    print(`layer ${layer.slice(0, 19)}: ${files}${toMegabytes(size)} compressed, from ${from}`);
   }
   const total = layers.reduce((sum, { size }) => sum + size, 0);
-  tell(`image ${name}@${digest}: ${toMegabytes(total)} compressed`);
+  print(`image ${name}@${digest}: ${toMegabytes(total)} compressed`);
 }
 
 function tellContents({ packages, cacheFor }: Contents): void {
-  tell(
+  print(
     `app: dist/node, sbom.cdx.json and licenses.txt of ${packages.length} packages, compile-cache of Node.js ${cacheFor}`,
   );
 }
 
-const tell = (line: string) => process.stdout.write(`${line}\n`);
+const print = (line: string) => process.stdout.write(`${line}\n`);
 const toMegabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 process.exitCode = await main().catch((error) => {

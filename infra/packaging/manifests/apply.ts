@@ -10,7 +10,7 @@ import { kinds } from '#crds/kinds/kinds.ts';
 const CRDS = join(import.meta.dirname, '../../../crds/manifests');
 const ACCESS = join(import.meta.dirname, '../../platforms/kubernetes/access.yaml');
 
-/** Kinds that nothing but manifests names: all of `v1`, with a regular plural. */
+/** Kinds that only manifests contain: all in `v1`, with a regular plural. */
 const OTHERS: ReadonlyArray<Resource> = [
   ['', 'ServiceAccount'],
   ['rbac.authorization.k8s.io', 'ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'],
@@ -20,7 +20,7 @@ const OTHERS: ReadonlyArray<Resource> = [
   named.map((kind) => ({ group, version: 'v1', plural: `${kind.toLowerCase()}s`, kind })),
 );
 
-/** The resource that holds objects of this kind; throws for a kind that is never applied. */
+/** The resource of this kind; throws for a kind that is never applied. */
 export function resourceOf(kind: string): Resource {
   const found = [...kinds, ...OTHERS, ...Object.values(RESOURCES)].find((resource) => resource.kind === kind);
   if (found === undefined) throw new Error(`no resource for kind ${kind}`);
@@ -38,7 +38,7 @@ export function customResourceDefinitions(): ReadonlyArray<KubeObject> {
 /** The namespace, accounts and roles of the operator. */
 export const accessManifests = (): ReadonlyArray<KubeObject> => readDocuments(readFileSync(ACCESS, 'utf8'));
 
-/** The documents of a YAML text; comments alone are none. */
+/** The documents of a YAML text, without those that have only comments. */
 export function readDocuments(text: string): ReadonlyArray<KubeObject> {
   return parseAllDocuments(text)
     .map((document) => document.toJS() as KubeObject | null)
@@ -46,8 +46,8 @@ export function readDocuments(text: string): ReadonlyArray<KubeObject> {
 }
 
 /**
- * Creates the object, or patches what is there (`update: false`: leaves it as people have made it). Throws with the
- * cluster's own words.
+ * Creates the object, or patches an existing one (`update: false`: leaves it unchanged). Throws with the message of the
+ * API server.
  */
 export async function put(cluster: Cluster, object: KubeObject, update: boolean): Promise<void> {
   const resource = resourceOf(object.kind);

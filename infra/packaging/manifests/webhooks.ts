@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { readDocuments } from './apply.ts';
 
-/** The operator's own. */
+/** The namespace of the operator. */
 export const NAMESPACE = 'gateway-operator';
 
-/** The name by which the API server knows the service account of a function. */
+/** The user name of a function's service account in the API server. */
 export const accountUser = (account: 'admission' | 'reconcile'): string =>
   `system:serviceaccount:${NAMESPACE}:${account}`;
 
@@ -18,14 +18,15 @@ export interface WebhookOptions {
   /** PEM. Absent: the system's roots, or injected later. */
   readonly caBundle?: string;
   /**
-   * `Fail` (default): every object is validated. `Ignore`: a function that is away blocks none; reconcile checks again.
+   * `Fail` (default): every object is validated. `Ignore`: while the webhook is down, objects are not validated; the
+   * reconciler validates them later.
    */
   readonly failurePolicy?: 'Fail' | 'Ignore';
-  /** The user whose writes are not reviewed: reconcile. Absent: none. */
+  /** The user whose writes are not reviewed: that of the reconciler. Absent: none. */
   readonly ownUser?: string;
 }
 
-/** As the file has them: reconcile puts in the path and the CA. */
+/** The configurations of the file, into which the reconciler writes the path and the CA. */
 export const IN_CLUSTER = { ownUser: accountUser('reconcile') } as const satisfies WebhookOptions;
 
 interface Webhook {
@@ -46,7 +47,7 @@ export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<Ku
       ...webhook,
       clientConfig: clientConfigOf(webhook, options),
       matchConditions: conditionsOf(webhook, options),
-      // The entry for deletions blocks none, whatever is asked for.
+      // The webhook for deletions never blocks, whatever policy was chosen.
       failurePolicy: webhook.failurePolicy === 'Fail' ? (options.failurePolicy ?? 'Fail') : 'Ignore',
     })),
   }));
@@ -87,7 +88,7 @@ export function toWebhookOptions(args: ReadonlyArray<string>): WebhookOptions | 
   return { ...IN_CLUSTER, ...(address === undefined ? {} : { base: address.replace(/\/+$/, '') }), failurePolicy };
 }
 
-/** The reason why the API server could not call admission there. */
+/** The reason why the API server could not call the webhook at the address. */
 function problemOf(address: string): string | undefined {
   if (!URL.canParse(address)) return 'must be an address, https://HOST/SEGMENT';
   const { protocol, pathname, search, hash, username } = new URL(address);

@@ -1,4 +1,4 @@
-// The admission function as a Worker.
+// The admission webhook as a Worker.
 import type { ExecutionContext } from 'hono';
 import { createAdmissionFetch } from '../../runtime/fetch/admission.ts';
 import { type Bindings, orFail } from '../../runtime/fetch/platform.ts';

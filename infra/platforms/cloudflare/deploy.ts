@@ -16,7 +16,7 @@ npm run deploy:workers -- FILE --dry-run   uploads nothing: wrangler checks what
 WRANGLER names the program of wrangler; without it npx fetches the version that was tried.
 `;
 
-/** Wrangler is no dependency: it brings a second workerd of 130 MB, and nothing but this program calls it. */
+/** Wrangler is no dependency, because it installs a second workerd of 130 MB, and only this program calls it. */
 const WRANGLER = 'wrangler@4.164.0';
 
 async function deploy(file: string, isDry: boolean): Promise<void> {
@@ -25,7 +25,7 @@ async function deploy(file: string, isDry: boolean): Promise<void> {
   try {
     const workers = DEPLOYABLES.filter(({ platform }) => platform === 'workerd');
     await writeBundles(folder, workers);
-    // Reconcile first: admission is bound to it.
+    // The reconciler is first, because the webhook is bound to it.
     for (const upload of uploads) wrangle(upload, join(folder, 'cloudflare'), isDry);
   } finally {
     rmSync(folder, { recursive: true, force: true });
@@ -42,7 +42,7 @@ function readSettings(file: string): string {
   }
 }
 
-/** Secrets go by a file that nobody else may read, never by the command line. */
+/** Writes secrets into a file that only this user may read: a command line is visible to others. */
 function wrangle({ worker, config, secrets }: Upload, folder: string, isDry: boolean): void {
   const write = (name: string, content: object): string => {
     const path = join(folder, name);

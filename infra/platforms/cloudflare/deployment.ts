@@ -1,5 +1,5 @@
-// A deployment to Workers: settings of a person to what `wrangler` uploads. Everything that is missing or malformed is
-// listed together.
+// A deployment to Workers, made from a person's settings for `wrangler`. All that is missing or malformed is listed
+// together.
 import { reasonOf } from '#core/failure/error-text.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { AdmissionBindings, GatewayBindings, ReconcileBindings } from '../../runtime/config/bindings.ts';
@@ -10,13 +10,13 @@ export interface Upload {
   readonly worker: WorkerName;
   /** The content of a `wrangler.json`, whose folder has the bundles. */
   readonly config: { readonly name: string; readonly [field: string]: unknown };
-  /** Values that nobody can read again: `--secrets-file`. */
+  /** Values for `--secrets-file`, which Cloudflare shows to nobody. */
   readonly secrets: Readonly<Record<string, string>>;
 }
 
 type Settings = Readonly<Record<string, unknown>>;
 
-/** Bindings whose settings are ids of Cloudflare's, and what stands in for them where settings are checked. */
+/** Bindings whose settings are ids of Cloudflare, with the placeholders that are used to check settings. */
 const IDS: Readonly<Record<string, { readonly field: string; readonly stand: unknown }>> = {
   SNAPSHOTS: { field: 'kv_namespaces', stand: { get() {}, put() {}, delete() {} } },
   HYPERDRIVE: { field: 'hyperdrive', stand: { host: 'h', port: 1, user: 'u', password: 'p', database: 'd' } },
@@ -24,7 +24,7 @@ const IDS: Readonly<Record<string, { readonly field: string; readonly stand: unk
 
 const BINDINGS = { reconcile: ReconcileBindings, admission: AdmissionBindings, gateway: GatewayBindings };
 
-/** Values of the sample in docs/install/workers.md that every deployment has of its own. */
+/** Values of the sample in docs/install/workers.md that each deployment must replace. */
 const SAMPLE: ReadonlySet<unknown> = new Set([
   'https://api.cluster.example.com',
   'the token of reconcile',
@@ -65,7 +65,7 @@ export function toUploads(text: string, file = 'the settings'): ReadonlyArray<Up
   return uploads;
 }
 
-/** The text as a map. No message quotes the text, which holds secrets. */
+/** The text as a map. No message quotes the text, because it has secrets. */
 function parseSettings(text: string, file: string): Settings {
   let given: unknown;
   try {
@@ -80,7 +80,7 @@ function parseSettings(text: string, file: string): Settings {
 }
 
 /**
- * Messages about an unexpected token name no position: it is the end of the shortest prefix that has the same fault.
+ * The position of an unexpected token, which its message lacks: the end of the shortest prefix with the same error.
  */
 function errorPosition(text: string, message: string): number {
   const [, position] = / at position (\d+)/.exec(message) ?? [];
@@ -95,7 +95,7 @@ function errorPosition(text: string, message: string): number {
   return text.length;
 }
 
-/** Settings that several Workers must have alike. */
+/** Settings that must be the same in several Workers. */
 function disagreements({ reconcile, admission, gateways }: Settings): ReadonlyArray<string> {
   if (!isMap(reconcile)) return [];
   const problems: string[] = [];
@@ -117,7 +117,7 @@ const partsOf = (value: unknown): ReadonlyArray<string> =>
   typeof value === 'string' ? value.split(',').map((part) => part.trim()) : [];
 const firstOf = (value: unknown): string | undefined => partsOf(value)[0];
 
-/** As the Worker itself reads its bindings. */
+/** Reads the bindings in the same way as the Worker. */
 function problemsOf(worker: WorkerName, settings: Settings): ReadonlyArray<string> {
   const { variables } = BINDINGS[worker];
   const entries = Object.entries(settings);
@@ -145,7 +145,7 @@ function problemsOf(worker: WorkerName, settings: Settings): ReadonlyArray<strin
 const isId = (value: unknown): boolean => typeof value === 'string' && /^[0-9a-f]{32}$/.test(value);
 
 function toUpload(worker: WorkerName, name: string, settings: Settings): Upload {
-  // They have been read as texts.
+  // The values were read as texts.
   const entries = Object.entries(settings) as Array<[string, string]>;
   const ids = entries.flatMap(([binding, id]) => {
     const field = IDS[binding]?.field;

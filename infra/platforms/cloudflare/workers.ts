@@ -3,7 +3,7 @@
 const common = { compatibility_date: '2026-07-01', compatibility_flags: ['nodejs_compat'] };
 
 export const WORKERS = {
-  /** No public route: a cron trigger every minute, and triggers from admission by service binding. */
+  /** No public route: a cron trigger every minute, and triggers of the admission webhook by service binding. */
   reconcile: {
     ...common,
     name: 'gateway-operator-reconcile',

@@ -1,4 +1,4 @@
-// The admission function as a Node process: plain Kubernetes (HTTPS by itself) and Knative (HTTP behind its ingress).
+// The admission webhook as a Node process: on plain Kubernetes (with HTTPS) and Knative (HTTP behind the ingress).
 import { createAdmission } from '../../../functions/admission/app.ts';
 import { AdmissionEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
@@ -9,7 +9,7 @@ import { createReviewRecord } from '../../runtime/triggers/review-record.ts';
 import { createTrigger } from '../../runtime/triggers/trigger.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 
-/** Secrets and pages of keys, of megabytes each, that are read at the same time: a Pod has little memory. */
+/** Concurrent reads of Secrets and pages of VirtualKeys, of megabytes each: a Pod has little memory. */
 const MAX_READS = 4;
 
 main(async () => {

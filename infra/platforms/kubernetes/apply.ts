@@ -1,5 +1,5 @@
-// The program that applies the objects of the quickstart: their kinds and admission are as new as they are, so it tries
-// until they are admitted.
+// The program that applies the objects of the quickstart. Their CRDs and the webhook have just been created too, so it
+// repeats an apply that is rejected.
 import { setTimeout as pause } from 'node:timers/promises';
 import { kinds } from '#crds/kinds/kinds.ts';
 import { ApplyEnvironment } from '../../runtime/config/environments.ts';

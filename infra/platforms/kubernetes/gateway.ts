@@ -1,4 +1,4 @@
-// The gateway function as a Node process: one instance, everything it needs mounted as files, no access to the API
+// The gateway of one instance as a Node process. All that it needs is mounted as files, without access to the API
 // server.
 import { setTimeout as pause } from 'node:timers/promises';
 import { createMountedCredentials, createMountedFile } from '#adapters/process/mounted-files.ts';
@@ -12,8 +12,8 @@ import { readStart, toSnapshot } from './mounts.ts';
 import { keepMaintained } from './own-store.ts';
 
 /**
- * Milliseconds that a new Pod waits for its database before it takes requests of others. With one that hangs, it
- * listens and says 503.
+ * Milliseconds that a new Pod waits for its database before it gets requests. If the database hangs, it then listens
+ * and responds with 503.
  */
 const LEDGER_FIRST = 2_000;
 /**

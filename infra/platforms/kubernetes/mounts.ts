@@ -1,4 +1,4 @@
-// The environment and the mounts that a gateway needs before it can start; all that is missing is told together.
+// The environment and the mounts that a gateway needs before it can start. All that is missing is listed together.
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { reasonOf } from '#core/failure/error-text.ts';
@@ -20,8 +20,8 @@ type Paths = Pick<GatewayEnvironment, 'SNAPSHOT_FILE' | 'DATABASE_DIR' | 'STORE_
 type Mounts = Pick<GatewayParts, 'instance' | 'connection' | 'storeConnection'>;
 
 /**
- * Throws with one line per variable and mount that is not as it must be. Credentials may be missing: their model
- * entries drop out.
+ * Throws with one line for each invalid variable and mount. Credentials may be missing: their model entries are left
+ * out.
  */
 export function readStart(given: Readonly<Record<string, unknown>>) {
   let mounts: Mounts | undefined;
@@ -31,7 +31,7 @@ export function readStart(given: Readonly<Record<string, unknown>>) {
     mounts = readMounts(values as Paths, problems);
     return problems;
   });
-  // Without a problem everything was read: not met.
+  // Everything was read if there is no problem, so this cannot happen.
   if (mounts === undefined) throw new Error('the mounts were not read');
   return { environment, mounts };
 }
@@ -60,7 +60,7 @@ function readMounts(
   return { instance: snapshot.instance, connection, storeConnection };
 }
 
-/** A snapshot of a version that is not ours is no snapshot: the last good one is kept, and the log says why. */
+/** The snapshot. One of another version is refused: the last good one is kept, and the reason is logged. */
 export const toSnapshot =
   (log: Log) =>
   (text: string): Snapshot | undefined => {
@@ -69,7 +69,7 @@ export const toSnapshot =
     return read.ok ? read.value : undefined;
   };
 
-/** Secrets are mounted under fixed names, so that this reads no spec. */
+/** The files of a mounted Secret. Their names are fixed, so that no spec is read. */
 function readConnection(folder: string): DatabaseConnection {
   const data = readEntries(folder, DATABASE_FILES);
   const required = {
@@ -82,13 +82,13 @@ function readConnection(folder: string): DatabaseConnection {
   return orThrow(toDatabaseConnection({ nameRef: 'mounted', keys: { ...required, ...mounted } }, data));
 }
 
-/** A folder without `host` is a mistake, never a store in memory. */
+/** The connection of the counter store. A folder without `host` is an error, never a store in memory. */
 function readStoreConnection(folder: string): StoreConnection {
   const keys = { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' };
   return orThrow(toStoreConnection({ nameRef: 'mounted', keys }, readEntries(folder, ['host', 'port', 'password'])));
 }
 
-/** Entries as a Secret has them; those that are not mounted are absent. */
+/** The keys of a Secret with their values in base64; keys that are not mounted are absent. */
 function readEntries(folder: string, names: ReadonlyArray<string>): Readonly<Record<string, string>> {
   const found = names.filter((name) => existsSync(join(folder, name)));
   return Object.fromEntries(found.map((name) => [name, readFileSync(join(folder, name)).toString('base64')]));

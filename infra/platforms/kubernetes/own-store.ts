@@ -1,14 +1,14 @@
-// Maintenance of a store in the gateway's own memory: no resync of reconcile reaches it.
+// Maintenance of a counter store in the memory of a gateway, which no resync of the reconciler reaches.
 import { type FailureContext, logFailure } from '#core/ledger/failures.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-/** As often as reconcile resyncs. */
+/** The same interval as between resyncs of the reconciler. */
 const EVERY: Millis = 60_000;
 
 /**
- * Maintains once a minute until stopped; what failed is tried again in the next minute, and one that lasts longer is
- * not overtaken.
+ * Maintains the store once a minute until it is stopped. A failure is repeated in the next minute, and no two runs
+ * overlap.
  */
 export function keepMaintained(
   maintain: () => Promise<void>,

@@ -1,4 +1,4 @@
-// The reconcile function as a Node process: plain Kubernetes and Knative.
+// The reconciler as a Node process: on plain Kubernetes and Knative.
 import { setTimeout as pause } from 'node:timers/promises';
 import { createBackends } from '#adapters/backends/backends.ts';
 import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
@@ -56,7 +56,7 @@ main(async () => {
     platform,
     limits: { ...PROCESS_LIMITS, objectBytes: Math.min(PROCESS_LIMITS.objectBytes, objectMemory()) },
     readiness: createReadiness(api.cluster, parts.clock),
-    // Without a Service others provide the certificate of admission: cert-manager, or a public authority.
+    // Without a Service, cert-manager or a public authority issues the certificate of the webhook.
     ...(service && { certificates: { issuer: createIssuer(), service, lifetimes: LIFETIMES, ...(path && { path }) } }),
   });
   await run(
@@ -68,7 +68,7 @@ main(async () => {
   if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
 });
 
-/** Entries past their retention go in whole months. */
+/** Ledger rows that are older than the retention are dropped in whole months. */
 async function retain(months: number | undefined, database: DatabaseWithin, log: Log): Promise<void> {
   if (months === undefined) return;
   const dropped = await database.dropMonths(months);

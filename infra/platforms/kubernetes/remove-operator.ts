@@ -13,8 +13,8 @@ export interface RemoveDependencies {
 }
 
 /**
- * Milliseconds without progress after which no operator counts as running: a resync comes each minute, and gives up an
- * absent database after 20 s.
+ * Milliseconds without progress after which no operator is assumed to run: there is a resync each minute, and it waits
+ * at most 20 s for an absent database.
  */
 const DEADLINE = 90_000;
 const LOOK_EVERY = 1_000;
@@ -24,9 +24,10 @@ type FoundObject = readonly [Kind, KubeObject];
 /**
  * `Delete`: deletes every gateway resource and lets a running operator clean up each. Keys stop working, and gateways
  * are deleted. `Keep`: leaves all of them, and gateways continue to serve. The reconciler must not run then, because it
- * would add its finalizers again. Both delete the webhooks, and remove the operator's finalizers that are left. A second
- * call is harmless, also if the operator, its namespace or its CRDs are deleted. Throws if finalizers of other programs
- * still block deleted objects, and prints these. If an operator runs, the webhooks stay then: the next call needs them.
+ * would add its finalizers again. Both delete the webhooks, and remove the operator's finalizers that are left. A
+ * second call is harmless, also if the operator, its namespace or its CRDs are deleted. Throws if finalizers of other
+ * programs still block deleted objects, and prints these. If an operator runs, the webhooks stay then: the next call
+ * needs them.
  */
 export async function removeOperator(deps: RemoveDependencies, objects: 'Keep' | 'Delete'): Promise<void> {
   // Instances are last: each key is cleaned up in the database of its instance.

@@ -1,4 +1,4 @@
-// The program of the CronJob: a Pod of a second that asks reconcile to look everywhere.
+// The program of the CronJob: it requests a resync from the reconciler, within seconds.
 import { setTimeout as pause } from 'node:timers/promises';
 import { TriggerEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';

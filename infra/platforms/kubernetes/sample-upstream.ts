@@ -1,4 +1,4 @@
-// The sample upstream as a program: stands in for a provider in the quickstart.
+// The sample upstream as a program: it replaces a provider in the quickstart.
 import { SampleUpstreamEnvironment } from '../../runtime/config/environments.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { main, print } from '../../runtime/node/process.ts';
