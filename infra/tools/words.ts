@@ -62,6 +62,12 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\bpostpon(e|ed|es|ing)\b|\bdeferred namespaces?\b/i, places: EVERYWHERE, use: 'deferred; oversized' },
   { pattern: /\b(create turns|record turns?|turn deps)\b/i, places: NAMES, use: 'round robin, advance' },
   { pattern: /\bis final\b/i, places: NAMES, use: 'isConverged' },
+  // A server sends a reply, a review gets a response; answers are texts of models (`n` of them).
+  {
+    pattern: /\b(answer (memory|headers)|(review|read|token) answer)\b/i,
+    places: NAMES,
+    use: 'reply; ReviewResponse',
+  },
   // Tests and packages.
   {
     pattern: /\b(wish(es)?|forgetful store|play result|bench arrivals|measure arrivals)\b/i,

@@ -14,7 +14,7 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createReconcile } from '../../functions/reconcile/app.ts';
 import { replaceNameLookup } from '../../infra/runtime/node/name-lookup.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
-import { answerMemory } from '../../infra/runtime/node/reply-memory.ts';
+import { replyMemory } from '../../infra/runtime/node/reply-memory.ts';
 import { createStoreMaintenance } from '../../infra/runtime/node/store-maintenance.ts';
 import { createMemoryCluster } from '../doubles/cluster.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, resourceOf } from '../reconcile/objects.ts';
@@ -86,7 +86,7 @@ async function main(tenants: ReadonlyArray<Tenant>): Promise<Outcome> {
     cluster,
     backends: createBackends({
       clock: node.clock,
-      maxAnswers: answerMemory(),
+      maxReplyBytes: replyMemory(),
       clear,
       flush,
       probeShared,

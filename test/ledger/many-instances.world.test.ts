@@ -71,7 +71,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
   const stores = new Map<string, CounterStore>();
   const backends = createBackends({
     clock,
-    maxAnswers: 1024 * 1024,
+    maxReplyBytes: 1024 * 1024,
     openDatabase: (of) => createDatabase(of, { log }),
     flush: async ({ uid: instanceUid }, { database, cursor }) => {
       const counterStore = distant(stores.get(instanceUid) ?? expect.fail('there is no store'));

@@ -39,7 +39,7 @@ const ENTITLED_PER_MEMBER = 4096;
 interface BackendsDependencies {
   readonly clock: Clock;
   /** Bytes that all replies together may take beyond what each instance is entitled to. */
-  readonly maxAnswers: number;
+  readonly maxReplyBytes: number;
   /** Opens a pool, which connects with its first call. */
   readonly openDatabase: (connection: DatabaseConnection) => Database;
   /** Books what the instance has settled and audits its store. Does nothing on a platform that connects to no store. */
@@ -61,7 +61,7 @@ interface Pool {
 /** Databases are opened once per connection; those that were used last are kept. `close` ends them all. */
 export function createBackends(deps: BackendsDependencies): Backends & { close(): Promise<void> } {
   const pools = createPools(deps);
-  const budget = createMemoryBudget(deps.maxAnswers);
+  const budget = createMemoryBudget(deps.maxReplyBytes);
   const begin: Backends['begin'] = (members) => {
     const entitled = ENTITLED + members * ENTITLED_PER_MEMBER;
     const share = budget.share(entitled);

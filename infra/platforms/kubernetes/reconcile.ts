@@ -16,7 +16,7 @@ import { openApi } from '../../runtime/node/api-access.ts';
 import { replaceNameLookup } from '../../runtime/node/name-lookup.ts';
 import { MAX_CONNECTIONS, main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
-import { answerMemory, objectMemory } from '../../runtime/node/reply-memory.ts';
+import { objectMemory, replyMemory } from '../../runtime/node/reply-memory.ts';
 import { createStoreMaintenance } from '../../runtime/node/store-maintenance.ts';
 import { resyncAtStart } from '../../runtime/triggers/at-start.ts';
 import { requireToken } from '../../runtime/triggers/token.ts';
@@ -30,7 +30,7 @@ main(async () => {
   const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts });
   const backends = createBackends({
     clock: parts.clock,
-    maxAnswers: answerMemory(),
+    maxReplyBytes: replyMemory(),
     openDatabase: (connection) => createDatabase(connection, { log }),
     clear,
     flush: async (instance, work) => {

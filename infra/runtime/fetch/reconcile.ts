@@ -35,7 +35,7 @@ export function createReconcileFetch(bindings: Bindings) {
 const cursors = createCursors();
 
 /** An isolate has 128 MB for everything. */
-const MAX_ANSWERS = 16 * 1024 * 1024;
+const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 
 /** I/O belongs to one invocation on Workers: databases are opened for it, and closed when it ends. */
 async function run(environment: ReconcileBindings, request: Request): Promise<Response> {
@@ -43,7 +43,7 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
   const dependencies = workerDependencies();
   const backends = createBackends({
     clock: dependencies.clock,
-    maxAnswers: MAX_ANSWERS,
+    maxReplyBytes: MAX_REPLY_BYTES,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
     ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics: NO_METRICS }),
     probeShared: async (connection, instanceUid) =>

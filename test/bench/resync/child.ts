@@ -10,7 +10,7 @@ import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import type { Report } from '../../../functions/reconcile/report.ts';
 import { nodeDependencies } from '../../../infra/runtime/node/platform.ts';
-import { answerMemory } from '../../../infra/runtime/node/reply-memory.ts';
+import { replyMemory } from '../../../infra/runtime/node/reply-memory.ts';
 
 export interface Swept {
   readonly report: Report;
@@ -57,7 +57,7 @@ function say(message: string, fields?: object) {
 const transport = createServiceAccountTransport({ address, folder });
 const backends = createBackends({
   clock: nodeDependencies().clock,
-  maxAnswers: answerMemory(),
+  maxReplyBytes: replyMemory(),
   openDatabase: (connection) => createDatabase(connection, { log }),
   flush: async () => undefined,
   probeShared,

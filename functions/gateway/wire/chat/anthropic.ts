@@ -121,7 +121,7 @@ function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
     const role = member(message, 'role');
     if (role === 'system' || role === 'developer') append(system, toBlocks(message, at, refuse));
     else if (role === 'user') append(contentOf('user'), toBlocks(message, at, refuse));
-    else if (role === 'assistant') append(contentOf('assistant'), toAnswer(message, at, refuse));
+    else if (role === 'assistant') append(contentOf('assistant'), toAssistantBlocks(message, at, refuse));
     else if (role === 'tool') contentOf('user').push(toResult(message, at, refuse));
     else refuse(`${at}.role`, 'must be system, developer, user, assistant or tool for this model.');
   }
@@ -137,7 +137,7 @@ function toTurns(messages: ReadonlyArray<unknown>, refuse: Refuse) {
   }
 }
 
-function toAnswer(message: unknown, at: string, refuse: Refuse): Blocks {
+function toAssistantBlocks(message: unknown, at: string, refuse: Refuse): Blocks {
   if ((member(message, 'function_call') ?? undefined) !== undefined)
     refuse(`${at}.function_call`, 'must be tool_calls for this model.');
   const refusal = textOf(member(message, 'refusal')) ?? '';

@@ -112,12 +112,12 @@ function toMessages(turn: unknown, at: string, refuse: Refuse): ReadonlyArray<ob
     refuse(`${at}.role`, 'must be user, assistant or system for this model.');
   if (typeof content === 'string') return [{ role, content }];
   if (!Array.isArray(content)) refuse(`${at}.content`, 'must be a text or an array of blocks.');
-  return role === 'assistant' ? toAnswer(content, at, refuse) : toQuestion(content, at, refuse);
+  return role === 'assistant' ? toAssistantMessages(content, at, refuse) : toUserMessages(content, at, refuse);
 }
 
 const REASONING_BLOCKS: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking']);
 
-function toAnswer(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+function toAssistantMessages(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
   const calls: object[] = [];
   let text = '';
   for (const [index, block] of listOf(content).entries()) {
@@ -128,8 +128,8 @@ function toAnswer(content: unknown, at: string, refuse: Refuse): ReadonlyArray<o
       refuse(`${at}.content[${index}].type`, 'must be text, tool_use or thinking for this model.');
     }
   }
-  const hasSpoken = text !== '' || calls.length > 0;
-  return hasSpoken ? [{ role: 'assistant', content: text === '' ? null : text, tool_calls: nonEmpty(calls) }] : [];
+  const hasContent = text !== '' || calls.length > 0;
+  return hasContent ? [{ role: 'assistant', content: text === '' ? null : text, tool_calls: nonEmpty(calls) }] : [];
 }
 
 function toCall(block: unknown): object {
@@ -139,7 +139,7 @@ function toCall(block: unknown): object {
 
 type Parts = ReadonlyArray<object>;
 
-function toQuestion(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
+function toUserMessages(content: unknown, at: string, refuse: Refuse): ReadonlyArray<object> {
   const results: object[] = [];
   const parts: object[] = [];
   for (const [index, block] of listOf(content).entries()) {

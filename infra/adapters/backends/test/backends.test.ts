@@ -23,7 +23,7 @@ function underTest() {
   const clock = { millis: 0, now: () => clock.millis };
   const backends = createBackends({
     clock,
-    maxAnswers: 1000,
+    maxReplyBytes: 1000,
     openDatabase: ({ host, password }) => {
       const close = async () => void closed.push(`${host} ${password}`);
       const database = { close, disconnect: close, withShare: () => database };

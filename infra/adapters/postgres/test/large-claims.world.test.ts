@@ -60,7 +60,7 @@ test('the largest keys of one tenant are written, and fifteen hundred of them ar
   const connection = await server.migratedDatabase();
   const backends = createBackends({
     clock: { now: () => Date.now() },
-    maxAnswers: SHARE,
+    maxReplyBytes: SHARE,
     openDatabase: (to) => createDatabase(to, { log: createMemoryLog() }),
     flush: async () => undefined,
     probeShared: async () => ({ ok: true }),

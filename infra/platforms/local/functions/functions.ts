@@ -14,7 +14,7 @@ import { RELEASE_IMAGE, RELEASE_VERSION } from '../../../runtime/config/release.
 import { readEnvironment } from '../../../runtime/config/variable.ts';
 import { withMetrics } from '../../../runtime/node/metrics.ts';
 import { nodeDependencies } from '../../../runtime/node/platform.ts';
-import { answerMemory } from '../../../runtime/node/reply-memory.ts';
+import { replyMemory } from '../../../runtime/node/reply-memory.ts';
 import { type Handler, type ServeOptions, serve } from '../../../runtime/node/serve.ts';
 import { createStoreMaintenance } from '../../../runtime/node/store-maintenance.ts';
 import { openTraces } from '../../../runtime/node/traces.ts';
@@ -119,7 +119,7 @@ function reconcileOf({ accounts, gateways, gateway, ...parts }: With<{ gateways:
     flush: gateways.flush,
     clear,
     probeShared,
-    maxAnswers: answerMemory(),
+    maxReplyBytes: replyMemory(),
   });
   onStop(backends.close);
   const platform = {
