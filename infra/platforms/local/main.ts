@@ -3,8 +3,8 @@ import { reasonAndCausesOf } from '../../../functions/core/failure/error-text.ts
 import { UsageError } from './options.ts';
 
 /**
- * Milliseconds within which a second SIGINT is the echo of the first: npm forwards the terminal's to its child once
- * more.
+ * Milliseconds within which a second SIGINT is a copy of the first: npm forwards the signal of the terminal to its
+ * child, which has it already.
  */
 const ECHO = 500;
 

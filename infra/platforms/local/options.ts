@@ -4,16 +4,16 @@ import { parseArgs } from 'node:util';
 import { reasonOf } from '../../../functions/core/failure/error-text.ts';
 
 export interface Options {
-  /** Absolute path; all state of the stack lives there. */
+  /** The absolute path of the folder with all state of the stack. */
   readonly state: string;
   readonly reset: boolean;
-  /** 0 = any free port. Absent: that of the last start, or 4000. */
+  /** 0: any free port. Absent: the port of the last start, else 4000. */
   readonly port?: number;
   readonly empty: boolean;
   readonly cluster: { readonly type: 'embedded' | 'envtest' } | { readonly type: 'kubeconfig'; readonly path: string };
-  /** Absent: PostgreSQL of our own. */
+  /** Absent: the embedded PostgreSQL. */
   readonly database?: URL;
-  /** Seconds between two runs of the cron. */
+  /** Seconds between two resyncs. */
   readonly schedule: number;
 }
 
@@ -33,12 +33,12 @@ export const HELP = `npm start -- [options]: the whole gateway operator on this 
   --help             print this text
 `;
 
-/** A mistake on the command line or in what it names: the message alone is printed, and the exit code is 2. */
+/** An error on the command line, or in a file that it names. Only the message is printed, and the exit code is 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** Options from the words after `--`; undefined where they ask for help. Throws UsageError with one clear sentence. */
+/** Options from the arguments after `--`; undefined: help was requested. Throws UsageError with one sentence. */
 export function readOptions(args: ReadonlyArray<string>): Options | undefined {
   const { values } = parse(args);
   if (values.help) return undefined;
@@ -71,7 +71,7 @@ function parse(args: ReadonlyArray<string>) {
       },
     });
   } catch (cause) {
-    // Node's own words; their first sentence is enough.
+    // The first sentence of Node's message is enough.
     const [sentence] = reasonOf(cause).split(/\.\s/);
     throw new UsageError(`${sentence}. \`npm start -- --help\` lists the options.`, { cause });
   }

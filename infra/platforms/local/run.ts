@@ -10,7 +10,7 @@ import { startStack } from './stack.ts';
 import { createProgress, type Start } from './start.ts';
 import { openState, writeWhole } from './state/state.ts';
 
-/** Answers the exit code. */
+/** Returns the exit code. */
 export async function run(interrupted: AbortSignal): Promise<number> {
   const options = readOptions(process.argv.slice(2));
   if (options === undefined) {
@@ -32,7 +32,7 @@ export async function run(interrupted: AbortSignal): Promise<number> {
   return 0;
 }
 
-/** Serves until an interrupt or a failure, which this throws when everything that was started is stopped. */
+/** Serves until an interrupt or a failure. Throws the failure after all started parts have stopped. */
 async function serve(start: Start): Promise<never> {
   const { options, state, progress, interrupted } = start;
   const stack = await startStack(start);

@@ -1,5 +1,5 @@
 // The local stack: database, cluster, sample upstream and the three functions, started in this order and stopped in the
-// opposite one.
+// opposite order.
 import { appendFileSync } from 'node:fs';
 import { untilAborted } from '../../../functions/core/concurrency/timeout.ts';
 import type { Cluster } from '../../../functions/core/ports/cluster.ts';
@@ -24,10 +24,10 @@ export type Stack = Awaited<ReturnType<typeof startStack>>;
 /** The content of `DIR/endpoints.json`: addresses are URLs on 127.0.0.1. */
 export type Endpoints = Stack['endpoints'];
 
-/** Milliseconds: a cluster that does not answer delays no stop beyond 15 s. */
+/** Milliseconds, so that a cluster that does not respond delays no stop beyond 15 s. */
 const MAX_WEBHOOK_REMOVAL = 4_000;
 
-/** Starts everything. Where a step fails, or on an interrupt, this stops the started steps and throws. */
+/** Starts all parts. If a step fails, or on an interrupt, it stops the started parts and throws. */
 export async function startStack({ options, state, progress, interrupted }: Start) {
   const lines = createLines((text) => appendLog(state.path('stack.log'), text));
   process.once('exit', lines.flush);

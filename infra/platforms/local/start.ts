@@ -13,7 +13,7 @@ export interface Start {
 
 export interface StartContext extends Pick<Start, 'options' | 'state'> {
   readonly log: Log;
-  /** Registers the undoing of a step, called when the stack stops, or a later step fails; the last one first. */
+  /** Registers how to undo a step: called when the stack stops or a later step fails, in the opposite order. */
   readonly onStop: (stop: () => Promise<unknown>) => void;
 }
 

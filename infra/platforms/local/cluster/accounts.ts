@@ -46,8 +46,8 @@ export async function openAccounts(context: Context, kubeconfig: string, cluster
 }
 
 /**
- * Applies the accounts and their roles as an administrator; answers kubeconfig files in `folder`, which hold a token
- * each and nothing of the administrator.
+ * Applies the accounts and their roles as an administrator. Returns kubeconfig files in `folder`, each with the token
+ * of one account, and nothing of the administrator.
  */
 export async function makeAccounts(
   kubeconfig: string,
@@ -78,5 +78,5 @@ export async function makeAccounts(
   }
 }
 
-/** Seconds: a year, longer than a local stack runs. Each start makes new ones. */
+/** Seconds: a year, longer than a local stack runs. Each start creates new tokens. */
 const LIFETIME = 365 * 86_400;

@@ -5,7 +5,7 @@ import type { ServingCertificate } from '../../../../functions/core/ports/issuer
 import { createIssuer } from '../../../adapters/certificates/issuer.ts';
 import { writeWhole } from '../state/state.ts';
 
-/** `cert` and `key` are good for 127.0.0.1 and localhost. */
+/** `cert` and `key` are valid for 127.0.0.1 and localhost. */
 export type Certificates = ServingCertificate;
 
 const DAY = 86_400_000;
@@ -15,7 +15,7 @@ const NAMES = ['127.0.0.1', 'localhost'];
 
 const issuer = createIssuer();
 
-/** The folder's certificates; issued again where there are none, they are damaged, or they end within a month. */
+/** The folder's certificates; issued again if there are none, they are damaged, or they end within a month. */
 export async function openCertificates(folder: string, now: Date): Promise<Certificates> {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const file = join(folder, 'certificates.json');

@@ -9,7 +9,7 @@ import type { Certificates } from './certificates.ts';
 import { envtestAssets, startControlPlane } from './envtest.ts';
 import { writeKubeconfig } from './kubeconfig.ts';
 
-/** Checks before anything is created that `--cluster` names something that can be used. Throws UsageError. */
+/** Checks, before anything is created, that `--cluster` names a cluster that can be used. Throws UsageError. */
 export function validateCluster({ cluster }: Options): void {
   if (cluster.type === 'envtest') envtestAssets();
   if (cluster.type === 'kubeconfig') readKubeconfig(cluster.path);
@@ -56,7 +56,7 @@ async function envtest({ state, onStop }: StartContext, tls: Certificates) {
   return { url, description: 'a real kube-apiserver and etcd' };
 }
 
-/** The person's own cluster: nothing to start, nothing to stop. */
+/** The cluster of a kubeconfig, which the stack neither starts nor stops. */
 export function readKubeconfig(path: string) {
   if (!existsSync(path)) throw new UsageError(`--cluster: there is no kubeconfig file ${path}.`);
   const config = new KubeConfig();

@@ -1,5 +1,5 @@
-// A real kube-apiserver with etcd on this machine (`--cluster envtest`), and the controller manager where the binaries
-// have one.
+// A real kube-apiserver with etcd on this machine (`--cluster envtest`), and the controller manager if the binaries
+// include it.
 import { generateKeyPairSync } from 'node:crypto';
 import { createWriteStream, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
@@ -28,7 +28,7 @@ export interface ControlPlaneOptions {
   readonly isDurable?: boolean;
 }
 
-/** The reason why no real API server can start here; undefined where it can. */
+/** The reason why no real API server can start here; undefined: it can. */
 export function missingAssets(): string | undefined {
   const folder = process.env.KUBEBUILDER_ASSETS || undefined;
   if (folder === undefined) return 'KUBEBUILDER_ASSETS is not set';
@@ -36,7 +36,7 @@ export function missingAssets(): string | undefined {
   return missing.length === 0 ? undefined : `${folder} (KUBEBUILDER_ASSETS) has no ${missing.join(' and no ')}`;
 }
 
-/** The folder with etcd and kube-apiserver, or a UsageError that says how to get one. */
+/** The folder with etcd and kube-apiserver. Throws a UsageError that explains how to get one. */
 export function envtestAssets(): string {
   const missing = missingAssets();
   if (missing === undefined) return process.env.KUBEBUILDER_ASSETS ?? '';
@@ -45,7 +45,7 @@ export function envtestAssets(): string {
   );
 }
 
-/** Starts etcd and the API server, waits until it is ready, then starts the controller manager where there is one. */
+/** Starts etcd and the API server, waits until it is ready, then starts the controller manager if there is one. */
 export async function startControlPlane(options: ControlPlaneOptions) {
   const assets = envtestAssets();
   mkdirSync(options.folder, { recursive: true });

@@ -14,7 +14,9 @@ export const RUNNERS = [
 ] as const satisfies ReadonlyArray<Resource>;
 const LABEL = 'app.kubernetes.io/part-of=gateway-operator';
 
-/** Throws UsageError if the kubeconfig's cluster is not on this machine or has an installed operator. Writes nothing. */
+/**
+ * Throws UsageError if the kubeconfig's cluster is not on this machine or has an installed operator. Writes nothing.
+ */
 export async function rejectInstalled({ cluster }: Options): Promise<void> {
   if (cluster.type !== 'kubeconfig') return;
   const { path } = cluster;
@@ -32,7 +34,7 @@ export async function rejectInstalled({ cluster }: Options): Promise<void> {
   );
 }
 
-/** Parts of an installed operator, for people; none where only a local stack, stopped or killed, was there. */
+/** Parts of an installed operator, for a message; none if there was only a local stack, stopped or killed. */
 export async function findInstallation(cluster: Cluster): Promise<ReadonlyArray<string>> {
   const hooks = WEBHOOK_CONFIGURATIONS.map(async (resource) => {
     const hook = await cluster.get(resource, undefined, CONFIGURATION_NAME);

@@ -30,15 +30,15 @@ export interface PostgresOptions {
 
 export type PostgresServer = Awaited<ReturnType<typeof startPostgres>>;
 
-/** Paths of the binaries that npm brought for this machine. */
+/** Paths of the binaries that npm has installed for this machine. */
 type Binaries = Readonly<Record<'initdb' | 'postgres', string>>;
 
-/** PostgreSQL refuses to run as root: then it runs as this user. */
+/** The user that runs PostgreSQL if the stack is root, because PostgreSQL refuses that. */
 type Identity = NonNullable<Program['identity']>;
 
 /**
- * Starts PostgreSQL on `folder` (made at the first start), on 127.0.0.1 only. Throws with the server's own words when
- * it will not start.
+ * Starts PostgreSQL on `folder` (created at the first start), on 127.0.0.1 only. Throws with the server's message if it
+ * does not start.
  */
 export async function startPostgres(options: PostgresOptions) {
   const identity = process.getuid?.() === 0 ? unprivileged() : undefined;
@@ -80,7 +80,10 @@ function argsOf(folder: string, { port, isDurable = true, settings = [] }: Postg
 
 type Command = Pick<Program, 'command' | 'args' | 'identity'>;
 
-/** Orphans of a server that was killed hold its shared memory for a moment: PostgreSQL refuses to start beside them. */
+/**
+ * Repeats a start: child processes of a killed server keep its shared memory for a moment, and PostgreSQL refuses to
+ * start.
+ */
 async function launch(children: Children, folder: string, command: Command): Promise<Child> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -123,7 +126,7 @@ async function findBinaries(): Promise<Binaries> {
   }
 }
 
-/** The `postgres` user where there is one, else `nobody`: no user is created. */
+/** The user `postgres` if there is one, else `nobody`: no user is created. */
 function unprivileged(): Identity {
   const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
   const found = ['postgres', 'nobody'].map((name) => lines.find((line) => line.startsWith(`${name}:`))).find(Boolean);
@@ -137,8 +140,8 @@ function unprivileged(): Identity {
 }
 
 /**
- * The unprivileged user cannot enter /root or a private temporary folder: data and binaries from there live here
- * instead.
+ * The folder for data and binaries that the unprivileged user could not reach, such as those below /root or in a
+ * private temporary folder.
  */
 const ELSEWHERE = '/var/lib/gateway-operator';
 
@@ -175,7 +178,7 @@ function mayEnter(identity: Identity, path: string): boolean {
   return spawnSync('/usr/bin/env', ['test', '-x', path], { ...identity, cwd: '/' }).status === 0;
 }
 
-/** The data are made beside their place and moved in when whole: a start that was killed leaves nothing half-made. */
+/** Creates the data in another folder and then moves them, so that a killed start leaves nothing incomplete. */
 async function initialise(binaries: Binaries, folder: string, options: PostgresOptions, identity?: Identity) {
   const fresh = `${folder}.new`;
   const passwordFile = `${fresh}.password`;

@@ -1,4 +1,4 @@
-// The address of all gateways of the stack: `/{namespace}/{name}/…` is the instance's own.
+// The common address of all gateways of the stack: `/{namespace}/{name}/…` leads to the gateway of that instance.
 
 import { reasonOf } from '../../../../functions/core/failure/error-text.ts';
 import type { Failure } from '../../../../functions/core/failure/failure.ts';
@@ -11,7 +11,7 @@ import type { OpenGateway } from '../../../runtime/node/gateway.ts';
 import type { Gateways } from './gateways.ts';
 
 export interface FrontDependencies {
-  /** As much of the running gateways as is needed to pass requests on. */
+  /** The part of the gateways that passing requests on needs. */
   readonly gateways: {
     find(...at: Parameters<Gateways['find']>): Promise<Pick<OpenGateway, 'handle'> | 'absent' | 'unavailable'>;
   };
@@ -20,7 +20,7 @@ export interface FrontDependencies {
   readonly metrics: { render(): Promise<string> };
 }
 
-/** One server for all instances; health and metrics are at the root. Its refusals read like a gateway's. */
+/** One server for all instances; health and metrics are at the root. Its errors have the form of a gateway's errors. */
 export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies): HttpHandler {
   return async function front(client) {
     const { method, path } = client;
@@ -41,7 +41,7 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
 }
 
 function failureOf(found: 'absent' | 'unavailable' | 'nothing', path: string): Failure {
-  // Keys of an instance that does not exist are unknown keys (DESIGN 10, Keys).
+  // Key values of an instance that does not exist are unknown (DESIGN 10, Keys).
   if (found === 'absent') return { code: 'invalid_api_key' };
   if (found === 'unavailable') return { code: 'ledger_unavailable', why: 'the gateway is not up' };
   return { code: 'not_found', path, base: '/{namespace}/{name}' };

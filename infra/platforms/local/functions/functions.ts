@@ -1,4 +1,4 @@
-// The three functions in the stack's one process, with their adapters.
+// The three functions, with their adapters, in the process of the stack.
 import { createAdmission } from '../../../../functions/admission/app.ts';
 import type { DatabaseConnection } from '../../../../functions/core/ports/backends.ts';
 import type { Cluster, KubeObject } from '../../../../functions/core/ports/cluster.ts';
@@ -29,7 +29,7 @@ import { createGateways, type Gateways } from './gateways.ts';
 
 export interface FunctionsOptions {
   readonly cluster: Cluster;
-  /** The accounts of admission and reconcile; `cluster` is for a kubelet's tasks elsewhere. */
+  /** The accounts of the webhook and the reconciler; `cluster`: for tasks that a kubelet has in a real cluster. */
   readonly accounts: Accounts;
   readonly certificates: Certificates;
   /** A port that is free. */
@@ -38,12 +38,12 @@ export interface FunctionsOptions {
 
 type ServeContext = Pick<StartContext, 'state' | 'log' | 'onStop'>;
 
-/** Milliseconds that open streams get to end: with PostgreSQL and the rest a stop stays below 15 s. */
+/** Milliseconds that open streams get to end, so that a whole stop takes less than 15 s. */
 const GRACE = 6_000;
 
 /**
- * Starts the functions; answers their addresses, admission's with its segment. A stop takes no new requests, lets
- * streams end, books their cost.
+ * Starts the functions. Returns their addresses, that of the webhook with its path segment. A stop accepts no new
+ * requests, lets streams end, and books their costs.
  */
 export async function startFunctions(context: ServeContext, options: FunctionsOptions) {
   const { state } = context;
@@ -55,7 +55,7 @@ export async function startFunctions(context: ServeContext, options: FunctionsOp
   const gateway = await listen(parts.gateway, { handle, port: gatewayPort });
 
   const { fetch: run } = reconcileOf({ ...parts.reconcile, accounts, gateways, gateway });
-  // The gateways follow the snapshots that a run has published; elsewhere, a kubelet sees to that.
+  // The gateways follow the snapshots that a run has published. In a cluster, the kubelet mounts them.
   const runAndFollow = async (request: Request) => {
     const response = await run(request);
     if (request.method === 'POST') gateways.refresh();
@@ -70,12 +70,12 @@ export async function startFunctions(context: ServeContext, options: FunctionsOp
   const port = await portOf(state, 'admission');
   const admission = await listen(parts.admission, { fetch: admit, port, tls: certificates });
 
-  // The gateways start now, and first book the content of their journales.
+  // The gateways start now, and first book the content of their journals.
   gateways.refresh();
   return { gateway, reconcile, admission: `${admission}/${segment}` };
 }
 
-/** Parts of each function: metrics of its own, traces and log under its own name, as everywhere. */
+/** Each function has its own metrics, and its name in traces and log lines, as on other platforms. */
 async function openParts({ state, log, onStop }: ServeContext) {
   const environment = readEnvironment(TracesEnvironment, process.env);
   const node = nodeDependencies();
@@ -89,7 +89,7 @@ async function openParts({ state, log, onStop }: ServeContext) {
 
 type Parts = Awaited<ReturnType<typeof openParts>>['gateway'];
 
-/** A stop comes in the opposite order: a server waits for its open requests before what they need is closed. */
+/** A stop has the opposite order: a server waits for its open requests before the parts that they need are closed. */
 async function listen(
   { traces, onStop }: Parts,
   options: Handler & Pick<ServeOptions, 'port' | 'tls'>,

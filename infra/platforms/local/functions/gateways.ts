@@ -1,5 +1,5 @@
-// Gateways of the stack's instances: a snapshot and its Secrets become a running gateway, as a kubelet has them do
-// elsewhere.
+// Gateways of the stack's instances: each snapshot with its Secrets becomes a running gateway, as kubelets do it in a
+// cluster.
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -15,24 +15,26 @@ import { type GatewayParts, type OpenGateway, openGateway } from '../../../runti
 import { nodeDependencies } from '../../../runtime/node/platform.ts';
 
 /**
- * Milliseconds that the requests of a gateway get to end, when its instance is gone or has another database or store.
+ * Milliseconds that the requests of a gateway get to end if its instance is deleted or has another database or store.
  */
 const GRACE = 6_000;
 
 export interface GatewaysOptions extends Pick<GatewayParts, 'upstream' | 'log' | 'metrics'> {
   readonly cluster: Cluster;
-  /** Journales live here, one folder per instance. */
+  /** The folder of the journals, with one folder per instance. */
   readonly folder: string;
 }
 
-/** `absent`: there is no such instance; `unavailable`: its gateway cannot run (yet), or the cluster does not answer. */
+/**
+ * `absent`: there is no such instance; `unavailable`: its gateway cannot run (yet), or the cluster does not respond.
+ */
 type GatewayLookup = OpenGateway | 'absent' | 'unavailable';
 
 export type Gateways = ReturnType<typeof createGateways>;
 
 /**
- * Configuration of an instance's gateway, which follows snapshot and credentials; another uid, database or store makes
- * a new gateway.
+ * The configuration of an instance's gateway, which follows snapshot and credentials. Another uid, database or store
+ * needs a new gateway.
  */
 interface Configuration {
   readonly fixed: { readonly uid: string; readonly connection: DatabaseConnection; readonly store: StoreConnection };
@@ -110,14 +112,14 @@ export function createGateways(options: GatewaysOptions) {
       const path = `${namespace}/${name}`;
       return running.get(path)?.gateway ?? refreshOne(path);
     },
-    /** Reads every instance with its Secrets, and updates its gateway; in the background. */
+    /** Reads every instance with its Secrets, and updates its gateway, in the background. */
     refresh: () => {
       // A round that has not begun sees this change as well.
       if (!isDue) round = round.then(refresh);
       isDue = true;
     },
     /**
-     * Books the calls that the instance's gateway has settled or found in its journal; does nothing when no gateway
+     * Books the calls that the instance's gateway has settled or found in its journal; does nothing if no gateway
      * runs.
      */
     flush: async ({ uid }: { readonly uid: string }) => {
@@ -183,7 +185,7 @@ async function readConfiguration(cluster: Cluster, path: string): Promise<Config
   return { fixed, snapshot, secrets };
 }
 
-/** As a Secret has them: base64. */
+/** Values in base64, as in a Secret. */
 type Data = Readonly<Record<string, string>>;
 
 async function secretData(cluster: Cluster, namespace: string, name: string): Promise<Data | undefined> {

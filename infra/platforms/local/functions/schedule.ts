@@ -4,10 +4,10 @@ import type { StartContext } from '../start.ts';
 /** Milliseconds that a resync may take. */
 const MAX_RESYNC = 60_000;
 
-/** A resync that takes longer than the interval is not overtaken by the next; `stop` ends the one under way too. */
+/** Resyncs do not overlap, even if one takes longer than the interval. `stop` also ends a running resync. */
 export function startSchedule({ options, log }: Pick<StartContext, 'options' | 'log'>, reconcile: string) {
   const stopping = new AbortController();
-  /** Throws when reconcile does not answer well. */
+  /** Throws if the reconciler does not reply with 200. */
   const resync = async () => {
     const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(MAX_RESYNC)]);
     const answer = await fetch(reconcile, { method: 'POST', signal });

@@ -1,20 +1,20 @@
-// Models of the sample upstream, by how they behave; every other name is well-behaved.
+// Models of the sample upstream with a special behaviour; every other name is an ordinary model.
 
 export interface Behaviour {
-  /** Answers with this status and code in place of a reply. */
+  /** Replies with this status and error code. */
   readonly refuse?: { readonly status: number; readonly code: string; readonly message: string };
   /** Seconds. */
   readonly retryAfter?: number;
   /** Milliseconds before the first byte and between two tokens. */
   readonly pace?: { readonly first: number; readonly token: number };
-  /** Breaks the connection after so many tokens. */
+  /** Breaks the connection after this number of tokens. */
   readonly cutAfter?: number;
   readonly withoutUsage?: boolean;
-  /** Compresses its answers, unasked. */
+  /** Compresses replies although the client does not request it. */
   readonly compressed?: boolean;
-  /** Never answers. */
+  /** Never replies. */
   readonly hang?: boolean;
-  /** Sends so many tokens, whatever limit the request sets. */
+  /** Sends this number of tokens, whatever limit the request has. */
   readonly chatter?: number;
 }
 

@@ -1,4 +1,4 @@
-// Completions of the sample upstream: the same to the same request, in countable tokens. A word is one.
+// Completions of the sample upstream: equal requests get equal completions. A word is a token.
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 import { BEHAVIOURS, type Behaviour, WELL_BEHAVED } from './behaviours.ts';

@@ -1,4 +1,4 @@
-// Embeddings of the sample upstream: the same to the same input, in countable tokens. Four letters are one.
+// Embeddings of the sample upstream: equal inputs get equal vectors. Four letters are a token.
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
 
@@ -34,7 +34,7 @@ function tokensOf(input: Input): number {
   return typeof input === 'string' ? Math.max(1, Math.ceil(input.length / 4)) : input.length;
 }
 
-/** Numbers that a float of 32 bits holds exactly, so that both encodings tell the same. */
+/** Numbers that are exact in 32 bits, so that both encodings have the same values. */
 function toVector(input: Input): number[] {
   const hash = createHash('sha256').update(JSON.stringify(input)).digest();
   return [...hash.subarray(0, DIMENSIONS)].map((byte) => (byte - 128) / 128);

@@ -1,5 +1,4 @@
-// OpenAI's Responses, as the sample upstream speaks them: named events with numbers, the whole response in the last
-// one.
+// OpenAI's Responses API of the sample upstream: named and numbered events, with the whole response in the last event.
 import * as z from 'zod';
 import type { Completion, Usage } from './completion.ts';
 import { type Dialect, openai } from './dialects.ts';

@@ -1,5 +1,5 @@
-// The sample upstream, which replaces a provider on one machine: it streams, counts what it reports, and
-// misbehaves by its models' names.
+// The sample upstream, which replaces a provider on one machine: it streams, reports usage, and fails on purpose for
+// some names of models.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -32,7 +32,7 @@ export interface SampleUpstreamOptions {
   readonly port: number;
   /** Absent: the loopback. */
   readonly host?: string;
-  /** Callers must send it, so that credentials are really used. Absent: anybody may call. */
+  /** The API key that callers must send, so that credentials are tested. Absent: anybody may call. */
   readonly key?: string;
 }
 
@@ -181,11 +181,11 @@ function streamed(completion: Completion, dialect: Dialect) {
   return { type: 'text/event-stream; charset=utf-8', pieces, usage };
 }
 
-/** The writer of a body: through gzip where the model compresses. */
+/** The writer of a body: through gzip if the model compresses. */
 function createBody(response: ServerResponse, { behaviour: { compressed } }: Completion): Writable {
   if (!compressed) return response;
   response.setHeader('content-encoding', 'gzip');
-  // Flushed at every write: a stream that waited for a full block would be none.
+  // Flushed at every write: otherwise gzip would keep tokens until a block is full.
   const gzip = createGzip({ flush: constants.Z_SYNC_FLUSH });
   gzip.pipe(response);
   return gzip;

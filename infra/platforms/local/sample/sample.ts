@@ -20,7 +20,8 @@ export const SAMPLE_KEY = { namespace: 'default', name: 'example-service' };
 const MODEL = 'sample-small';
 
 /**
- * Applies the sample and makes one real call with its key, which is charged. Objects of the sample that a person changed stay as they are.
+ * Applies the sample and makes one real call with its key, which is charged. Objects of the sample that a person
+ * changed stay as they are.
  */
 export async function runSample(stack: Stack, state: State, { step, say }: Progress): Promise<FirstCall | undefined> {
   const text = renderSample(stack.endpoints, state.remembered.upstreamKey);
@@ -45,7 +46,7 @@ export async function runSample(stack: Stack, state: State, { step, say }: Progr
 
 /**
  * Creates what is missing, and updates Secrets to this start's addresses. Objects that a person changed stay as they
- * are; answers the names of such Secrets.
+ * are. Returns the names of such Secrets.
  */
 export async function applySample(
   cluster: Cluster,
@@ -112,7 +113,7 @@ function withLastApplied(object: KubeObject): KubeObject {
 type Caller = Pick<Stack, 'cluster' | 'resync'>;
 
 /**
- * Waits until the sample's key works, by a status of this start. Answers its value, or why it does not work after
+ * Waits until the sample's key works, by a status of this start. Returns its value, or why it does not work after
  * `timeout` milliseconds.
  */
 export async function waitForKey(deps: Caller, timeout: number): Promise<Result<string, string>> {
@@ -126,7 +127,7 @@ export async function waitForKey(deps: Caller, timeout: number): Promise<Result<
   }
 }
 
-/** Calls the gateway with the key's value. Throws with the gateway's own words when it refuses. */
+/** Calls the gateway with the key's value. Throws with the gateway's message if the call is refused. */
 async function makeFirstCall(deps: Caller, value: string, url: string) {
   await deps.resync();
   const spendBefore = (await readKey(deps.cluster))?.status?.currentSpend ?? '0';
@@ -169,7 +170,7 @@ async function readKey(cluster: Cluster): Promise<VirtualKey | undefined> {
   return found as unknown as VirtualKey | undefined;
 }
 
-/** The key is read from the Secret: `status.keyValue` has only a part where the instance says `Redacted`. */
+/** Reads the key value from the Secret: `status.keyValue` has only a part if the instance has `Redacted`. */
 async function readValue(cluster: Cluster, secretName: string | undefined): Promise<string | undefined> {
   if (secretName === undefined) return undefined;
   const secret = await cluster.get(RESOURCES.secrets, SAMPLE_KEY.namespace, secretName);

@@ -9,7 +9,7 @@ import { startOf } from '../../../adapters/process/running-processes.ts';
 export interface Program {
   readonly command: string;
   readonly args: ReadonlyArray<string>;
-  /** The user that runs it, where that is not the stack's. */
+  /** The user that runs it. Absent: the user of the stack. */
   readonly identity?: { readonly uid: number; readonly gid: number } | undefined;
   /** Takes what the program writes to stdout and stderr. */
   readonly onOutput?: (chunk: Buffer) => void;
@@ -22,14 +22,14 @@ export interface Program {
 export type Children = ReturnType<typeof createChildren>;
 export type Child = ReturnType<Children['start']>;
 
-/** The folder keeps a file for each program that runs; its name is the process's id. */
+/** The folder has a file for each running program, named by the id of its process. */
 export function createChildren(folder: string) {
   return {
     start: (program: Program) => {
       const { command, args, identity, onOutput = () => undefined, stopSignal, killSignal } = program;
       const guard = startGuard(killSignal);
       const child = spawn(command, args, { ...identity, cwd: '/', detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
-      // The id is 0 where the program could not be started.
+      // The id is 0 if the program could not be started.
       const { pid = 0 } = child;
       guard.stdin?.write(`${pid}\n`);
       const note = join(folder, String(pid));
@@ -88,7 +88,7 @@ function startGuard(killSignal: NodeJS.Signals): ChildProcess {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
-  // A dead guard matters only where the stack is killed too: the next stack then finds the note.
+  // A dead guard matters only if the stack is killed too: the next stack then finds the file.
   guard.on('error', () => undefined);
   guard.stdin.on('error', () => undefined);
   guard.unref();
@@ -102,7 +102,7 @@ async function endReplay(folder: string, name: string): Promise<void> {
   const file = join(folder, name);
   const note = readNote(file);
   const pid = Number(name);
-  // Process ids are used again: id and start together name the process.
+  // Process ids are reused: id and start together identify the process.
   const isRunning = () => note !== undefined && startOf(pid) === note.start;
   if (note !== undefined && isRunning()) process.kill(pid, note.killSignal);
   for (const until = Date.now() + TIMEOUT; isRunning(); await pause(20)) {
@@ -111,7 +111,7 @@ async function endReplay(folder: string, name: string): Promise<void> {
   rmSync(file, { force: true });
 }
 
-/** Undefined where a kill has left half a note: the guard knew the process before. */
+/** Undefined if a kill has left an incomplete file: the guard had the process before that. */
 function readNote(file: string): Note | undefined {
   try {
     return JSON.parse(readFileSync(file, 'utf8')) as Note;

@@ -2,7 +2,7 @@
 import { createServer } from 'node:net';
 import type { State } from './state.ts';
 
-/** `wanted` when it is free, else (0 too) the next free one or any; never a port that is taken. */
+/** The port `wanted` if it is free, else the next free port; any free port for 0. */
 export async function freePort(wanted: number | undefined, otherwise: 'next' | 'any'): Promise<number> {
   for (let port = wanted ?? 0; port < 65_536; port += 1) {
     const got = await tryPort(port);
@@ -23,7 +23,7 @@ function tryPort(port: number): Promise<number | undefined> {
   });
 }
 
-/** Where this listened last time, while that is still free; remembered for the next time. */
+/** The port of the last start if it is free, else another; recorded for the next start. */
 export async function portOf(state: State, name: string): Promise<number> {
   const port = await freePort(state.remembered.ports[name], 'any');
   state.rememberPort(name, port);
@@ -31,7 +31,7 @@ export async function portOf(state: State, name: string): Promise<number> {
 }
 
 /**
- * The gateway's port: `wanted`, else that of the last start, else 4000; or the next free one, where that is `taken`.
+ * The gateway's port: `wanted`, else that of the last start, else 4000; the next free port if that is `taken`.
  */
 export async function gatewayPortOf(state: Pick<State, 'remembered' | 'rememberPort'>, wanted: number | undefined) {
   const first = wanted ?? state.remembered.ports.gateway ?? 4000;

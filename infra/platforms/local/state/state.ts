@@ -1,4 +1,4 @@
-// State of the stack: a folder of this process alone, and the file that remembers secrets and ports between two starts.
+// State of the stack: a folder that only this process uses, and the file with secrets and ports of earlier starts.
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -18,7 +18,7 @@ import { FolderInUse, lockFolder } from '../../../adapters/journal/lock.ts';
 import { UsageError } from '../options.ts';
 import { createChildren } from './children.ts';
 
-/** The content of `state.json`; its secrets are made once, at the first start on a folder. */
+/** The content of `state.json`; its secrets are created once, at the first start on a folder. */
 const SavedState = z.object({
   /** Password of the embedded PostgreSQL. */
   databasePassword: z.string(),
@@ -26,7 +26,7 @@ const SavedState = z.object({
   clusterToken: z.string(),
   /** The credential in the sample's model Secrets; the sample upstream takes any. */
   upstreamKey: z.string(),
-  /** Ports of the last start: taken again where they are free. */
+  /** Ports of the last start: used again if they are free. */
   ports: z.record(z.string(), z.number()),
   /** The sample's Secrets, by name: hashes of their data as a start wrote it. Another hash is a person's change. */
   sampleSecrets: z.record(z.string(), z.string()).default({}),
@@ -37,8 +37,8 @@ export type SavedState = z.infer<typeof SavedState>;
 export type State = Awaited<ReturnType<typeof open>>;
 
 /**
- * Takes the folder for this process. Throws UsageError where another stack runs on it, it holds other files, or it
- * cannot be used.
+ * Locks the folder for this process. Throws UsageError if another stack runs on it, it has other files, or it cannot be
+ * used.
  */
 export async function openState(folder: string, reset: boolean) {
   try {
@@ -80,7 +80,7 @@ async function open(folder: string, reset: boolean) {
   };
 }
 
-/** Writes a file that is there whole or not at all, readable by this user only. */
+/** Writes a whole file or nothing, readable by this user only. */
 export function writeWhole(file: string, text: string): void {
   const fresh = `${file}.new`;
   writeFileSync(fresh, text, { mode: 0o600, flush: true });
@@ -90,7 +90,7 @@ export function writeWhole(file: string, text: string): void {
 }
 
 /**
- * Makes the folder and those above it. Node's own `recursive` never ends where a file system takes no folders (/proc).
+ * Creates the folder and its parents. Node's own `recursive` never ends if a file system accepts no folders (/proc).
  */
 function makeFolder(folder: string): void {
   if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return;
