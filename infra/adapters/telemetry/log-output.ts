@@ -1,13 +1,13 @@
-// Lines of a log on their way out: one write for those of ten milliseconds, and none is lost when the process ends.
+// The output of a log: one write for all lines of ten milliseconds, and no line is lost when the process ends.
 
 /** Milliseconds that a line may wait for others. */
 const MAX_DELAY = 10;
-/** Characters that wait at most. */
+/** The maximum number of waiting characters. */
 const MAX_WAITING = 64 * 1024;
 
 /**
- * `write` must have written when it returns, as files, pipes and terminals do here: a write each would cost more than
- * most requests.
+ * `write` must have written when it returns, as for files, pipes and terminals here. A write for each line would cost
+ * more than most requests.
  */
 export function createLines(write: (text: string) => void) {
   let waiting = '';
@@ -17,13 +17,15 @@ export function createLines(write: (text: string) => void) {
     if (text !== '') write(text);
   };
   return {
-    /** Takes one line, its end included. Written within ten milliseconds; only a `kill -9` can lose it until then. */
+    /**
+     * Adds one line with its line feed. It is written within ten milliseconds; until then only `kill -9` can lose it.
+     */
     add: (line: string) => {
       if (waiting === '') setTimeout(flush, MAX_DELAY);
       waiting += line;
       if (waiting.length > MAX_WAITING) flush();
     },
-    /** Writes what is waiting: at exit, where no timer follows. */
+    /** Writes the waiting lines: called at exit, when no timer runs any more. */
     flush,
   };
 }

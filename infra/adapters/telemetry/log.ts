@@ -1,4 +1,4 @@
-// The log of a process: one JSON line each, without secrets.
+// The log of a process: JSON lines without secrets.
 import type { Clock } from '#core/ports/clock.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 
@@ -6,19 +6,19 @@ const LEVELS = ['info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LEVELS)[number];
 
 interface LogOptions {
-  /** Takes one line, its end included. */
+  /** Gets one line with its line feed. */
   readonly write: (line: string) => void;
   /** Fields of every line, such as the function's name. */
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Lines below this are not written; default `info`. */
   readonly level?: LogLevel;
-  /** Default: the machine's. */
+  /** Default: the clock of the machine. */
   readonly clock?: Clock;
 }
 
 /**
  * The line is `{"time","level","message",…fields}`. Text that looks like a key value or a bearer token is redacted,
- * wherever it stands.
+ * wherever it is.
  */
 export function createLog({ write, fields: always = {}, level: lowest = 'info', clock = Date }: LogOptions): Log {
   const timeOf = createTimes();
@@ -27,14 +27,14 @@ export function createLog({ write, fields: always = {}, level: lowest = 'info', 
     return (message, fields = {}) => {
       const first = { time: timeOf(clock.now()), level, message };
       const line = toLine({ ...first, ...always }, fields);
-      // Named twice: these three come first, and nothing replaces them.
+      // These three are first, and no field replaces them: so they are written before and after the fields.
       write(`${line ?? JSON.stringify(toPlain({ ...first, ...always, ...fields, ...first }))}\n`);
     };
   };
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** Dates of milliseconds: many lines have the same. */
+/** The texts of times, cached because many lines have the same millisecond. */
 function createTimes(): (millis: number) => string {
   let last = Number.NaN;
   let text = '';
@@ -48,8 +48,7 @@ function createTimes(): (millis: number) => string {
 type Fields = Readonly<Record<string, unknown>>;
 
 /**
- * Most lines are written by JSON itself, and are seen to hold no secret: JSON escapes nothing that `SUSPICIOUS` looks
- * for.
+ * The line by JSON itself, if it has no secret, as nearly all lines: JSON escapes no character of `SUSPICIOUS`.
  */
 function toLine(head: Fields, fields: Fields): string | undefined {
   for (const name in head) if (name in fields) return undefined;
@@ -59,7 +58,7 @@ function toLine(head: Fields, fields: Fields): string | undefined {
   return SUSPICIOUS.test(line) ? undefined : line;
 }
 
-/** Texts, numbers and lists of texts, and objects of these: nothing that JSON leaves out, refuses or goes round in. */
+/** Whether JSON can write the value unchanged: texts, numbers, lists of texts, and objects of these. */
 function isPlain(fields: object, isMember = false): boolean {
   for (const value of Object.values(fields)) {
     if (typeof value === 'bigint') return false;
@@ -84,15 +83,15 @@ export function redact(text: string): string {
     .replace(/(:\/\/[^\s/:@]*):[^\s/@]+@/g, '$1:[redacted]@');
 }
 
-/** Every match of the patterns above has one of these in it, and nearly no text has. */
+/** Every match of the patterns above contains one of these, and nearly no other text does. */
 const SUSPICIOUS = /sk-|[bB][eE][aA][rR][eE][rR]|:\/\//;
 
-/** A getter that makes new objects for ever ends at this depth. */
+/** The maximum depth: a getter may return new objects forever. */
 const MAX_DEPTH = 12;
 
 /**
- * The same as JSON can say it, without secrets: errors with their causes, exact big integers, cycles named instead of
- * followed.
+ * The value in a form that JSON can write, without secrets: errors with their causes, exact big integers, and the word
+ * for a cycle in place of the cycle.
  */
 function toPlain(value: unknown, above: ReadonlyArray<object> = []): unknown {
   if (typeof value === 'string') return redact(value);

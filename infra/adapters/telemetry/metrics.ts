@@ -8,7 +8,7 @@ import type { EndingMetrics } from '#core/ports/telemetry.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Seconds: from a hot-path microsecond's neighbourhood to the longest stream. */
+/** Buckets in seconds: from less than a millisecond to the longest stream. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 600];
 
 const NO_LABELS: Labels = {};
@@ -17,8 +17,8 @@ const NO_LABELS: Labels = {};
 const HELP = 'See docs/reference/metrics.md.';
 
 /**
- * Labels that Prometheus and its operator give to every target; of a metric's own they would become `exported_instance`
- * and so on.
+ * Labels that Prometheus and its operator add to every target. Prometheus would rename such a label of a metric, for
+ * example to `exported_instance`.
  */
 const OF_TARGETS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node']);
 

@@ -1,4 +1,4 @@
-// The reconcile function as a fetch handler: a schedule posts to it every minute, and admission its triggers.
+// The reconciler as a fetch handler: a schedule posts to it every minute, and the admission webhook posts triggers.
 import { createBackends } from '#adapters/backends/backends.ts';
 import type { OpenCounterStore, OpenCounterStoreDependencies } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
@@ -31,7 +31,7 @@ export function createReconcileFetch(bindings: Bindings) {
   };
 }
 
-/** An isolate that lasts continues lists where its last resync left them. */
+/** The positions at which the next resync of the same isolate continues its lists. */
 const cursors = createCursors();
 
 /** An isolate has 128 MB for everything. */

@@ -1,4 +1,4 @@
-// Snapshots in Workers KV, by the path of their instance: reconcile writes them, gateways read them.
+// Snapshots in Workers KV, by the path of their instance: the reconciler writes them, gateways read them.
 import type { SnapshotStore } from '#core/ports/snapshot-store.ts';
 import type { KeyValueNamespace } from '../config/bindings.ts';
 

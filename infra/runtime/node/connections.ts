@@ -1,21 +1,21 @@
-// Connections of a server: open ones, and bounds on their number and on what each asks before it is answered.
+// Connections of a server, with limits of their number, and of the requests that each sends before it gets a reply.
 
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * One connection. Over TLS it has two sockets: that of the network, and, from the end of the handshake on, the one with
- * its requests.
+ * One connection. Over TLS it has two sockets: that of the network, and, after the handshake, the one with its
+ * requests.
  */
 interface Connection {
   readonly network: Socket;
   socket: Socket;
-  /** Requests whose answers have not gone out, and bytes of the heads of those that wait for others. */
+  /** The number of requests whose replies are not sent, and the bytes of the heads of requests that wait for others. */
   requests: number;
   waiting: number;
 }
 
-/** Requests that a client may send before the first is answered, and bytes of the heads of those that wait. */
+/** The maximum number of requests before the first reply, and of bytes of the heads of waiting requests. */
 const MAX_REQUESTS = 16;
 const MAX_WAITING = 32 * 1024;
 /** Bytes that a name or a value takes beside its text. */
@@ -24,20 +24,20 @@ const TEXT = 32;
 export type Connections = ReturnType<typeof createConnections>;
 
 /**
- * Connections that are open. Where there are `max`, the one that has been without a request for longest is closed for
- * each new one: kept for the next request, silent, with half a head, or with half a TLS handshake. Where all have
- * requests, the new one is closed, or the oldest with `closesOldest`: for a port whose answers are ready immediately, and
- * whose clients may leave them unread. So is one that asks for too much before it is answered.
+ * Open connections. If there are `max`, each new connection replaces the one that has been without a request for
+ * longest: an idle one, or one with half a head or half a TLS handshake. If all have requests, the new one is closed,
+ * or with `closesOldest` the oldest: for a port whose replies are ready immediately, and whose clients may not read
+ * them. A connection with too many requests before its first reply is closed too.
  */
 export function createConnections(max = Number.POSITIVE_INFINITY, closesOldest = false) {
   const open = new Set<Connection>();
-  /** Those without a request, for the longest time first. */
+  /** Connections without a request, the longest time first. */
   const idle = new Set<Connection>();
   const bySocket = new WeakMap<Socket, Connection>();
   /** Nothing else that Node shows is the same for both sockets of a connection. */
   const byPeer = new Map<string, Connection>();
 
-  /** The answer to a request, counted where Node makes it: some requests are answered by Node itself. */
+  /** The reply to a request, counted when Node creates it: Node itself replies to some requests. */
   class CountedResponse extends ServerResponse<IncomingMessage> {
     constructor(...of: ConstructorParameters<typeof ServerResponse<IncomingMessage>>) {
       super(...of);
@@ -108,12 +108,12 @@ function sizeOf({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((bytes, text) => bytes + text.length + TEXT, url.length);
 }
 
-/** The parser of a socket, which Node's types do not name. */
+/** The parser of a socket, which Node's types lack. */
 interface SocketWithParser {
   readonly parser?: { onIncoming: (request: { upgrade: boolean }) => number } | null;
 }
 
-/** Node's parser skips the body of such a request, and everything behind it. */
+/** A result of `onIncoming`: Node's parser then skips the body of the request, and everything after it. */
 const UPGRADE = 2;
 
 function cut({ network, socket }: Connection): void {

@@ -1,4 +1,4 @@
-// One instance's gateway on Node: the gateway function with its ledger, store, journal and database.
+// The gateway of one instance on Node, with its ledger, counter store, journal and database.
 import { hostname } from 'node:os';
 import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
@@ -25,7 +25,7 @@ export interface GatewayParts
   readonly instance: InstanceIdentity;
   readonly connection: DatabaseConnection;
   readonly storeConnection: StoreConnection;
-  /** The journal: a folder of this instance alone, which outlives the process. */
+  /** The folder of the journal, which only this instance uses and which outlives the process. */
   readonly folder: string;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -34,8 +34,8 @@ export interface GatewayParts
 export type OpenGateway = ReturnType<typeof openGateway>;
 
 /**
- * Starts the ledger in the background: what an earlier process left in the journal is reported first, and requests wait
- * for that. Whatever fails, what was opened is closed, in the opposite order.
+ * Starts the ledger in the background. Requests wait until the journal of an earlier process is reported. If a part
+ * fails, all opened parts are closed, in the opposite order.
  */
 export function openGateway(parts: GatewayParts) {
   const opened = new AsyncDisposableStack();
@@ -61,7 +61,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   opened.defer(journal.close);
   const database = createDatabase(connection, { log });
   opened.defer(database.close);
-  // Counters in memory are a store of their own in each Pod.
+  // Counters in memory are a counter store of their own in each Pod.
   const store = isShared ? storeName(storeConnection) : `memory of ${hostname()}`;
   const ledger = createLedger({
     ...parts,
@@ -76,7 +76,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
     intervalClock: { now: () => performance.now() },
-    // With counters in memory, a restarted container does not wait for the process before it; a new Pod does.
+    // With counters in memory, a restarted container does not wait for its predecessor; a new Pod does.
     ...(isShared ? {} : { processName: store }),
   });
   opened.defer(() => ledger.close());
@@ -93,20 +93,25 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   let closing: Promise<void> | undefined;
   return {
     handle: requests.handle,
-    /** Twice the requests that are served: clients keep connections for the next one. */
+    /**
+     * The maximum number of connections: twice that of requests, because clients keep connections for later requests.
+     */
     maxConnections: parts.memory && 2 * limitsIn(parts.memory).requests,
     /** Resolves when the ledger has started, or could not for the first time. */
     started: starting.first,
-    /** Books everything that was settled, by any process, and audits the counters; throws when the database is away. */
+    /**
+     * Books everything that was settled, by any process, and audits the counters; throws if the database is
+     * unreachable.
+     */
     flush: async () => {
       await starting.first;
       await ledger.flush();
       await ledger.maintain();
     },
     /**
-     * Closes everything when the last request has ended. After so many milliseconds the rest are cut: streams are
-     * charged for what they streamed, plain requests whole, because nobody learns what they cost. All that takes
-     * `closingMs` more at most, whatever database and store do.
+     * Closes everything when the last request has ended. After so many milliseconds the other requests are cut: streams
+     * are charged for what they streamed, plain requests their whole reservation, because their cost is unknown. That
+     * takes at most `closingMs` more, whatever the database and the store do.
      */
     close: (graceMs = 0, closingMs = CLOSING): Promise<void> => {
       closing ??= close(performance.now() + graceMs + closingMs, graceMs);
@@ -119,16 +124,16 @@ const UNCHARGED = 'requests were not charged at the stop';
 
 /** Milliseconds that a stream needs to settle after its connection was cut. */
 const AFTER_CUT = 500;
-/** Milliseconds of a close, unless it is told another time. */
+/** The default milliseconds of a close. */
 const CLOSING = 12_000;
 /**
- * Milliseconds that the booking of the rest may take, and those that what is behind it needs: 2 s of the ledger, 1 s of
- * the database.
+ * Milliseconds that the last booking may take, and those that the steps after it need: 2 s of the ledger, 1 s of the
+ * database.
  */
 const MAX_BOOKING = 5_000;
 const AFTER_BOOKING = 3_000;
 
-/** The handler, and the end of all that it does. */
+/** The handler, and how its requests end. */
 function counted(handle: HttpHandler) {
   const underWay = new Set<HttpExchange>();
   let last = Promise.withResolvers<void>();
@@ -150,7 +155,7 @@ function counted(handle: HttpHandler) {
   };
   return {
     handle: counting,
-    /** Resolves when no request is under way, or after so many milliseconds, when the rest are cut. */
+    /** Resolves when no request is under way, or after so many milliseconds, when the other requests are cut. */
     end: async (graceMs: number): Promise<void> => {
       await ended(graceMs);
       for (const exchange of underWay) exchange.destroy();
@@ -159,7 +164,10 @@ function counted(handle: HttpHandler) {
   };
 }
 
-/** Calls back when every readable socket has been read: the store commands of these requests go in one call. */
+/**
+ * Calls back when every readable socket has been read, so that the requests from these sockets share a call of the
+ * store.
+ */
 function afterReading(callback: () => void): void {
   setImmediate(callback);
 }
@@ -168,8 +176,8 @@ function afterReading(callback: () => void): void {
 const TRY_AGAIN_AFTER = 1_000;
 
 /**
- * Tries until the database takes the content of the journal; until then, requests are answered with 503. `first`
- * resolves after the first try.
+ * Tries to start the ledger until the database accepts the content of the journal. Until then, requests get 503.
+ * `first` resolves after the first attempt.
  */
 function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayParts, 'timer' | 'log'>) {
   let isOver = false;

@@ -1,4 +1,4 @@
-// An HTTP exchange of Node's server: through the web's `Request` and `Response` a short one costs twice as much.
+// An HTTP exchange of Node's server. With the web's `Request` and `Response`, a short one would cost twice as much.
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { OwnedTurn } from '#adapters/process/event-loop-batch.ts';
 import type { HttpExchange, ReadBody, TurnOwner } from '#core/ports/http-exchange.ts';
@@ -6,17 +6,17 @@ import type { HttpExchange, ReadBody, TurnOwner } from '#core/ports/http-exchang
 type Headers = Readonly<Record<string, string>>;
 
 /**
- * Milliseconds for which the rest of a refused body is discarded, so that its client can read why; then the connection
- * closes.
+ * Milliseconds for which the rest of a refused body is discarded, so that its client can read the reason. Then the
+ * connection is closed.
  */
 const LINGER = 2_000;
 
 const NOTHING = new Uint8Array(0);
-/** Bytes from which on a body is long. */
+/** The bytes above which a body is long. */
 const LONG = 64 * 1024;
 const atOnce: OwnedTurn = (_, work) => work();
 
-/** A class, because one is made for each request: methods are shared. */
+/** The exchange. A class, because each request has one: methods are shared. */
 export class NodeExchange implements HttpExchange {
   readonly method: string;
   readonly path: string;
@@ -24,7 +24,7 @@ export class NodeExchange implements HttpExchange {
   readonly #incoming: IncomingMessage;
   readonly #outgoing: ServerResponse;
   readonly #long: OwnedTurn;
-  /** The head, until it is written: a body that follows immediately goes out in one piece with it. */
+  /** The head, until it is written: a body that follows immediately is sent in one piece with it. */
   #head: { readonly status: number; readonly headers: Headers } | undefined;
   #stopReading = (): void => {};
 
@@ -152,7 +152,7 @@ export class NodeExchange implements HttpExchange {
     });
   }
 
-  /** `length` of the reply, where that is known. */
+  /** `length`: of the reply, if it is known. */
   #writeHead(length?: number): void {
     if (this.#head === undefined) return;
     const { status, headers } = this.#head;

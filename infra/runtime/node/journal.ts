@@ -1,4 +1,4 @@
-// The journal of a gateway's process: the one in its folder, or none where the disk cannot be used.
+// The journal of a gateway process: the one in its folder, or none if the disk cannot be used.
 
 import { createJournal } from '#adapters/journal/journal.ts';
 import { FolderInUse } from '#adapters/journal/lock.ts';
@@ -9,18 +9,18 @@ interface Options {
   readonly folder: string;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Other processes use the store too: it outlives this one. */
+  /** Whether other processes use the store too, so that it outlives this process. */
   readonly isShared: boolean;
 }
 
 /**
- * Throws `FolderInUse` while another process has the folder, and what the disk says where nothing but the disk keeps
- * the money.
+ * Opens the journal. Throws `FolderInUse` while another process has the folder, and the disk's error if only the disk
+ * keeps the charges.
  */
 export function openJournal({ isShared, ...options }: Options): Journal {
   try {
     const files = createJournal(options);
-    // A store in memory dies with the process and knows nothing of what these files lack: they are better than nothing.
+    // A store in memory dies with the process, so even an incomplete journal is better than none.
     return isShared ? files : { ...files, discard: () => undefined };
   } catch (cause) {
     if (!isShared || cause instanceof FolderInUse) throw cause;
@@ -29,8 +29,8 @@ export function openJournal({ isShared, ...options }: Options): Journal {
 }
 
 /**
- * Takes nothing, like a disk that refuses every write: the ledger continues without one. An earlier process's files are
- * left to the next start.
+ * A journal that accepts nothing, like a disk that refuses every write: the ledger continues without one. Files of an
+ * earlier process are left to the next start.
  */
 function withoutDisk(folder: string, cause: unknown): Journal {
   return {

@@ -5,7 +5,7 @@ import { type AddressInfo, createServer, type ListenOptions as NodeListenOptions
 export interface ListenOptions {
   /** 0: any free port. */
   readonly port: number;
-  /** `::` is every address: of IPv6 and IPv4, or of IPv4 alone where the machine has no IPv6. */
+  /** `::` is every address: of IPv6 and IPv4, or of IPv4 alone if the machine has no IPv6. */
   readonly host: string;
   /**
    * Sockets that listen on the port. Node takes one connection from each for each turn of its event loop. More than one
@@ -15,11 +15,12 @@ export interface ListenOptions {
 }
 
 /**
- * Answers the address as `HOST:PORT`, and the port that was really taken. Rejects with Node's own error (`code:
- * 'EADDRINUSE'` for a taken port).
+ * Listens. Returns the address as `HOST:PORT`, and the actual port. Rejects with Node's error (`code: 'EADDRINUSE'` for
+ * a port in use).
  */
 export async function listen(server: Server, { port, host, listeners = 1 }: ListenOptions) {
-  // A socket that shares its port would also share it with another process: a first one, which does not, finds that out.
+  // A socket that shares its port would also share it with another process. The first socket does not share, so that a
+  // port in use is detected.
   const first = listeners === 1 ? server : createServer();
   const { address, port: taken } = await bind(first, host, { port });
   const all = [server];
@@ -32,12 +33,15 @@ export async function listen(server: Server, { port, host, listeners = 1 }: List
   return {
     at: `${address.includes(':') ? `[${address}]` : address}:${taken}`,
     port: taken,
-    /** Takes no new connections; resolves when the last one has ended. The HTTP server's own `close` would close idle ones. */
+    /**
+     * Takes no new connections; resolves when the last one has ended. The HTTP server's own `close` would close idle
+     * ones.
+     */
     stop: () => Promise.all(all.map((each) => new Promise((resolve) => Server.prototype.close.call(each, resolve)))),
   };
 }
 
-/** As an HTTP server has them. */
+/** The methods of an HTTP server that are needed here. */
 const ACCEPTED = { allowHalfOpen: true, noDelay: true };
 
 async function bind(server: Server, host: string, options: NodeListenOptions): Promise<AddressInfo> {

@@ -1,5 +1,5 @@
-// Host names, looked up outside of the threads that all instances share: getaddrinfo looks up a few at a time, each for
-// seconds if nobody answers.
+// Look-ups of host names, outside of the threads that all instances share: getaddrinfo does a few at a time, each for
+// seconds if no name server replies.
 import dns from 'node:dns';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -19,11 +19,11 @@ export interface LookupDependencies {
 /** The timeout of the first attempt; the second one waits twice as long. */
 const TIMEOUT: Millis = 2000;
 const TRIES = 2;
-/** Answers after which the name with the next search domain is asked for, as glibc does. */
+/** Error codes after which the next search domain is tried, as in glibc. */
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 const FAILED = new Set(['ESERVFAIL', 'EREFUSED']);
 
-/** From now on, all connections of this process that name a host (PostgreSQL, Redis, HTTP) look it up like this. */
+/** Makes all later connections of this process (PostgreSQL, Redis, HTTP) look up their hosts in this way. */
 export function replaceNameLookup(nameServers?: ReadonlyArray<string>): void {
   const resolver = new dns.promises.Resolver({ timeout: TIMEOUT, tries: TRIES });
   if (nameServers !== undefined) resolver.setServers(nameServers);
@@ -88,8 +88,8 @@ interface Search {
 }
 
 /**
- * A name with at least `ndots` dots is asked for as it is first, another one last; one that ends in a dot only as it
- * is.
+ * The names to look up: a name with at least `ndots` dots is tried unchanged first, another name unchanged last; a name
+ * that ends in a dot only unchanged.
  */
 function candidatesFor(name: string, { domains, ndots }: Search): string[] {
   if (name.endsWith('.')) return [name];

@@ -6,10 +6,10 @@ import { processTimer } from '#adapters/process/timer.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { Hash, Mac, ProcessMemory, Random } from '#core/ports/platform.ts';
 
-/** Bytes that a gateway takes while it does nothing: its code, Node's own and a full cache of policies. */
+/** The bytes of an idle gateway: its code, Node itself and a full cache of policies. */
 const OWN = 128 * 1024 * 1024;
 
-/** The memory that the container may take; undefined: it has no limit. */
+/** The memory limit of the container; undefined: none. */
 export function processMemory(limit = process.constrainedMemory(), machine = totalmem()): ProcessMemory | undefined {
   return limit > 0 && limit < machine ? { limit, heap: getHeapStatistics().heap_size_limit, own: OWN } : undefined;
 }

@@ -17,7 +17,7 @@ import { openTraces } from './traces.ts';
  */
 const STOP = { drain: 1_000, requests: 18_000, all: 29_000 };
 
-/** Connections of those that scrape or probe. */
+/** The maximum number of connections for metrics and probes. */
 const SCRAPING = 100;
 /**
  * Connections of API servers and triggers: each takes up to 80 KiB (half a request head of 15 KB over TLS), all
@@ -37,7 +37,7 @@ export function processLog(name: string, level: LogLevel): Log {
 
 type ServerEnvironment = Pick<GatewayEnvironment, 'PORT' | 'HOST' | 'METRICS_PORT' | 'LOG_LEVEL'> & TracesEnvironment;
 
-/** Parts that a function has for itself, and `run`, which serves it. */
+/** The parts of a function's process, and `run`, which serves the function. */
 export async function openFunction(name: Parameters<typeof openTraces>[1], environment: ServerEnvironment) {
   const { PORT: port, HOST: host, METRICS_PORT, LOG_LEVEL } = environment;
   const ownLog = processLog(name, LOG_LEVEL);
@@ -47,8 +47,8 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
 
   /**
    * Serves until SIGTERM or SIGINT, then lets requests end, closes and exits with 0. A second signal, or a stop that
-   * takes too long, ends it immediately with 1. `close` gets the milliseconds that it has. Metrics and probes are served on
-   * a port that no Service has.
+   * takes too long, ends it immediately with 1. `close` gets the milliseconds that it has. Metrics and probes are
+   * served on a port that no Service has.
    */
   async function run(
     handler: Handler & Pick<ServeOptions, 'tls' | 'maxConnections' | 'listeners'>,
@@ -73,7 +73,7 @@ export async function openFunction(name: Parameters<typeof openTraces>[1], envir
         log.error(`the stop did not end within ${all} ms`);
         process.exit(1);
       }, all);
-      // In the opposite order of their lines here, and all of them whatever fails.
+      // Steps run in the opposite order of their lines here, all of them whatever fails.
       const steps = new AsyncDisposableStack();
       steps.defer(() => scraped.close(0));
       steps.defer(traces.close);

@@ -34,7 +34,7 @@ interface Half {
 
 export type SpanMeeting = ReturnType<typeof createMeeting>;
 
-/** The maximum number of waiting halves; the oldest goes when there are more. */
+/** The maximum number of waiting halves; above it the oldest is dropped. */
 const MAX_WAITING = 2_000;
 
 /**
