@@ -41,6 +41,13 @@ const LEASE: Millis = 20_000;
 const DEADLINE: Millis = 1000;
 /** Escrow that no request has used for this long is returned with the next beat, so within a second. */
 const UNUSED_AFTER: Millis = 750;
+/**
+ * The counters of a call for which requests wait until all reports are in the call: a third, since a request that is
+ * admitted has two reports, of its cost and of the escrow that it leaves.
+ */
+const REQUEST_COUNTERS = Math.floor(MAX_COUNTERS / 3);
+/** After this number of requests that do not fit into a call, it is full. */
+const MAX_MISFITS = 8;
 /** The share of idle escrow: at most a sixteenth of what is left of a limit, divided among the live accounts. */
 const IDLE_SHARE = 16n;
 
@@ -65,20 +72,22 @@ export function beginCall(account: Account): AccountCall {
 }
 
 /**
- * Composes the next call of everything that fits; the rest is in a later call. `requests`: waiting requests in order of
- * arrival. Undefined if there is nothing to report, unless the call renews the lease.
+ * Composes the next call of everything that fits; the rest is in a later call. `requests` returns the waiting requests,
+ * the first ones first. Undefined if there is nothing to report, unless the call renews the lease.
  *
  * Nothing of a call is done if the store lacks one of its counters. So requests with a counter that the store may lack
  * are in calls without anything else (`isProbe`), if the first request that fits is one of them and `mayProbe`.
  */
 export function compose(
   account: Account,
-  requests: Iterable<WaitingRequest>,
+  requests: () => Iterable<WaitingRequest>,
   { isRenewal, mayProbe }: { readonly isRenewal: boolean; readonly mayProbe: boolean },
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
-  const { waiters, isProbe } = takeRequests(counters, requests, mayProbe);
+  const waiters: WaitingRequest[] = [];
+  const isProbe = takeRequests(counters, waiters, requests(), { mayProbe, room: REQUEST_COUNTERS });
   const rateChanges = isProbe ? [] : takeReports(account, counters);
+  takeRequests(counters, waiters, requests(), { mayProbe: isProbe, room: MAX_COUNTERS });
   if (!isRenewal && counters.length + waiters.length + account.requests.in('inCall').length + rateChanges.length === 0)
     return undefined;
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
@@ -110,36 +119,47 @@ export function takeRateChanges({ rateChanges }: Account): RateChange[] {
 }
 
 /** Adds these counters to the call, all of them or none. */
-function addCounters(counters: CounterState[], added: ReadonlyArray<CounterState>): boolean {
+function addCounters(
+  counters: CounterState[],
+  added: ReadonlyArray<CounterState>,
+  room: number = MAX_COUNTERS,
+): boolean {
   let missing = 0;
   for (const counter of added) {
     if (counter.isLoading) return false;
     if (counters[counter.changeIndex] !== counter) missing += 1;
   }
-  if (counters.length + missing > MAX_COUNTERS) return false;
+  if (counters.length + missing > room) return false;
   for (const counter of added)
     if (counters[counter.changeIndex] !== counter) counter.changeIndex = counters.push(counter) - 1;
   return true;
 }
 
-/** The first request that fits decides whether the call is a probe. */
+/**
+ * Adds requests to the call. The first request of a call decides whether it is a probe, which has no reports and so the
+ * whole room. Returns whether it is one.
+ */
 function takeRequests(
   counters: CounterState[],
+  waiters: WaitingRequest[],
   requests: Iterable<WaitingRequest>,
-  mayProbe: boolean,
-): Pick<PendingCall, 'isProbe'> & { readonly waiters: WaitingRequest[] } {
-  const waiters: WaitingRequest[] = [];
-  let isProbe = false;
+  { mayProbe, room }: { readonly mayProbe: boolean; readonly room: number },
+): boolean {
+  let isProbe = mayProbe && waiters.length > 0;
+  let misfits = 0;
   for (const waiter of requests) {
-    if (waiters.length === MAX_REQUESTS) break;
+    if (waiters.length === MAX_REQUESTS || misfits === MAX_MISFITS) break;
     const charged = waiter.chargedCounters.counters;
     const isKnown = charged.every(({ isInStore }) => isInStore);
     if (waiters.length === 0) isProbe = mayProbe && !isKnown;
-    if (isKnown === isProbe || !addCounters(counters, charged)) continue;
-    waiter.isInCall = true;
-    waiters.push(waiter);
+    if (isKnown === isProbe || charged.some(({ isLoading }) => isLoading)) continue;
+    // The first request has the whole room, so that the largest one is admitted, too.
+    if (addCounters(counters, charged, waiters.length === 0 || isProbe ? MAX_COUNTERS : room)) {
+      waiter.isInCall = true;
+      waiters.push(waiter);
+    } else misfits += 1;
   }
-  return { waiters, isProbe: isProbe && waiters.length > 0 };
+  return isProbe && waiters.length > 0;
 }
 
 const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({

@@ -79,7 +79,7 @@ export function createSync(context: LedgerContext): AccountSync {
 
   /** A probe follows another one only if nothing else is to be sent. */
   const composeNext = (): PendingCall | undefined => {
-    const composeOne = (mayProbe: boolean) => compose(account, context.waitQueue.requests(), { isRenewal, mayProbe });
+    const composeOne = (mayProbe: boolean) => compose(account, context.waitQueue.requests, { isRenewal, mayProbe });
     const next = composeOne(!wasProbe) ?? (wasProbe ? composeOne(true) : undefined);
     wasProbe = next?.isProbe === true;
     return next;

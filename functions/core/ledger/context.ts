@@ -89,7 +89,10 @@ export interface WaitQueue {
   wakeFront(queue: ReadonlySet<WaitingRequest>): void;
   /** The store has replied for this counter: the next call contains the requests for which enough money is left. */
   wakeAffordable(counter: CounterState): void;
-  /** Requests for the next call, in order of arrival. A request is removed when the call contains it. */
+  /**
+   * Requests for the next call: those of a namespace in order of arrival, the namespaces in turn. A request is removed
+   * when the call contains it.
+   */
   requests(): Iterable<WaitingRequest>;
   hasRequests(): boolean;
   /** No call is pending any longer: the next call contains all waiting requests. */

@@ -89,6 +89,8 @@ export interface ChargedCounters {
 
 /** A request between its arrival and its reservation. */
 export interface WaitingRequest {
+  /** The namespace of the VirtualKey, as in `ReservationParams`. */
+  readonly namespace: string;
   /** Windows and limits as of the last call with this request; without scopes if only a rate is requested. */
   chargedCounters: ChargedCounters;
   readonly amount: Nano;

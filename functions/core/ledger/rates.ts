@@ -133,10 +133,11 @@ export const createMoveToEntry =
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(OK);
     if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
-    const { rateUse } = live;
+    const { namespace, rateUse } = live;
     const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], entryLimits: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
+        namespace,
         chargedCounters: NO_CHARGES,
         amount: 0n,
         minAmount: 0n,

@@ -43,6 +43,7 @@ export interface EndedRequest extends RequestRecord {
 
 /** A request in flight; its caller has the same object. */
 export interface LiveReservation extends Reservation, RequestRecord {
+  readonly namespace: string;
   /** The amount that is reserved; `grow` increases it. */
   amount: Nano;
   readonly scopes: ReadonlyArray<ScopePolicy>;

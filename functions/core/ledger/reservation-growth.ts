@@ -23,12 +23,13 @@ export const createGrow =
     if (live === undefined) return Promise.resolve(RESERVATION_ENDED);
     const why = stopReason(context);
     if (why !== undefined) return Promise.resolve(err({ reason: 'unavailable', why }));
-    const { scopes, scopeWindows, counters } = live;
+    const { namespace, scopes, scopeWindows, counters } = live;
     const fitsIdle = hasRecentReply(context) && counters.every((counter) => fits(counter, by));
     if (by === 0n || fitsIdle) return add(context, live, by);
     const chargedCounters = { scopes, scopeWindows, counters, limits: counters.map(({ limit }) => limit) };
     return new Promise((resolve) =>
       context.waitQueue.add({
+        namespace,
         chargedCounters,
         amount: by,
         minAmount: by,

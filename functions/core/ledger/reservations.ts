@@ -73,7 +73,7 @@ export function createReservations(context: LedgerContext): Reservations {
   const reserve = (request: ReservationParams): ReservationResult | Promise<ReservationResult> => {
     const why = stopReason(context);
     if (why !== undefined) return err({ reason: 'unavailable', why });
-    const { amount, minAmount, waited = 0 } = request;
+    const { namespace = '', amount, minAmount, waited = 0 } = request;
     // The account of a ledger for one request has the id of that request, by which a booking finds it.
     if (context.sharedStore !== undefined && account.callNumber === 0) account.id = request.id ?? account.id;
     const chargedCounters = account.counters.ofScopes(request.scopes, account.now());
@@ -84,6 +84,7 @@ export function createReservations(context: LedgerContext): Reservations {
       return ok(startReservation(context, request, { chargedCounters, amount }));
     return new Promise((resolve) => {
       context.waitQueue.add({
+        namespace,
         chargedCounters,
         amount,
         minAmount: minAmount < amount ? minAmount : amount,
@@ -179,13 +180,14 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
  */
 function startReservation(
   context: LedgerContext,
-  { id = context.ids.next(), model, identifier }: ReservationParams,
+  { id = context.ids.next(), namespace = '', model, identifier }: ReservationParams,
   { chargedCounters, amount, rates, reply }: GrantedReservation,
 ): LiveReservation {
   const { account, intervalClock } = context;
   const { scopes, scopeWindows, counters } = chargedCounters;
   const live: LiveReservation = {
     id,
+    namespace,
     amount,
     scopeWindows,
     scopes,

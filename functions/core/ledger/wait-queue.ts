@@ -6,6 +6,7 @@ import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, STOPPED } from './account.ts';
 import type { LedgerContext, WaitQueue } from './context.ts';
 import { type CounterState, idleEscrow, type WaitingRequest } from './counters.ts';
+import { createNextRequests } from './next-requests.ts';
 
 /** Deadlines are this much later while a rebuild of the store is known. */
 const REBUILD_EXTENSION: Millis = 900;
@@ -22,7 +23,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
   const { account, intervalClock, timer } = context;
   /** All waiting requests, in order of arrival; and the requests for the next call. */
   const waiters = new Set<WaitingRequest>();
-  const nextCall = new Set<WaitingRequest>();
+  const nextCall = createNextRequests();
   let due = Number.POSITIVE_INFINITY;
   let wasPaused = false;
   let cancel = (): void => undefined;
@@ -65,7 +66,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     for (const { waitingRequests, scopeWindow } of new Set([...waiters].flatMap(({ queuedIn = [] }) => queuedIn)))
       if (scopeWindow.window.end <= account.now()) for (const waiter of waitingRequests) addToNextCall(waiter);
       else wakeFront(waitingRequests);
-    if (nextCall.size > 0) context.sync.callNow();
+    if (!nextCall.isEmpty()) context.sync.callNow();
     if (waiters.size > 0) checkBy(Math.max(next, now + MIN_INTERVAL));
   };
   const addToNextCall = (waiter: WaitingRequest): void => {
@@ -132,7 +133,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
       context.sync.callNow();
     },
     *requests(): Iterable<WaitingRequest> {
-      for (const waiter of nextCall) {
+      for (const waiter of nextCall.inTurn()) {
         if (!waiter.isGrowth) updateWindows(account, waiter);
         const isBehind = !waiter.isGrowth && joinsWaitQueue(waiter);
         if (!isBehind) yield waiter;
@@ -146,7 +147,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
       }
     },
     refuseAll,
-    hasRequests: () => nextCall.size > 0,
+    hasRequests: () => !nextCall.isEmpty(),
     close(): void {
       cancel();
       refuseAll();

@@ -11,6 +11,11 @@ export interface ReservationParams extends Partial<RateEstimates> {
    * The request's own UUIDv7, the id of its reservation, ledger row, log line and trace. Absent: the ledger makes one.
    */
   readonly id?: string;
+  /**
+   * The namespace of the VirtualKey: if many requests wait for the counter store, those of different namespaces take
+   * turns. Absent: `''`.
+   */
+  readonly namespace?: string;
   /** All scopes that are charged: all or none. */
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** The upper bound of the request's cost; 0n for a free model. */

@@ -67,6 +67,7 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
     const minAmount = candidates.reduce((max, next) => larger(max, minCostOf(next, request)), 0n);
     const estimates: RateEstimates = { tokens: tokensOf(request, candidates) };
     const money = {
+      namespace: caller.key.object.namespace,
       scopes: chargedScopes,
       amount,
       minAmount,
