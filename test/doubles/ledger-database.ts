@@ -3,6 +3,7 @@
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { Random } from '#core/ports/platform.ts';
+import { counterKey } from '#core/ports/policy.ts';
 import { toExpiredRows } from '../../infra/adapters/postgres/expired-rows.ts';
 import type { MemoryEpochs } from './epochs.ts';
 import { createMemoryLedgerRows, type MemoryLedgerRows } from './ledger-rows.ts';
@@ -19,7 +20,7 @@ export interface MemoryLedgerDatabase extends LedgerDatabase {
   readonly ledgerRows: MemoryLedgerRows;
 }
 
-const NEW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false };
+const NEW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false, isClosing: false };
 
 /** The ledger database of one instance. Each call is one step, as a transaction of PostgreSQL is. */
 export function createMemoryLedgerDatabase({
@@ -28,7 +29,10 @@ export function createMemoryLedgerDatabase({
   random,
 }: Deps): MemoryLedgerDatabase {
   const rows = new Map<string, AccountRow>();
-  const charged = new Map<string, ReadonlyArray<string>>();
+  /** Ids of the expired rows of each account, by counter. */
+  const charged = new Map<string, Map<string, string>>();
+  /** The epoch in which each account was closed. */
+  const closedIn = new Map<string, number>();
   const drawn: Random = random ?? ((count) => crypto.getRandomValues(new Uint8Array(count)));
 
   const outcomeOf = ({ epoch, account, closesAccount }: Batch): BatchOutcome => {
@@ -39,19 +43,26 @@ export function createMemoryLedgerDatabase({
     return isClosed && account.batch > bookedBatch ? 'closed' : 'booked';
   };
 
-  const close = ({ account, ...closing }: AccountClosing) => {
+  const close = ({ account, isLast, ...closing }: AccountClosing) => {
     const row = rows.get(account) ?? NEW;
-    if (row.isClosed) return { row, ledgerRows: [] };
-    const expiredRows = toExpiredRows({ account, ...closing }, row.bookedBatch, drawn);
-    ledgerRows.insert(expiredRows);
+    if (row.isClosed && !row.isClosing) return { row, ledgerRows: [] };
+    const charges = charged.get(account) ?? new Map<string, string>();
+    const expiredRows = toExpiredRows({ account, isLast, ...closing }, row.bookedBatch, drawn);
+    const newRows = expiredRows.filter(({ scopeWindows }) => !scopeWindows.some((of) => charges.has(counterKey(of))));
+    ledgerRows.insert(newRows);
     epochs.record(closing.epoch, closing.callCount);
-    charged.set(
-      account,
-      expiredRows.map(({ id }) => id),
-    );
-    const closed = { ...row, isClosed: true, isCharged: epochs.current().isOpen };
+    for (const { id, scopeWindows } of newRows) for (const of of scopeWindows) charges.set(counterKey(of), id);
+    charged.set(account, charges);
+    const { isOpen } = epochs.current();
+    const closed = { ...row, isClosed: true, isCharged: isLast && isOpen, isClosing: !isLast && isOpen };
     rows.set(account, closed);
-    return { row: closed, ledgerRows: expiredRows };
+    closedIn.set(account, closing.epoch);
+    return { row: closed, ledgerRows: newRows };
+  };
+
+  const rowOf = (account: string): AccountRow => {
+    const row = rows.get(account) ?? NEW;
+    return { ...row, isClosing: row.isClosing && closedIn.get(account) === epochs.current().epoch };
   };
 
   return {
@@ -77,10 +88,10 @@ export function createMemoryLedgerDatabase({
       return { outcome: 'closed', ...close(closing) };
     },
     async accountRows(accounts) {
-      return new Map(accounts.flatMap((account) => (rows.has(account) ? [[account, rows.get(account) ?? NEW]] : [])));
+      return new Map(accounts.flatMap((account) => (rows.has(account) ? [[account, rowOf(account)]] : [])));
     },
     async uncorrectedCharges(accounts) {
-      const ids = new Set(accounts.flatMap((account) => charged.get(account) ?? []));
+      const ids = new Set(accounts.flatMap((account) => [...(charged.get(account)?.values() ?? [])]));
       const of = ledgerRows.all().filter(({ id }) => ids.has(id));
       const corrected = new Set(of.filter(({ kind }) => kind === 'correction').map(({ id }) => id));
       return of

@@ -76,6 +76,7 @@ export async function fillWith(rowCount: number, connection: DatabaseConnection)
 }
 
 const KEY = `('00000000-0000-7000-8000-' || lpad(to_hex(key), 12, '0'))::uuid`;
+const ACCOUNT = KEY.replace('-7000-', '-4000-');
 const ID = `(lpad(to_hex(time), 12, '0') || '70008000' || lpad(to_hex(n), 12, '0'))::uuid`;
 const SECOND_ID = `(lpad(to_hex(time - time % 1000), 12, '0') || '00000000000000000000')::uuid`;
 const CHARGED_SCOPES = `case when n % 2 = 0 then array[${KEY}, '${BUSY}'::uuid] else array[${KEY}] end`;
@@ -104,7 +105,8 @@ function statementsFor(rowCount: number): ReadonlyArray<string> {
     `insert into gateway_operator.hour_sum select '${BUSY}', time / 3600000, 5 * count(*) from made where n % 2 = 0 group by 2`,
     `insert into gateway_operator.recount select ${KEY}, ${BEGIN}, ${END}, '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000'
       from generate_series(1, ${keys}, 10) key`,
-    `insert into gateway_operator.account select '${INSTANCE}', ${KEY.replace('-7000-', '-4000-')}, 1, 10, now(), array[${ID}]
+    `insert into gateway_operator.account select '${INSTANCE}', ${ACCOUNT}, 1, 10, now(), true from made where n % 10 = 0`,
+    `insert into gateway_operator.account_charge select '${INSTANCE}', ${ACCOUNT}, ${KEY}, ${BEGIN}, ${END}, ${ID}
       from made where n % 10 = 0`,
     // Of another instance on the same database.
     `insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges, scope_ids)

@@ -9,6 +9,7 @@ import { book } from './booking.ts';
 import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
 import { append } from './journal-records.ts';
+import { forgetAccount } from './maintenance.ts';
 import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previous-accounts.ts';
 import { toTransactions } from './requests.ts';
 
@@ -42,6 +43,7 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, callC
     leaveAccount(context);
     return false;
   }
+  for (const previous of closedAccounts) await forgetAccount(context, { epoch, account: previous, isCharged: true });
   account.knownEpoch = epoch;
   return true;
 }
@@ -71,8 +73,8 @@ const MAX_LOADS = 5;
 
 /**
  * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
- * corrections, all of a counter in one call. The last of these calls finishes the previous accounts: until then their
- * escrow stays set aside, so that other processes cannot spend it. Before the epoch is open no spend is reported, since
+ * corrections, all of a counter in one call. The same call forgets the figures of previous accounts in the counter:
+ * until then their escrow stays set aside, so that other processes cannot spend it. Before the epoch is open no spend is reported, since
  * no process reads sums; requests that have ended since then keep their escrow until the epoch is open.
  */
 async function reportAll(
@@ -93,7 +95,7 @@ async function reportAll(
       const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
       return { ...takeCounterChange(account, counter, false), registered };
     });
-    const call = { ...beginCall(account), changes, previousAccounts: remaining.length === 0 ? closedAccounts : [] };
+    const call = { ...beginCall(account), changes, previousAccounts: closedAccounts };
     const reply = await context.sync.call(call);
     if (reply.outcome === 'done') {
       loads = 0;

@@ -137,11 +137,16 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
   const last = { epoch, closesAccount: true, callCount: 0 };
   for (const id of previousAccounts.keys())
     await database.bookBatch({ ...last, account: { id, batch: 0, number: 0 }, rows: [] });
+  // Until a closing ends, charges come that could not be corrected.
+  const rows = await database.accountRows([...previousAccounts.keys()]);
+  if ([...rows.values()].some(({ isClosing }) => isClosing))
+    throw new Error('another process charges an account of this process, which is corrected afterwards');
   await addCorrections(context);
   // New accounts, each closed in its transaction: their epoch does not matter.
-  for (const rows of toTransactions(requests.unbooked().map(({ row }) => row))) {
-    if (rows.length > 0) await book(context, { ...last, account: { id: ids.next(), batch: 1, number: 0 }, rows });
-    dropUnreported(account, new Set(rows));
+  for (const portion of toTransactions(requests.unbooked().map(({ row }) => row))) {
+    const of = { id: ids.next(), batch: 1, number: 0 };
+    if (portion.length > 0) await book(context, { ...last, account: of, rows: portion });
+    dropUnreported(account, new Set(portion));
   }
   journal.drop([...previousAccounts.keys()]);
   previousAccounts.clear();

@@ -5,6 +5,7 @@ import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
 import { spendWindow } from '../money/window.ts';
+import { FIGURES_PAGE } from '../ports/counter-store.ts';
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
@@ -24,7 +25,8 @@ export async function load(
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<void> {
   const sums = await database.sums(counters);
-  await counterStore.load(epoch, sums);
+  for (let from = 0; from < sums.length; from += FIGURES_PAGE)
+    await counterStore.load(epoch, sums.slice(from, from + FIGURES_PAGE));
 }
 
 export function createLoading(context: LedgerContext): CounterLoading {

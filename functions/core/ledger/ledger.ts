@@ -3,6 +3,7 @@
 
 import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonAndCausesOf } from '../failure/error-text.ts';
+import type { AccountCall } from '../ports/counter-store.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { createAccount, createKnownStore, STOPPED } from './account.ts';
@@ -14,7 +15,7 @@ import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
 import { guardTimer, logFailure } from './failures.ts';
 import { withLoggedErrors } from './journal-records.ts';
-import { createClosing, maintain } from './maintenance.ts';
+import { createClosing, forgetAccount, maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
 import { createMoveToEntry } from './rates.ts';
 import { toTransactions } from './requests.ts';
@@ -214,7 +215,7 @@ async function untilBooked(context: LedgerContext, book: () => Promise<void>): P
 }
 
 async function closeOwnAccount(context: LedgerContext): Promise<void> {
-  const { account, journal, ids, sync } = context;
+  const { account, journal, ids } = context;
   const isReported = account.requests.isReported();
   const [rows = [], ...others] = toTransactions(account.requests.unbooked().map(({ row }) => row));
   const { id, epoch, openBatchNumber: batch, answeredCallNumber: number } = account;
@@ -244,5 +245,12 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
     finishesAccount: true,
     rateChanges: takeRateChanges(account),
   };
-  await sync.call(lastCall).catch((error) => logFailure(context, 'stop', error));
+  await finish(context, id, lastCall).catch((error) => logFailure(context, 'stop', error));
+}
+
+/** A ledger for one request has one page of figures, which its last call forgets. */
+async function finish(context: LedgerContext, account: string, lastCall: AccountCall): Promise<void> {
+  await context.sync.call(lastCall);
+  if (context.sharedStore === undefined)
+    await forgetAccount(context, { epoch: lastCall.epoch, account, isCharged: false });
 }

@@ -3,10 +3,12 @@
 
 import type { Cursor } from '../ports/backends.ts';
 import type { Clock } from '../ports/clock.ts';
-import type { AccountRow, AuditReply, CounterStore } from '../ports/counter-store.ts';
+import type { AccountRow, AuditReply, FreezeReply } from '../ports/counter-store.ts';
 import type { Epochs } from '../ports/epochs.ts';
+import type { AccountClosing, LedgerDatabase } from '../ports/ledger-database.ts';
+import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis } from '../ports/money.ts';
-import type { ScopeWindow } from '../ports/policy.ts';
+import { counterKey, type ScopeWindow } from '../ports/policy.ts';
 import { recordCallCount } from './account.ts';
 import type { Closing, LedgerContext, StoreContext } from './context.ts';
 import { load } from './counter-loading.ts';
@@ -46,7 +48,7 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
     try {
       await closeEnded(context, epoch, account);
     } catch (error) {
-      // One account that cannot be closed, such as one with very many counters, must not prevent the closing of the others.
+      // One account that cannot be closed must not prevent the closing of the others.
       cause = error;
       failures += 1;
       if (failures === MAX_FAILURES) throw error;
@@ -112,46 +114,107 @@ async function whenBooked({ counterStore, database, timer, now }: StoreContext):
   }
 }
 
-type ClosingRequest = Parameters<CounterStore['freeze']>[2] & { readonly epoch: number; readonly account: string };
+interface ClosingRequest {
+  readonly epoch: number;
+  readonly account: string;
+  readonly isOwn: boolean;
+  readonly isRebuild: boolean;
+}
 
 /**
- * Freezes the account in the store, where its absent counters are loaded first, and closes it in PostgreSQL. Throws if
- * the store or the database is unreachable; may be repeated, by any number of processes.
+ * Freezes the account in the store, and closes it in PostgreSQL. Throws if the store or the database is unreachable; may
+ * be repeated, by any number of processes.
  */
 export async function closeAccount(
-  { counterStore, database, store, log, instanceUid: instance }: StoreContext,
-  { epoch, account, ...how }: ClosingRequest,
-) {
+  context: StoreContext,
+  { epoch, account, isOwn, isRebuild }: ClosingRequest,
+): Promise<Exclude<FreezeReply, { outcome: 'frozen' }> | ClosedAccount | { outcome: 'behind' } | undefined> {
+  const { counterStore, database, store } = context;
   const knownCallCount = store.epoch === epoch ? store.callCount : 0;
-  let freezeReply = await counterStore.freeze(epoch, account, how);
-  if (freezeReply.outcome === 'absent') {
-    await load({ counterStore, database }, epoch, freezeReply.counters);
-    freezeReply = await counterStore.freeze(epoch, account, how);
-  }
+  const freezeReply = await counterStore.freeze(epoch, account, isOwn);
   if (!('callCount' in freezeReply)) return freezeReply;
   // The store shows fewer calls than before, so it has gone back in time.
   if (freezeReply.callCount <= knownCallCount) return { outcome: 'behind' } as const;
   recordCallCount(store, epoch, freezeReply.callCount);
-  if (freezeReply.outcome === 'none' && !how.isOwn) return freezeReply;
-  const { figures, number } = { figures: undefined, number: undefined, ...freezeReply };
-  const { now: at } = freezeReply;
-  const closeReply = await database.close({
-    epoch,
-    account,
-    figures,
-    number,
-    callCount: freezeReply.callCount,
-    at,
-    isRebuild: how.isRebuild,
-  });
-  if (closeReply.outcome === 'epoch') return undefined;
-  if (closeReply.outcome === 'closed' && closeReply.ledgerRows.length > 0 && !how.isOwn) {
-    const sum = closeReply.ledgerRows.reduce((all, { cost }) => all + cost, 0n);
-    const message =
-      'ledger: an account was closed after the end of its lease; its requests in flight and unbooked spend are charged, in one ledger row per counter';
-    log.warn(message, { instance, account, rows: closeReply.ledgerRows.length, sum: `${sum}` });
+  if (freezeReply.outcome === 'none' && !isOwn) return freezeReply;
+  const { now: at, callCount } = freezeReply;
+  const number = freezeReply.outcome === 'frozen' ? freezeReply.number : undefined;
+  const closing = { epoch, account, number, callCount, at, isRebuild };
+  // Before the epoch is open, PostgreSQL gets all that the process has by the ids of its requests.
+  const isEmpty = freezeReply.outcome === 'none' || isRebuild;
+  const reply = await (isEmpty
+    ? database.close({ ...closing, figures: [], isLast: true })
+    : chargeFigures(context, closing, isOwn));
+  if (reply.outcome === 'epoch') return undefined;
+  return reply.outcome === 'closed' ? { ...reply, number } : reply;
+}
+
+interface ClosedAccount {
+  readonly outcome: 'closed';
+  readonly row: AccountRow;
+  /** The number of the last call; undefined: the store has no such account. */
+  readonly number: number | undefined;
+}
+
+/** Closes the account in PostgreSQL, and charges its figures page by page: a counter that is absent is loaded before. */
+async function chargeFigures(
+  context: StoreContext,
+  closing: Omit<AccountClosing, 'figures' | 'isLast'>,
+  isOwn: boolean,
+): ReturnType<LedgerDatabase['close']> {
+  const { counterStore, database, log, instanceUid: instance } = context;
+  const { epoch, account } = closing;
+  const counters = new Set<string>();
+  const charged: LedgerRow[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page = await counterStore.figures(epoch, account, cursor);
+    if (page.outcome === 'epoch') return page;
+    if (page.outcome === 'none') return closedMeanwhile(context, account);
+    const absent = page.figures.filter(({ isAbsent }) => isAbsent);
+    if (absent.length > 0) await load(context, epoch, absent);
+    for (const figures of page.figures) counters.add(counterKey(figures));
+    const isLast = page.next === undefined;
+    if (isLast && counters.size < page.total) throw new Error('another server of the counter store has taken over');
+    const reply = await database.close({ ...closing, figures: page.figures, isLast });
+    if (reply.outcome !== 'closed') return reply;
+    charged.push(...reply.ledgerRows);
+    cursor = page.next;
+    // Closed: by this process, or meanwhile by another one.
+    if (reply.row.isClosing) continue;
+    if (charged.length > 0 && !isOwn) {
+      const sum = charged.reduce((all, { cost }) => all + cost, 0n);
+      const message =
+        'ledger: an account was closed after the end of its lease; its requests in flight and unbooked spend are charged, in one ledger row per counter';
+      log.warn(message, { instance, account, rows: charged.length, sum: `${sum}` });
+    }
+    return reply;
   }
-  return closeReply.outcome === 'closed' ? { ...closeReply, figures, number } : closeReply;
+}
+
+/** Another process has charged and forgotten the account; else the store has lost that it is frozen. */
+async function closedMeanwhile({ database }: StoreContext, account: string): ReturnType<LedgerDatabase['close']> {
+  const row = (await database.accountRows([account])).get(account);
+  return row?.isClosed && !row.isClosing ? { outcome: 'closed', row, ledgerRows: [] } : { outcome: 'behind' };
+}
+
+/**
+ * Forgets an account that is closed, page by page. `isAudited`: its process has closed it, and may have booked more than
+ * it reported, so the escrow of a page stays until its counters show all rows; if they cannot be audited, the rest stays.
+ */
+export async function forgetAccount(
+  context: StoreContext,
+  { epoch, account, isCharged }: Pick<ClosingRequest, 'epoch' | 'account'> & Pick<AccountRow, 'isCharged'>,
+  isAudited = false,
+): Promise<void> {
+  const { counterStore } = context;
+  for (let cursor: string | undefined; ; ) {
+    const page = await counterStore.figures(epoch, account, cursor);
+    if (page.outcome !== 'page') return;
+    if (isAudited && !(await auditCounters(context, epoch, page.figures))) return;
+    await counterStore.forget(epoch, account, isCharged, page.figures);
+    if (page.next === undefined) return;
+    cursor = page.next;
+  }
 }
 
 /**
@@ -162,12 +225,9 @@ async function closeEnded(context: StoreContext, epoch: number, account: string)
   const closing = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
   if (closing?.outcome === 'behind') return 'behind';
   if (closing?.outcome !== 'closed') return 'done';
-  const { row, figures = [], number = 0 } = closing;
+  const { row, number = 0 } = closing;
   if (number < row.number) return 'behind';
-  // An account that its own process closed has booked more than it reported: its escrow stays until its counters show
-  // all rows.
-  if (row.isCharged || (await auditCounters(context, epoch, figures)))
-    await context.counterStore.forget(epoch, account, row.isCharged);
+  await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, !row.isCharged);
   return 'done';
 }
 
@@ -249,9 +309,11 @@ async function auditCounters(
 
 /** Whether nothing was booked between two readings of a row: then the sums that were read between them belong to it. */
 const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolean =>
-  before.bookedBatch === after.bookedBatch && before.isClosed === after.isClosed;
+  before.bookedBatch === after.bookedBatch &&
+  before.isClosed === after.isClosed &&
+  before.isClosing === after.isClosing;
 
-const NO_ROW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false };
+const NO_ROW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false, isClosing: false };
 
 /**
  * Reports repaired counters, except those of scopes that now belong to another instance: they differ without a fault.

@@ -3,7 +3,7 @@
 import { type Account, addUnreservedCharge } from './account.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrectionRow } from './ledger-rows.ts';
-import { closeAccount } from './maintenance.ts';
+import { closeAccount, forgetAccount } from './maintenance.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**
@@ -22,9 +22,8 @@ export async function closePreviousAccounts(
     if (closing?.outcome === 'behind') context.account.staleEpoch = epoch;
     if (closing?.outcome !== 'closed') return undefined;
     // The store has no such account.
-    if (closing.figures === undefined) continue;
-    // Charges that are made before the epoch is open are in the sums that are loaded afterwards.
-    if (isRebuild) await context.counterStore.forget(epoch, account, false);
+    if (closing.number === undefined) continue;
+    if (isRebuild) await forgetAccount(context, { epoch, account, isCharged: false });
     // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
     // audits it.
     else if (closing.row.isCharged) closedAccounts.push(account);

@@ -70,6 +70,12 @@ export interface RateChange extends Readonly<Record<RateKind, number>> {
 export const MAX_COUNTERS = 256;
 export const MAX_REQUESTS = 64;
 
+/**
+ * The usual number of counters in one step of a closing, and in one load: no step depends on the number of counters
+ * that an account or an instance has. A page of figures may be a little larger.
+ */
+export const FIGURES_PAGE = 500;
+
 /** One numbered call. Numbers of an account begin with 1; a call is repeated unchanged until its outcome is known. */
 export interface AccountCall {
   readonly epoch: number;
@@ -89,11 +95,14 @@ export interface AccountCall {
   readonly changes: ReadonlyArray<CounterChange>;
   readonly requests: ReadonlyArray<ReservationRequest>;
   readonly rateChanges: ReadonlyArray<RateChange>;
-  /** Previous accounts of the same process, closed in PostgreSQL: their risk becomes spend, and they are forgotten. */
+  /**
+   * Previous accounts of the same process, frozen in the store and charged in PostgreSQL: their figures in the counters
+   * of this call are forgotten, as `forget` does.
+   */
   readonly previousAccounts: ReadonlyArray<string>;
   /**
    * Whether the store forgets the account after this call: PostgreSQL has booked all that it reported and closed its
-   * row, or the account never reserved anything.
+   * row, or the account never reserved anything. An account with more figures than a page is frozen instead.
    */
   readonly finishesAccount: boolean;
 }
@@ -184,19 +193,30 @@ export interface AccountFigures extends ScopeWindow {
 }
 
 export type FreezeReply =
-  /** The account is frozen: from now on its calls are stale. Repeated, the same figures again. */
+  /** The account is frozen: from now on its calls are stale, and its figures only change by `forget`. */
   | (StoreReply & {
       readonly outcome: 'frozen';
       /** The number of its last call. */
       readonly number: number;
-      readonly figures: ReadonlyArray<AccountFigures>;
     })
   /** The store has no such account; a late first call of it is refused from now on. */
   | (StoreReply & { readonly outcome: 'none' })
   /** The lease of the account has not ended: nothing was done. */
   | { readonly outcome: 'live'; readonly now: Millis }
-  /** Counters of the account are not loaded: load them first. Nothing was done. */
-  | { readonly outcome: 'absent'; readonly now: Millis; readonly counters: ReadonlyArray<ScopeWindow> }
+  | StaleStore;
+
+export type FiguresReply =
+  | {
+      readonly outcome: 'page';
+      /** `isAbsent`: the counter is not loaded; it is loaded before the figures are charged. */
+      readonly figures: ReadonlyArray<AccountFigures & { readonly isAbsent: boolean }>;
+      /** The number of all figures that the account has. */
+      readonly total: number;
+      /** The cursor of the next page; absent: this is the last page. */
+      readonly next?: string | undefined;
+    }
+  /** The account is not frozen, or it is forgotten. */
+  | { readonly outcome: 'none' }
   | StaleStore;
 
 /** PostgreSQL's row of an account (`LedgerDatabase.accountRows`). */
@@ -207,10 +227,12 @@ export interface AccountRow {
   readonly number: number;
   readonly isClosed: boolean;
   /**
-   * Whether `LedgerDatabase.close` closed the account in an open epoch: its risk and unbooked spend, possibly nothing,
-   * were charged in its name. What was charged before is in the sums that are loaded.
+   * Whether `LedgerDatabase.close` closed the account in an open epoch, and has charged all its figures: its risk and
+   * unbooked spend, possibly nothing. What was charged before is in the sums that are loaded.
    */
   readonly isCharged: boolean;
+  /** Whether some of the figures are charged: a closing in the open epoch has begun and not ended. */
+  readonly isClosing: boolean;
 }
 
 export interface AuditReply extends StoreReply {
@@ -218,8 +240,8 @@ export interface AuditReply extends StoreReply {
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
   /**
-   * Accounts (finished ones too) that have booked a batch since PostgreSQL was read, or that are not in `rows`. If
-   * there are any, nothing was repaired: read again with their rows.
+   * Accounts (finished ones too) that have booked a batch since PostgreSQL was read, that are not in `rows`, or of which
+   * PostgreSQL has charged some figures and not all. If there are any, nothing was repaired: read again with their rows.
    */
   readonly changedAccounts: ReadonlyArray<string>;
 }
@@ -246,19 +268,26 @@ export interface CounterStore {
   /**
    * Freezes an account before it is closed: an account of another process only if its lease has ended; the own account
    * of the process (`isOwn`) immediately. Its escrow stays until `forget`, or until the next account of the process
-   * names it in `previousAccounts`. All its counters must be loaded, except before an epoch is open (`isRebuild`),
-   * while no process reads sums.
+   * names it in `previousAccounts`.
    */
-  freeze(
+  freeze(epoch: number, account: string, isOwn: boolean): Promise<FreezeReply>;
+  /**
+   * Reads a page of the figures of a frozen account, from the cursor on; no cursor: the first page. Figures that are not
+   * forgotten meanwhile are in at least one page, unless another server has taken over: then the pages have fewer
+   * figures than `total`.
+   */
+  figures(epoch: number, account: string, cursor?: string): Promise<FiguresReply>;
+  /**
+   * Forgets the figures of a frozen account in these counters, which PostgreSQL has closed, and the account itself if it
+   * has no others. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays
+   * counted. A repetition changes nothing.
+   */
+  forget(
     epoch: number,
     account: string,
-    how: { readonly isOwn: boolean; readonly isRebuild: boolean },
-  ): Promise<FreezeReply>;
-  /**
-   * Forgets a frozen account that PostgreSQL has closed. Charged: its risk becomes spend; else its counters are audited
-   * before. Its unbooked spend stays counted. A repetition changes nothing.
-   */
-  forget(epoch: number, account: string, isCharged: boolean): Promise<void>;
+    isCharged: boolean,
+    counters: ReadonlyArray<ScopeWindow>,
+  ): Promise<void>;
   /**
    * Lists accounts by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`:
    * the highest batch that is not known to be booked, 0: none.

@@ -31,13 +31,15 @@ export type BatchOutcome = 'booked' | 'closed' | 'epoch';
 export interface AccountClosing {
   readonly epoch: number;
   readonly account: string;
-  /** The figures as frozen in the store. Absent: the store has none, so nothing is charged. */
-  readonly figures: ReadonlyArray<AccountFigures> | undefined;
+  /** A page of the figures as frozen in the store. */
+  readonly figures: ReadonlyArray<AccountFigures>;
+  /** Whether all figures are charged after this page, so that the closing ends. */
+  readonly isLast: boolean;
   /** The number of the last call in the store. Absent: the store has none, or it need not be compared. */
   readonly number?: number | undefined;
   /** The store's count of calls when it was frozen. */
   readonly callCount: number;
-  /** Whether its counters may be absent in the store: only before the epoch is open, while no process reads sums. */
+  /** Whether the closing is only done before the epoch is open, while no process reads sums. */
   readonly isRebuild?: boolean | undefined;
   /** The store's clock: the time of the charge. If the counter's window is over, the charge gets a time inside it. */
   readonly at: Millis;
@@ -61,10 +63,12 @@ export interface LedgerDatabase extends LedgerQueries {
    */
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
-   * Closes an account once: one `expired` row per counter for its risk and its unbooked spend beyond the batches that
-   * PostgreSQL has. Returns the account’s row, and the ledger rows of this closing: none if the account was closed
-   * before. `epoch`: the closing is of another epoch, or came too late for a rebuild; `behind`: the row is open and has
-   * a later call than `number`, so the store has gone back. In both cases nothing was done.
+   * Closes an account, page by page, each in a transaction of its own: from the first page on no batch of the account is
+   * booked. Each counter is charged once, whoever repeats its page: by one `expired` row for its risk and its unbooked
+   * spend beyond the batches that PostgreSQL has. Returns the account's row, and the ledger rows of this page: none if
+   * another closing has charged them, or the account closed itself. `epoch`: the closing is of another epoch, or came
+   * too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. In
+   * both cases nothing was done.
    */
   close(
     closing: AccountClosing,

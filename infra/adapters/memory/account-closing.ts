@@ -1,48 +1,76 @@
 // Closing of accounts in memory, and the audit of their counters (LEDGER 3, 6).
-import type { AccountRow, CounterStore, FreezeReply } from '#core/ports/counter-store.ts';
+import type { AccountRow, FiguresReply, FreezeReply } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
 import {
   type AccountState,
+  accountOf,
   type Counter,
   counterOf,
   endedUntil,
   figuresIn,
-  forget,
+  finishAccount,
+  forgetFigures,
+  isKept,
   type MemoryStore,
   usedBy,
 } from './account-state.ts';
 
-/** Freezes an account: calls of its process are refused from now on. */
-export function freeze(
-  store: MemoryStore,
-  id: string,
-  how: Parameters<CounterStore['freeze']>[2],
-  now: Millis,
-): FreezeReply {
+/** Freezes an account: calls of its process are refused from now on. An unknown account is remembered as finished. */
+export function freeze(store: MemoryStore, id: string, isOwn: boolean, now: Millis): FreezeReply {
   const account = store.accounts.get(id);
-  if (account === undefined) forget(store, id, false, now);
   if (account === undefined || account.isFinished) {
+    if (account === undefined) forget(store, id, { isCharged: false, counters: [] }, now);
     store.callCount += 1;
     return { outcome: 'none', now, callCount: store.callCount };
   }
-  if (!how.isOwn && account.leaseEnd > endedUntil(store, now)) return { outcome: 'live', now };
-  const used = usedBy(store, account);
-  const absent = used.filter(({ counter }) => counter.spent === undefined);
-  if (!how.isRebuild && absent.length > 0)
-    return { outcome: 'absent', now, counters: absent.map(({ counter }) => toScopeWindow(counter)) };
+  if (!isOwn && account.leaseEnd > endedUntil(store, now)) return { outcome: 'live', now };
   account.isFrozen = true;
   store.callCount += 1;
-  const accountFigures = used.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
+  return { outcome: 'frozen', now, callCount: store.callCount, number: account.number };
+}
+
+/** A page of the figures of a frozen account. The cursor is a place among all its figures, forgotten ones too. */
+export function pageOf(store: MemoryStore, id: string, cursor = '0'): FiguresReply {
+  const account = store.accounts.get(id);
+  if (account === undefined || !account.isFrozen || account.isFinished) return { outcome: 'none' };
+  const used = usedBy(store, account);
+  const from = Number(cursor);
+  const end = from + store.figuresPage;
+  const page = used.slice(from, end).filter(isKept);
+  const figures = page.map(({ counter, figures: { escrow, risk, unbooked } }) => ({
     ...toScopeWindow(counter),
     escrow,
     risk,
     unbooked: unbooked.map((batch) => ({ ...batch })),
+    isAbsent: counter.spent === undefined,
   }));
-  return { outcome: 'frozen', now, callCount: store.callCount, number: account.number, figures: accountFigures };
+  const next = end < used.length ? `${end}` : undefined;
+  return { outcome: 'page', figures, total: used.filter(isKept).length, next };
 }
 
 const toScopeWindow = ({ scopeId, window }: ScopeWindow): ScopeWindow => ({ scopeId, window });
+
+/** Forgets figures of a frozen or unknown account, and the account itself when it has none left. */
+export function forget(
+  store: MemoryStore,
+  id: string,
+  { isCharged, counters }: { readonly isCharged: boolean; readonly counters: ReadonlyArray<ScopeWindow> },
+  now: Millis,
+): void {
+  if (store.accounts.get(id)?.isFrozen === false) return;
+  const account = Object.assign(accountOf(store, id), { isFrozen: true });
+  for (const scopeWindow of counters) forgetFigures(counterOf(store, scopeWindow), account, isCharged);
+  if (!account.isFinished && !usedBy(store, account).some(isKept)) finishAccount(store, account, now);
+}
+
+/** Finishes an account after its last call; one with more figures than a page is frozen, so that it is forgotten by pages. */
+export function finishAfterCall(store: MemoryStore, account: AccountState, now: Millis): void {
+  const used = usedBy(store, account).filter(isKept);
+  if (used.length > store.figuresPage) return void Object.assign(account, { isFrozen: true });
+  for (const { counter } of used) forgetFigures(counter, account, false);
+  finishAccount(store, account, now);
+}
 
 /** Sets the spend of counters to PostgreSQL's sums plus the unbooked spend of accounts. */
 export function audit(store: MemoryStore, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
@@ -70,16 +98,17 @@ export function audit(store: MemoryStore, sums: ReadonlyArray<ScopeSpend>, rows:
  * Whether a batch was booked after the row was read, or it is unknown whether PostgreSQL has the spend of the account.
  */
 function hasChanged(counter: Counter, account: AccountState, row: AccountRow | undefined): boolean {
-  const { unbooked, risk, lastBookedBatch: bookedBatch } = figuresIn(counter, account);
+  const { unbooked, risk, lastBookedBatch: bookedBatch, isForgotten } = figuresIn(counter, account);
   const hasSpend = unbooked.length > 0 || risk !== 0n;
   if (row === undefined) return hasSpend || bookedBatch > 0;
-  return !row.isClosed && (bookedBatch > row.bookedBatch || (account.isFinished && hasSpend));
+  if (row.isClosed) return row.isClosing && hasSpend;
+  return bookedBatch > row.bookedBatch || (isForgotten && hasSpend);
 }
 
 /** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */
 function unbookedIn(counter: Counter, account: AccountState, row: AccountRow | undefined): Nano {
-  if (row === undefined || account.isFinished) return 0n;
-  const { unbooked, risk } = figuresIn(counter, account);
+  const { unbooked, risk, isForgotten } = figuresIn(counter, account);
+  if (row === undefined || isForgotten) return 0n;
   if (row.isClosed) return row.isCharged ? -risk : 0n;
   return unbooked.reduce((sum, { batch, spend }) => (batch > row.bookedBatch ? sum + spend : sum), 0n);
 }

@@ -20,6 +20,8 @@ export interface Figures {
   unbooked: { readonly batch: number; spend: Nano }[];
   /** The last batch that was removed from `unbooked`. */
   lastBookedBatch: number;
+  /** Whether they are forgotten: their escrow is free, and audits compare the rest. */
+  isForgotten: boolean;
 }
 
 type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
@@ -46,6 +48,8 @@ export interface AccountState {
 
 export interface MemoryStore {
   readonly epoch: number;
+  /** The number of figures in a page. */
+  readonly figuresPage: number;
   callCount: number;
   nextCleanup: Millis;
   lastCallAt: Millis;
@@ -88,8 +92,9 @@ export function recordCall(store: MemoryStore, now: Millis): void {
 export const endedUntil = ({ silentAt, awakeAt }: MemoryStore, now: Millis): Millis =>
   now < awakeAt + GRACE ? silentAt : now;
 
-export const createMemoryStore = (epoch: number): MemoryStore => ({
+export const createMemoryStore = (epoch: number, figuresPage: number): MemoryStore => ({
   epoch,
+  figuresPage,
   callCount: 0,
   nextCleanup: 0,
   lastCallAt: 0,
@@ -119,7 +124,7 @@ export function counterOf({ counters }: MemoryStore, { scopeId, window }: ScopeW
 
 /** Figures of an account in the counter, without the batches that are booked. */
 export function figuresIn({ figures }: Counter, { id, bookedBatch }: AccountState): Figures {
-  const own = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], lastBookedBatch: 0 };
+  const own = figures.get(id) ?? { escrow: 0n, risk: 0n, unbooked: [], lastBookedBatch: 0, isForgotten: false };
   figures.set(id, own);
   for (const { batch } of own.unbooked)
     if (batch <= bookedBatch) own.lastBookedBatch = Math.max(own.lastBookedBatch, batch);
@@ -137,15 +142,18 @@ export const changedCounters = (
     return { change, counter, figures: figuresIn(counter, account) };
   });
 
-/** Counters in which the account has figures other than zero. */
+/** Counters in which the account has figures, forgotten ones too. */
 export const usedBy = (store: MemoryStore, account: AccountState) =>
   [...store.counters.values()]
     .filter((counter) => counter.figures.has(account.id))
-    .map((counter) => ({ counter, figures: figuresIn(counter, account) }))
-    .filter(({ figures }) => hasAnything(figures));
+    .map((counter) => ({ counter, figures: figuresIn(counter, account) }));
 
-export const hasAnything = ({ escrow, risk, unbooked }: Figures): boolean =>
-  escrow !== 0n || risk !== 0n || unbooked.length > 0;
+/** Whether an account must forget them before it is finished: audits need the last booked batch too. */
+export const isKept = ({ figures }: { readonly figures: Figures }): boolean =>
+  hasAnything(figures) || (!figures.isForgotten && figures.lastBookedBatch > 0);
+
+const hasAnything = ({ escrow, risk, unbooked, isForgotten }: Figures): boolean =>
+  !isForgotten && (escrow !== 0n || risk !== 0n || unbooked.length > 0);
 
 /** The escrow of all accounts. */
 export const escrowIn = ({ figures }: Counter): Nano =>
@@ -165,25 +173,18 @@ export function load(store: MemoryStore, sum: ScopeSpend, now: Millis): void {
 /** Whether the account is live. A frozen account is live until its lease ends, because it still has its escrow. */
 export const isLive = ({ isFinished, leaseEnd }: AccountState, now: Millis): boolean => !isFinished && leaseEnd > now;
 
-/**
- * Finishes an account: its escrow is free, and its risk becomes spend if `isCharged`. Its id is remembered for a while.
- */
-export function finishAccount(store: MemoryStore, account: AccountState, isCharged: boolean, now: Millis): void {
-  for (const { counter, figures } of usedBy(store, account)) {
-    figures.escrow = 0n;
-    if (isCharged) spend(counter, figures.risk);
-  }
-  store.rates.end(account.id);
-  Object.assign(account, { isFinished: true, keptUntil: now + KEEP });
+/** Forgets the figures of an account in a counter: its escrow is free, and its risk becomes spend if `isCharged`. */
+export function forgetFigures(counter: Counter, account: AccountState, isCharged: boolean): void {
+  if (!counter.figures.has(account.id)) return;
+  const figures = figuresIn(counter, account);
+  if (isCharged && !figures.isForgotten) spend(counter, figures.risk);
+  Object.assign(figures, { escrow: 0n, isForgotten: true });
 }
 
-/**
- * Forgets an account that PostgreSQL has closed, or that is unknown, for `forget` and `previousAccounts` of the port.
- * An account that finished itself still gets the outcome of its last call.
- */
-export function forget(store: MemoryStore, id: string, isCharged: boolean, now: Millis): void {
-  const account = accountOf(store, id);
-  if (!account.isFinished) finishAccount(store, Object.assign(account, { isFrozen: true }), isCharged, now);
+/** Finishes an account without figures. Its id is remembered for a while. */
+export function finishAccount(store: MemoryStore, account: AccountState, now: Millis): void {
+  store.rates.end(account.id);
+  Object.assign(account, { isFinished: true, keptUntil: now + KEEP });
 }
 
 /** Drops finished accounts, and counters whose window is over if no account has figures in them. */
@@ -197,7 +198,7 @@ export function dropUnused(store: MemoryStore, now: Millis): void {
     for (const id of counter.figures.keys()) if (!accounts.has(id)) counter.figures.delete(id);
     if (counter.keptUntil > now) continue;
     const isUsed = [...accounts.values()].some(
-      (account) => !account.isFinished && counter.figures.has(account.id) && hasAnything(figuresIn(counter, account)),
+      (account) => counter.figures.has(account.id) && hasAnything(figuresIn(counter, account)),
     );
     if (!isUsed) counters.delete(key);
   }

@@ -1,15 +1,16 @@
 // The counter store in memory, for one process or for tests of several. PostgreSQL and the journal outlive it.
 
 import type { Clock } from '#core/ports/clock.ts';
-import type {
-  AccountCall,
-  AccountReply,
-  CounterChange,
-  CounterReply,
-  CounterStore,
+import {
+  type AccountCall,
+  type AccountReply,
+  type CounterChange,
+  type CounterReply,
+  type CounterStore,
+  FIGURES_PAGE,
 } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { audit, freeze } from './account-closing.ts';
+import { audit, finishAfterCall, forget, freeze, pageOf } from './account-closing.ts';
 import * as state from './account-state.ts';
 import { answerRequest, grantAhead, isWantedByOthers, liveAccounts } from './reservation-requests.ts';
 
@@ -20,6 +21,8 @@ export interface MemoryCounterStoreDependencies {
   readonly clock: Clock;
   /** 0: no epoch yet, as in an empty Redis. */
   readonly epoch?: number;
+  /** The number of figures in a page. */
+  readonly figuresPage?: number;
 }
 
 /** The maximum number of ended accounts in a reply. */
@@ -28,9 +31,11 @@ const MAX_ENDED = 16;
 /** Every method is one synchronous step, as the script is in Redis. */
 export function createMemoryCounterStore({
   clock,
-  epoch = MEMORY_EPOCH,
+  epoch: firstEpoch = MEMORY_EPOCH,
+  figuresPage = FIGURES_PAGE,
 }: MemoryCounterStoreDependencies): CounterStore {
-  let store = state.createMemoryStore(epoch);
+  const create = (epoch: number) => state.createMemoryStore(epoch, figuresPage);
+  let store = create(firstEpoch);
   let latest: Millis = 0;
   const tick = (): Millis => {
     latest = Math.max(latest, clock.now());
@@ -52,14 +57,17 @@ export function createMemoryCounterStore({
         return counter.spent === undefined ? undefined : { spent: counter.spent, reserved: state.escrowIn(counter) };
       });
     },
-    async freeze(inEpoch, id, how) {
+    async freeze(inEpoch, id, isOwn) {
       const now = tick();
-      return inEpoch === store.epoch ? freeze(store, id, how, now) : { outcome: 'epoch', now, epoch: store.epoch };
+      return inEpoch === store.epoch ? freeze(store, id, isOwn, now) : { outcome: 'epoch', now, epoch: store.epoch };
     },
-    async forget(inEpoch, id, isCharged) {
+    async figures(inEpoch, id, cursor) {
       const now = tick();
-      const account = store.accounts.get(id);
-      if (inEpoch === store.epoch && account?.isFrozen !== false) state.forget(store, id, isCharged, now);
+      return inEpoch === store.epoch ? pageOf(store, id, cursor) : { outcome: 'epoch', now, epoch: store.epoch };
+    },
+    async forget(inEpoch, id, isCharged, counters) {
+      const now = tick();
+      if (inEpoch === store.epoch) forget(store, id, { isCharged, counters }, now);
     },
     async accounts(isEnded, max) {
       const now = tick();
@@ -85,12 +93,12 @@ export function createMemoryCounterStore({
       return { outcome: 'done', now, callCount: store.callCount, ...result };
     },
     async begin(epoch, isNew) {
-      if (isNew && store.epoch < epoch) store = state.createMemoryStore(epoch);
+      if (isNew && store.epoch < epoch) store = create(epoch);
       return store.epoch;
     },
     reconnect() {},
     async clear() {
-      store = state.createMemoryStore(0);
+      store = create(0);
     },
   };
 }
@@ -149,7 +157,10 @@ function perform(store: state.MemoryStore, account: state.AccountState, call: Ac
   account.bookedBatch = Math.max(account.bookedBatch, call.bookedBatch);
   const changed = state.changedCounters(store, account, call);
   for (const changedCounter of changed) applyChange(changedCounter, call.batch);
-  for (const id of call.previousAccounts) state.forget(store, id, true, now);
+  for (const id of call.previousAccounts) {
+    const previous = store.accounts.get(id);
+    if (previous?.isFrozen) for (const { counter } of changed) state.forgetFigures(counter, previous, true);
+  }
   for (const change of call.rateChanges) store.rates.applyChange(change, account.id, now);
   const step = { store, account, changed, now };
   const isLate = now > call.deadline;
@@ -158,7 +169,7 @@ function perform(store: state.MemoryStore, account: state.AccountState, call: Ac
   );
   account.outcome = { outcome: 'done', replies };
   if (!isLate) grantAhead(step, call, replies);
-  if (call.finishesAccount) state.finishAccount(store, account, false, now);
+  if (call.finishesAccount) finishAfterCall(store, account, now);
 }
 
 /** The reason why nothing of a call is done; undefined: it is done. */

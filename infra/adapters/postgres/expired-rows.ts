@@ -10,12 +10,12 @@ import { createIds } from '../process/ids.ts';
  * book it.
  */
 export function toExpiredRows(
-  { figures = [], at }: AccountClosing,
+  { figures, at }: AccountClosing,
   bookedBatch: number,
   random: Random,
 ): ReadonlyArray<LedgerRow> {
   let time = at;
-  // One source of ids draws random numbers for many ids together: an account may have 100,000 figures.
+  // One source of ids draws random numbers for many ids together.
   const ids = createIds({ clock: { now: () => time }, random });
   return figures.flatMap(({ scopeId, window, risk, unbooked }): LedgerRow[] => {
     const cost = unbooked.reduce((sum, { batch, spend }) => (batch > bookedBatch ? sum + spend : sum), risk);

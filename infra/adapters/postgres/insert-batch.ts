@@ -45,7 +45,7 @@ export async function insertBatch(
   return rejected;
 }
 
-export const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
+const byIdAndKind = (one: LedgerRow, other: LedgerRow): number => {
   if (one.id !== other.id) return one.id < other.id ? -1 : 1;
   return one.kind < other.kind ? -1 : 1;
 };

@@ -14,7 +14,7 @@ import type { ScopeId } from '#core/ports/policy.ts';
 import { type BookingDeps, type BookingTransaction, inBooking } from './booking.ts';
 import { EPOCH_LOCK } from './epochs.ts';
 import { toExpiredRows } from './expired-rows.ts';
-import { byIdAndKind, insertBatch } from './insert-batch.ts';
+import { insertBatch } from './insert-batch.ts';
 import { createQueries, inPortions } from './ledger-queries.ts';
 import { literal } from './literal.ts';
 import { BOOKING_LOCK } from './recount.ts';
@@ -29,13 +29,14 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
   return {
     ...createQueries(deps.session),
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
-    close: async (closing) => {
-      const rowsBeyond = await createExpiredRows(query, instanceUid, { ...closing, random: deps.random });
-      return inBooking(deps, (booking) => close(booking, instanceUid, closing, rowsBeyond));
-    },
+    close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
-    uncorrectedCharges: (accounts) => inPortions(accounts, (portion) => chargesOf(query, instanceUid, portion)),
+    uncorrectedCharges: async (accounts) => {
+      const all: AccountCharge[] = [];
+      for (const account of accounts) all.push(...(await chargesOf(query, instanceUid, account)));
+      return all;
+    },
   };
 }
 
@@ -111,64 +112,69 @@ const CHECK_REQUEST = `
 select 1 where not exists (
   select from gateway_operator.account where instance_uid = $1 and account = $2::uuid and closed_at is not null)`;
 
-/** Returns the charges of a closing beyond a batch. */
-type ExpiredRows = (bookedBatch: number) => ReadonlyArray<LedgerRow>;
-
-/**
- * Makes the charges of a closing before its transaction begins, since PostgreSQL ends the transaction of a process that
- * is silent for 2 s. They are made again if another batch was booked meanwhile.
- */
-async function createExpiredRows(
-  query: Query,
-  instanceUid: string,
-  { random, ...closing }: AccountClosing & { readonly random: Random },
-): Promise<ExpiredRows> {
-  const [[, { bookedBatch: expected }] = ['', { bookedBatch: 0 }]] = await rowsOf(query, instanceUid, [
-    closing.account,
-  ]);
-  const make = (bookedBatch: number) => toExpiredRows(closing, bookedBatch, random).toSorted(byIdAndKind);
-  const rows = make(expected);
-  return (bookedBatch) => (bookedBatch === expected ? rows : make(bookedBatch));
+interface ClosingTransaction extends BookingTransaction {
+  readonly instanceUid: string;
+  readonly random: Random;
 }
 
 async function close(
-  booking: BookingTransaction,
-  instanceUid: string,
+  { instanceUid, random, ...booking }: ClosingTransaction,
   closing: AccountClosing,
-  rowsBeyond: ExpiredRows,
 ): ReturnType<LedgerDatabase['close']> {
   const { query } = booking;
-  const { account, epoch } = closing;
+  const { account, epoch, isLast } = closing;
   await lock(query, instanceUid, account);
   let [current] = await query<Epoch>(CURRENT, [instanceUid]);
   // Charges that are made before an epoch is open are in all sums that are read in it, so it opens after this closing.
   if (current?.isOpen === false) [current] = await query<Epoch>(`${CURRENT} for update`, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
-  const [closedAccount] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null]);
-  const rows = closedAccount === undefined ? [] : rowsBeyond(Number(closedAccount.booked));
-  if (closedAccount !== undefined) {
-    await insertBatch(booking, instanceUid, { rows, epoch, callCount: closing.callCount });
-    await query(CHARGED, [instanceUid, account, literal(rows, ({ id }) => id)]);
-  }
+  const [closedAccount] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null, isLast]);
+  const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.booked), random);
+  const newRows = await recordCharges(query, [instanceUid, account], rows);
+  if (closedAccount !== undefined)
+    await insertBatch(booking, instanceUid, { rows: newRows, epoch, callCount: closing.callCount });
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
-  return row.isClosed ? { outcome: 'closed', row, ledgerRows: rows } : { outcome: 'behind' };
+  return row.isClosed ? { outcome: 'closed', row, ledgerRows: newRows } : { outcome: 'behind' };
 }
 
 /**
- * Closes the account and returns its last batch; nothing if another process or the ledger row of its request has closed
- * it.
+ * Closes the account for a page of its figures and returns its last batch; nothing if all figures are charged, or the
+ * account or the ledger row of its request has closed it.
  */
 const CLOSE = `
-insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
-select $1, $2::uuid, 0, 0, clock_timestamp() where not exists (select from gateway_operator.entry where id = $2::uuid)
-on conflict (instance_uid, account) do update set closed_at = excluded.closed_at
-  where a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
+insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at, is_charged)
+select $1, $2::uuid, 0, 0, clock_timestamp(), $4::boolean where not exists (select from gateway_operator.entry where id = $2::uuid)
+on conflict (instance_uid, account) do update
+  set closed_at = coalesce(a.closed_at, excluded.closed_at), is_charged = excluded.is_charged
+  where not a.is_charged or a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
 returning booked::text`;
 
-const CHARGED = `
-update gateway_operator.account set charged = $3::uuid[] where instance_uid = $1 and account = $2::uuid`;
+/** Records charges; returns those of counters that are not charged yet. The row of the account is locked. */
+async function recordCharges(
+  query: Query,
+  account: ReadonlyArray<string>,
+  rows: ReadonlyArray<LedgerRow>,
+): Promise<ReadonlyArray<LedgerRow>> {
+  if (rows.length === 0) return [];
+  const charges = rows.flatMap(({ scopeWindows }) => scopeWindows);
+  const columns = [
+    literal(charges, ({ scopeId }) => scopeId),
+    literal(charges, ({ window }) => window.start),
+    literal(charges, ({ window }) => window.end),
+    literal(rows, ({ id }) => id),
+  ];
+  const newRows = await query<{ id: string }>(CHARGE, [...account, ...columns]);
+  const newIds = new Set(newRows.map(({ id }) => id));
+  return rows.filter(({ id }) => newIds.has(id));
+}
+
+const CHARGE = `
+insert into gateway_operator.account_charge (instance_uid, account, scope_id, window_start, window_end, id)
+select $1, $2::uuid, scope_id, window_start, window_end, id
+from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::uuid[]) as t (scope_id, window_start, window_end, id)
+on conflict do nothing returning id::text`;
 
 async function rowsOf(
   query: Query,
@@ -183,7 +189,7 @@ async function rowsOf(
   ]);
 }
 
-interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged'> {
+interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged' | 'isClosing'> {
   readonly account: string;
   readonly booked: string;
   readonly number: string;
@@ -192,26 +198,29 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged'> {
 /** The bounds of the ids exclude the months that cannot contain them. */
 export const ROWS = `
 select account::text, booked::text, number::text, closed_at is not null as "isClosed",
-  charged is not null and closed_at >= coalesce(
-    (select opened_at from gateway_operator.store_epoch where instance_uid = $1), 'infinity') as "isCharged"
-from gateway_operator.account where instance_uid = $1 and account = any($2::uuid[])
+  coalesce(is_charged, false) and "isInEpoch" as "isCharged", not coalesce(is_charged, true) and "isInEpoch" as "isClosing"
+from gateway_operator.account cross join lateral (select coalesce(closed_at >= (
+  select opened_at from gateway_operator.store_epoch where instance_uid = $1), false) as "isInEpoch") as e
+where instance_uid = $1 and account = any($2::uuid[])
 union all
-select distinct id::text, '0', '0', true, false from gateway_operator.entry e
+select distinct id::text, '0', '0', true, false, false from gateway_operator.entry e
 where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
   and not exists (select from gateway_operator.account where instance_uid = $1 and account = e.id)`;
 
-async function chargesOf(
-  query: Query,
-  instanceUid: string,
-  accounts: ReadonlyArray<string>,
-): Promise<ReadonlyArray<AccountCharge>> {
-  const rows = await query<ChargeRow>(CHARGES, [instanceUid, accounts]);
-  return rows.map(({ id, scopeId, start, end, cost }) => ({
-    id,
-    scopeId,
-    spent: BigInt(cost),
-    window: { start: Number(start), end: Number(end) },
-  }));
+/** The maximum charges in one reply. */
+const MAX_CHARGES = 10_000;
+
+/** Reads the charges of an account in portions, each after the last counter of the previous one. */
+async function chargesOf(query: Query, instanceUid: string, account: string): Promise<ReadonlyArray<AccountCharge>> {
+  const charges: AccountCharge[] = [];
+  for (let last: ReadonlyArray<unknown> = [null, null, null]; ; ) {
+    const rows = await query<ChargeRow>(CHARGES, [instanceUid, account, ...last, MAX_CHARGES]);
+    for (const { id, scopeId, start, end, cost } of rows)
+      charges.push({ id, scopeId, spent: BigInt(cost), window: { start: Number(start), end: Number(end) } });
+    const { scopeId, window } = charges.at(-1) ?? {};
+    if (rows.length < MAX_CHARGES) return charges;
+    last = [scopeId, window?.start, window?.end];
+  }
 }
 
 interface ChargeRow {
@@ -223,10 +232,9 @@ interface ChargeRow {
 }
 
 export const CHARGES = `
-select e.id::text, e.scope_ids[1]::text as "scopeId", e.window_starts[1]::text as start, e.window_ends[1]::text as "end",
-  e.cost::text as cost
-from gateway_operator.account a cross join lateral unnest(a.charged) as charged (id)
-  join gateway_operator.entry e on e.id = charged.id and e.kind = 'expired'
-where a.instance_uid = $1 and a.account = any($2::uuid[])
-  and not exists (select from gateway_operator.entry c where c.id = charged.id and c.kind = 'correction')
-order by e.id`;
+select c.id::text, c.scope_id::text as "scopeId", c.window_start::text as start, c.window_end::text as "end", e.cost::text as cost
+from gateway_operator.account_charge c join gateway_operator.entry e on e.id = c.id and e.kind = 'expired'
+where c.instance_uid = $1 and c.account = $2::uuid
+  and ($3::uuid is null or (c.scope_id, c.window_start, c.window_end) > ($3::uuid, $4::bigint, $5::bigint))
+  and not exists (select from gateway_operator.entry corrected where corrected.id = c.id and corrected.kind = 'correction')
+order by c.scope_id, c.window_start, c.window_end limit $6`;

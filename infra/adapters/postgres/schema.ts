@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 4;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -231,11 +231,23 @@ create table gateway_operator.account (
   booked bigint not null,
   number bigint not null,
   closed_at timestamptz(3),
-  -- The ids of the expired ledger rows of the account. Empty: nothing to charge. Null: not
-  -- closed, or closed by a clean stop.
-  charged uuid[],
+  -- Whether a closing has charged all figures of the account; false: it has begun. Null: not closed, or closed by a clean
+  -- stop.
+  is_charged boolean,
   primary key (instance_uid, account)
 ) with (fillfactor = 70);
+
+-- The expired ledger row of each counter in which an account is charged.
+create table gateway_operator.account_charge (
+  instance_uid text not null,
+  account uuid not null,
+  scope_id uuid not null,
+  window_start bigint not null,
+  window_end bigint not null,
+  id uuid not null,
+  primary key (instance_uid, account, scope_id, window_start, window_end),
+  foreign key (instance_uid, account) references gateway_operator.account on delete cascade
+);
 
 -- Heartbeats of gateway processes.
 create table gateway_operator.gateway_process (

@@ -15,12 +15,13 @@
 --   f               sorted set: finished account > the time until which it is remembered
 --   a:<account>     hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the last batch
 --                   with spend in this counter that was booked
+--   o:<account>     hash: the same for figures that are forgotten, which only audits read
 --   r:<length>:<n>  hash: rate > use of each kind in the n-th window of this length, in JSON; the only keys that expire
 --   p               hash: rate > requests in flight by account, in JSON
 -- The name of a counter is `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON. The reply
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
--- a wrong argument has written nothing.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 3', 60000, 1000, 60000, 100, 60000
+-- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
+local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 4', 60000, 1000, 60000, 100, 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
@@ -28,7 +29,7 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- Leases that ended meanwhile end only `GRACE` after the next call of any process, so that their processes can renew them.
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
-local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS = 16, 100, 5000, 1000
+local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE = 16, 100, 5000, 1000, 500
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
 local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'cleanedAt', input.account or '', 'lastCall', 'silent', 'awake')
@@ -50,6 +51,7 @@ end
 local COUNTERS, LOADED, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. 'e', prefix .. 'l', prefix .. 'f', prefix .. 'p'
 local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
+local function forgottenKey(id) return prefix .. 'o:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
 local lastCall, silent, awake = tonumber(meta[7] or '0'), tonumber(meta[8] or '0'), tonumber(meta[9] or '0')
 local function recordCall()
@@ -167,11 +169,12 @@ local function accountOf(id)
   end
   return accounts[id]
 end
-local function addFigure(account, name, text)
+local function addFigure(account, name, text, isForgotten)
   local figure = account.figures[name]
   if figure then return figure end
   local escrow, risk, booked, batch, spend, more = match(text or '0 0 0', '^(%d+) (%d+) (%d+) ?(%d*) ?(%-?%d*)(.*)$')
   figure = { escrow = amount(escrow), risk = amount(risk), lastBookedBatch = tonumber(booked), unbooked = {}, text = text or '0 0 0' }
+  figure.isForgotten, figure.wasForgotten = isForgotten, isForgotten
   while batch ~= '' do
     local number = tonumber(batch)
     if number > account.bookedBatch then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = amount(spend) }
@@ -181,15 +184,14 @@ local function addFigure(account, name, text)
   account.figures[name] = figure
   return figure
 end
--- At least the figures in these counters; all figures if there are fewer.
+-- Calls `each` with at least the fields of these names; with all fields if there are fewer.
+local function readSome(key, names, each)
+  if #names < redisCall('HLEN', key) then return read(key, names, each) end
+  local fields = redisCall('HGETALL', key)
+  for i = 1, #fields, 2 do each(fields[i], fields[i + 1]) end
+end
 local function figuresOf(account, names)
-  local key = figuresKey(account.id)
-  if names and #names < redisCall('HLEN', key) then
-    read(key, names, function(name, text) addFigure(account, name, text) end)
-  else
-    local fields = redisCall('HGETALL', key)
-    for i = 1, #fields, 2 do addFigure(account, fields[i], fields[i + 1]) end
-  end
+  readSome(figuresKey(account.id), names, function(name, text) addFigure(account, name, text) end)
   return account.figures
 end
 local function hasFigures(figure) return figure.escrow ~= ZERO or figure.risk ~= ZERO or figure.unbooked[1] ~= nil end
@@ -214,7 +216,9 @@ local function write()
   for id, account in pairs(accounts) do
     for name, figure in pairs(account.figures) do
       local text = figure.newText or figureText(figure)
-      if text ~= figure.text then save(figuresKey(id), name, text, '0 0 0') end
+      local isMoved = figure.isForgotten and not figure.wasForgotten
+      if isMoved then add('HDEL', figuresKey(id), name) end
+      if isMoved or text ~= figure.text then save((figure.isForgotten and forgottenKey or figuresKey)(id), name, text, '0 0 0') end
     end
     if account.isChanged then
       local leaseEnd = account.leaseEnd
@@ -275,7 +279,7 @@ end
 local function cleanUp()
   local isDue = tonumber(meta[5] or '0') + SECOND <= now
   for _, id in ipairs(isDue and due(FINISHED, MAX_FORGOTTEN) or {}) do
-    redisCall('DEL', figuresKey(id))
+    redisCall('UNLINK', figuresKey(id), forgottenKey(id))
     redisCall('HDEL', KEYS[1], id)
     redisCall('ZREM', FINISHED, id)
   end
@@ -287,16 +291,21 @@ local function cleanUp()
   if isDue then redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText) end
 end
 
--- Finishes an account, for `forget`, `previousAccounts` and `finishesAccount`: its escrow is free, and its risk becomes
--- spend if PostgreSQL has charged it. An unknown account is remembered from now on.
-local function finishAccount(id, isCharged, state)
-  local account = accountOf(id)
-  if account.leaseEnd == 0 and account.state ~= 'unknown' then return end
-  for name, figure in pairs(figuresOf(account)) do
-    local counter = counterOf(name)
-    counter.reserved, figure.escrow = counter.reserved - figure.escrow, ZERO
-    if isCharged and counter.spent then counter.spent = counter.spent + figure.risk end
+-- Forgets figures of an account, for `forget`, `previousAccounts` and `finishesAccount`: their escrow is free, and their
+-- risk becomes spend if PostgreSQL has charged it.
+local function forgetFigures(account, names, isCharged)
+  read(COUNTERS, names, addCounter)
+  read(figuresKey(account.id), names, function(name, text) if text then addFigure(account, name, text) end end)
+  for _, name in ipairs(names) do
+    local counter, figure = counters[name], account.figures[name]
+    if figure and not figure.isForgotten then
+      counter.reserved, figure.escrow, figure.isForgotten = counter.reserved - figure.escrow, ZERO, true
+      if isCharged and counter.spent then counter.spent = counter.spent + figure.risk end
+    end
   end
+end
+-- Finishes an account that has no figures left. An unknown account is remembered from now on.
+local function finishAccount(account, state)
   account.state, account.leaseEnd, account.isChanged = state, 0, true
 end
 
@@ -522,17 +531,27 @@ local function grantAhead(changes)
     end
   end
 end
+-- An account with more figures than a page is frozen, so that it is forgotten by pages.
+local function finishAfterCall(account)
+  local names = redisCall('HLEN', figuresKey(account.id)) <= FIGURES_PAGE and redisCall('HKEYS', figuresKey(account.id))
+  if not names then account.state = 'frozen' return end
+  for name in pairs(account.figures) do names[#names + 1] = name end
+  forgetFigures(account, names, false)
+  finishAccount(account, 'finished')
+end
 -- The work of a call that was not done before.
 local function perform(account, changes, names)
   account.bookedBatch = math.max(account.bookedBatch, input.bookedBatch)
   readFigures(account, changes, names)
   for _, change in ipairs(changes) do applyChange(change, account) end
-  for _, id in ipairs(input.previousAccounts) do finishAccount(id, true, 'closed') end
+  for _, id in ipairs(input.previousAccounts) do
+    if accountOf(id).state == 'frozen' then forgetFigures(accounts[id], names, true) end
+  end
   for _, rateChange in ipairs(input.rateChanges) do applyRateChange(rateChange) end
   local replies = {}
   for i, request in ipairs(input.requests) do replies[i] = answerRequest(request, account) end
   if now <= input.deadline then grantAhead(changes) end
-  if input.finishesAccount then finishAccount(account.id, false, 'finished') end
+  if input.finishesAccount then finishAfterCall(account) end
   return { outcome = 'done', replies = replies }
 end
 
@@ -575,30 +594,43 @@ end
 function operations.freeze()
   local account = accountOf(input.account)
   if account.leaseEnd == 0 then
-    finishAccount(input.account, false, 'closed')
+    if account.state == 'unknown' then finishAccount(account, 'closed') end
     callCount = callCount + 1
     write()
     return { outcome = 'none', now = now, callCount = callCount }
   end
   if not input.isOwn and account.leaseEnd > endedUntil() then return { outcome = 'live', now = now } end
-  local absent, figures = {}, {}
-  for name, figure in pairs(figuresOf(account)) do
-    if hasFigures(figure) then
-      local unbooked = {}
-      for i, part in ipairs(figure.unbooked) do unbooked[i] = { batch = part.batch, spend = textOf(part.spend) } end
-      figures[#figures + 1] = { counter = name, escrow = textOf(figure.escrow), risk = textOf(figure.risk), unbooked = unbooked }
-      if not counterOf(name).spent then absent[#absent + 1] = name end
-    end
-  end
-  if absent[1] and not input.isRebuild then return { outcome = 'absent', now = now, counters = absent } end
   account.state, account.isChanged, callCount = 'frozen', true, callCount + 1
   write()
-  return { outcome = 'frozen', now = now, callCount = callCount, number = account.number, figures = figures }
+  return { outcome = 'frozen', now = now, callCount = callCount, number = account.number }
+end
+
+-- `HSCAN` returns each figure that stays until its end at least once, on the same server.
+function operations.figures()
+  local account, key, figures, names = accountOf(input.account), figuresKey(input.account), {}, {}
+  if account.state ~= 'frozen' then return { outcome = 'none' } end
+  local page = redisCall('HSCAN', key, input.cursor or '0', 'COUNT', int(FIGURES_PAGE))
+  for i = 1, #page[2], 2 do
+    names[#names + 1] = page[2][i]
+    addFigure(account, page[2][i], page[2][i + 1])
+  end
+  read(COUNTERS, names, addCounter)
+  for i, name in ipairs(names) do
+    local figure, unbooked = account.figures[name], {}
+    for at, part in ipairs(figure.unbooked) do unbooked[at] = { batch = part.batch, spend = textOf(part.spend) } end
+    figures[i] = { counter = name, escrow = textOf(figure.escrow), risk = textOf(figure.risk), unbooked = unbooked, isAbsent = not counters[name].spent }
+  end
+  return { outcome = 'page', figures = figures, total = redisCall('HLEN', key), next = page[1] ~= '0' and page[1] or nil }
 end
 
 function operations.forget()
-  local state = accountOf(input.account).state
-  if state == 'frozen' or state == 'unknown' then finishAccount(input.account, input.isCharged, 'closed') end
+  local account, key = accountOf(input.account), figuresKey(input.account)
+  if account.state == 'frozen' or account.state == 'unknown' then
+    forgetFigures(account, input.counters, input.isCharged)
+    local left = redisCall('HLEN', key)
+    for _ in pairs(account.figures) do left = left - 1 end
+    if left == 0 then finishAccount(account, 'closed') end
+  end
   write()
   return {}
 end
@@ -639,14 +671,15 @@ end
 -- Adds to the sums what an account has reported and PostgreSQL has not booked, according to the account's row, which was
 -- read before the sums. Returns whether the account has changed since then.
 local function auditAccount(account, row, expected)
-  local isOver, hasChanged = account.leaseEnd == 0, false
+  local hasChanged = false
   for name, figure in pairs(account.figures) do
     local hasSpend = figure.risk ~= ZERO or figure.unbooked[1] ~= nil
     if expected[name] == nil then hasSpend = false
     elseif row == nil then hasChanged = hasChanged or hasSpend or figure.lastBookedBatch > 0
     elseif row.isClosed then
-      if row.isCharged and not isOver then expected[name] = expected[name] - figure.risk end
-    elseif figure.lastBookedBatch > row.bookedBatch or (isOver and hasSpend) then hasChanged = true
+      if row.isClosing then hasChanged = hasChanged or hasSpend
+      elseif row.isCharged and not figure.isForgotten then expected[name] = expected[name] - figure.risk end
+    elseif figure.lastBookedBatch > row.bookedBatch or (figure.isForgotten and hasSpend) then hasChanged = true
     else
       for _, part in ipairs(figure.unbooked) do
         if part.batch > row.bookedBatch then expected[name] = expected[name] + part.spend end
@@ -668,6 +701,9 @@ function operations.audit()
   end
   for _, id in ipairs(names[1] and ids or {}) do
     local account = accountOf(id)
+    if account.state ~= 'live' then
+      readSome(forgottenKey(id), names, function(name, text) if text then addFigure(account, name, text, true) end end)
+    end
     figuresOf(account, names)
     if auditAccount(account, input.rows[id], expected) then changedAccounts[#changedAccounts + 1] = id end
   end
@@ -684,7 +720,7 @@ function operations.audit()
 end
 
 local function wipe()
-  for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id)) end
+  for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id), forgottenKey(id)) end
   for _, name in ipairs({ COUNTERS, LOADED, LEASES, FINISHED, IN_FLIGHT, KEYS[1] }) do redisCall('UNLINK', name) end
   for _, use in pairs(uses) do redisCall('UNLINK', use.present, use.before) end
 end

@@ -1,6 +1,13 @@
 // The counter store in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
 import { createHash } from 'node:crypto';
-import type { AccountReply, AuditReply, CounterStore, FreezeReply, StaleStore } from '#core/ports/counter-store.ts';
+import type {
+  AccountReply,
+  AuditReply,
+  CounterStore,
+  FiguresReply,
+  FreezeReply,
+  StaleStore,
+} from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { jsonBytes, type MemoryShare } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
@@ -69,9 +76,10 @@ export function createRedisCounterStore({
       const states = await run<ReadonlyArray<false | [string, string]>>('read', { counters: counters.map(nameOf) });
       return states.map((state) => (state ? { spent: BigInt(state[0]), reserved: BigInt(state[1]) } : undefined));
     },
-    freeze: (epoch, account, how) => run<FreezeReply>('freeze', { ...how, epoch, account }),
-    async forget(epoch, account, isCharged) {
-      await run('forget', { epoch, account, isCharged });
+    freeze: (epoch, account, isOwn) => run<FreezeReply>('freeze', { epoch, account, isOwn }),
+    figures: (epoch, account, cursor) => run<FiguresReply>('figures', { epoch, account, cursor }),
+    async forget(epoch, account, isCharged, counters) {
+      await run('forget', { epoch, account, isCharged, counters: counters.map(nameOf) });
     },
     async accounts(isEnded, max) {
       type Reply = { accounts: Awaited<ReturnType<CounterStore['accounts']>> };

@@ -314,8 +314,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counter-loading.ts`,
-        line: 'counterStore.load(epoch, sums)',
-        becomes: 'counterStore.load(epoch, sums.map((sum) => ({ ...sum, spent: 0n })))',
+        line: 'const sums = await database.sums(counters);',
+        becomes: 'const sums = (await database.sums(counters)).map((sum) => ({ ...sum, spent: 0n }));',
       },
     ],
   },
@@ -371,8 +371,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: 'toExpiredRows({ account, ...closing }, row.bookedBatch, drawn)',
-        becomes: 'toExpiredRows({ account, ...closing }, 0, drawn)',
+        line: 'toExpiredRows({ account, isLast, ...closing }, row.bookedBatch, drawn)',
+        becomes: 'toExpiredRows({ account, isLast, ...closing }, 0, drawn)',
       },
     ],
   },
@@ -381,7 +381,60 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     // Leases that end while the clock jumps may be renewed: only a process that dies leaves one to close.
     scenario: { faults: { die: 1, clock: 1, audit: 1 } },
     edits: [
-      { file: `${DOUBLES}/ledger-database.ts`, line: 'if (row.isClosed) return { row, ledgerRows: [] };', becomes: '' },
+      {
+        file: `${DOUBLES}/ledger-database.ts`,
+        line: 'if (row.isClosed && !row.isClosing) return { row, ledgerRows: [] };',
+        becomes: '',
+      },
+      {
+        file: `${DOUBLES}/ledger-database.ts`,
+        line: '!scopeWindows.some((of) => charges.has(counterKey(of)))',
+        becomes: 'scopeWindows.length > 0',
+      },
+    ],
+  },
+  {
+    name: 'a page of figures that is charged again when it is repeated',
+    scenario: { faults: { vanish: 1, hang: 1 } },
+    edits: [
+      {
+        file: `${DOUBLES}/ledger-database.ts`,
+        line: '!scopeWindows.some((of) => charges.has(counterKey(of)))',
+        becomes: 'scopeWindows.length > 0',
+      },
+    ],
+  },
+  {
+    name: 'a closing that ends after its first page',
+    scenario: { faults: { vanish: 1 } },
+    edits: [
+      {
+        file: `${CORE}/maintenance.ts`,
+        line: 'const isLast = page.next === undefined;',
+        becomes: 'const isLast = true;\n    page.total = 0;',
+      },
+    ],
+  },
+  {
+    name: 'an audit that takes figures for charged while their account is being charged',
+    scenario: { faults: { vanish: 1, audit: 2 } },
+    edits: [
+      {
+        file: `${MEMORY}/account-closing.ts`,
+        line: 'if (row.isClosed) return row.isClosing && hasSpend;',
+        becomes: 'if (row.isClosed) return false;',
+      },
+    ],
+  },
+  {
+    name: 'corrections while another process still charges',
+    scenario: { faults: { sleep: 1, stop: 1 } },
+    edits: [
+      {
+        file: `${CORE}/booking.ts`,
+        line: 'if ([...rows.values()].some(({ isClosing }) => isClosing))',
+        becomes: 'if (rows.size < 0)',
+      },
     ],
   },
   {

@@ -27,8 +27,8 @@ interface Step {
 }
 
 /**
- * The store rebuilds an earlier state by replaying all calls up to it, at the same times. `onFrozen`: an account was
- * frozen because its lease had ended.
+ * The store has pages of one figure, and rebuilds an earlier state by replaying all calls up to it, at the same times.
+ * `onFrozen`: an account was frozen because its lease had ended.
  */
 export function createRestorableStore(now: () => Millis, onFrozen: (account: string) => void): RestorableStore {
   let ahead = 0;
@@ -41,7 +41,7 @@ export function createRestorableStore(now: () => Millis, onFrozen: (account: str
       return replayed ?? latest;
     },
   };
-  let inner = createMemoryCounterStore({ clock, epoch: 0 });
+  let inner = createMemoryCounterStore({ clock, epoch: 0, figuresPage: 1 });
   let done: Step[] = [];
   const run = <T>(isStep: boolean, work: (counterStore: CounterStore) => Promise<T>): Promise<T> => {
     done.push({ at: clock.now(), isStep, repeat: work });
@@ -50,12 +50,13 @@ export function createRestorableStore(now: () => Millis, onFrozen: (account: str
   const counterStore: CounterStore = {
     call: (call) => run(true, (store) => store.call(call)),
     load: (epoch, sums) => run(true, (store) => store.load(epoch, sums)),
-    async freeze(epoch, account, how) {
-      const reply = await run(true, (store) => store.freeze(epoch, account, how));
-      if (!how.isOwn && reply.outcome === 'frozen') onFrozen(account);
+    async freeze(epoch, account, isOwn) {
+      const reply = await run(true, (store) => store.freeze(epoch, account, isOwn));
+      if (!isOwn && reply.outcome === 'frozen') onFrozen(account);
       return reply;
     },
-    forget: (epoch, account, isCharged) => run(true, (store) => store.forget(epoch, account, isCharged)),
+    figures: (epoch, account, cursor) => run(false, (store) => store.figures(epoch, account, cursor)),
+    forget: (...of) => run(true, (store) => store.forget(...of)),
     audit: (epoch, sums, rows, deadline) => run(true, (store) => store.audit(epoch, sums, rows, deadline)),
     begin: (epoch, isNew) => run(true, (store) => store.begin(epoch, isNew)),
     reconnect: () => undefined,
@@ -69,13 +70,13 @@ export function createRestorableStore(now: () => Millis, onFrozen: (account: str
     now: clock.now,
     wipe() {
       done = [];
-      inner = createMemoryCounterStore({ clock, epoch: 0 });
+      inner = createMemoryCounterStore({ clock, epoch: 0, figuresPage: 1 });
     },
     steps: () => done.filter(({ isStep }) => isStep).length,
     restore(steps) {
       const indexes = done.flatMap(({ isStep }, index) => (isStep ? [index] : []));
       done = done.slice(0, indexes.at(-steps) ?? 0);
-      inner = createMemoryCounterStore({ clock, epoch: 0 });
+      inner = createMemoryCounterStore({ clock, epoch: 0, figuresPage: 1 });
       for (const { at, repeat: again } of done) {
         replayed = at;
         void again(inner);

@@ -15,6 +15,7 @@ const row = (part: Partial<AccountRow> = {}): AccountRow => ({
   number: 1,
   isClosed: false,
   isCharged: false,
+  isClosing: false,
   ...part,
 });
 
@@ -25,7 +26,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loadCounter, start, read } = accountsScenario(() => under);
+    const { counter, loadCounter, start, read, freeze, forget } = accountsScenario(() => under);
     const audit = (
       sums: ReadonlyArray<readonly [LimitedCounter, Nano]>,
       rows: ReadonlyArray<readonly [Process, AccountRow]>,
@@ -43,8 +44,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       by: amount,
     });
     const NO_DIFFERENCE = { outcome: 'done', differences: [], changedAccounts: [] };
-    const freezeOwn = ({ account }: Process) =>
-      under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
+    const freezeOwn = ({ account }: Process) => freeze(account);
 
     test('sets loaded counters to their sums, reports the differences, and leaves absent ones absent', async () => {
       const [more, less, same, absent] = [
@@ -105,7 +105,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       // Charged: 20 at risk and 7 unbooked.
       expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(NO_DIFFERENCE);
       expect(await read(key)).toEqual([[7n, 23n]]);
-      await under.store.forget(under.epoch, one.account, true);
+      await forget(one.account, true);
       expect(await audit([[key, 27n]], [[one, row({ isClosed: true, isCharged: true })]])).toMatchObject(NO_DIFFERENCE);
       expect(await read(key)).toEqual([[27n, 0n]]);
     });
@@ -161,7 +161,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.report(key, { spend: 5n, risk: 2n });
         await freezeOwn(one);
-        await under.store.forget(under.epoch, one.account, true);
+        await forget(one.account, true);
         expect(await audit([[key, 0n]], [[one, row()]])).toMatchObject({
           differences: [],
           changedAccounts: [one.account],

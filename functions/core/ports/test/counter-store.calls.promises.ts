@@ -18,8 +18,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { counter, loadCounter, start, read } = accountsScenario(() => under);
-    const own = { isOwn: true, isRebuild: false };
+    const { counter, loadCounter, start, read, freeze } = accountsScenario(() => under);
 
     describe('that is repeated', () => {
       test('is answered as before, with present figures, and changes nothing', async () => {
@@ -36,7 +35,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const again = await one.repeat();
         expect(again).toMatchObject({ outcome: 'done', replies: first.replies, callCount: first.callCount + 1 });
         expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
-        expect(await under.store.freeze(under.epoch, one.account, own)).toMatchObject({
+        expect(await freeze(one.account)).toMatchObject({
           number: 2,
           figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
         });
@@ -89,11 +88,11 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.call()).toMatchObject({ callCount: callCount + 2 });
         expect(await one.repeat()).toMatchObject({ callCount: callCount + 2 });
         const { store, epoch } = under;
-        expect(await store.freeze(epoch, one.account, own)).toMatchObject({
+        expect(await freeze(one.account)).toMatchObject({
           outcome: 'frozen',
           callCount: callCount + 3,
         });
-        expect(await store.freeze(epoch, 'unknown', own)).toMatchObject({ outcome: 'none', callCount: callCount + 4 });
+        expect(await freeze('unknown')).toMatchObject({ outcome: 'none', callCount: callCount + 4 });
         expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ callCount: callCount + 5 });
         expect(await two.call()).toMatchObject({ callCount: callCount + 6 });
       });
@@ -186,7 +185,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(late.replies).toEqual([{ outcome: 'late' }, { outcome: 'late' }]);
         expect(late.counters).toMatchObject([{ spent: 10n, reserved: 15n, escrow: 15n }]);
         expect(await one.repeat()).toMatchObject({ replies: late.replies });
-        expect(await under.store.freeze(under.epoch, one.account, own)).toMatchObject({ figures: [{ risk: 7n }] });
+        expect(await freeze(one.account)).toMatchObject({ figures: [{ risk: 7n }] });
       });
 
       test('renews the lease like any other', async () => {

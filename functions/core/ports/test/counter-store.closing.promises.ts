@@ -1,7 +1,9 @@
 // Promises of closing: an account is frozen, charged once and forgotten, and no late call opens it again (LEDGER 3, 6).
 
 import { beforeEach, describe, expect, test } from 'vitest';
+import { FIGURES_PAGE, MAX_COUNTERS } from '../counter-store.ts';
 import type { Millis } from '../money.ts';
+import type { ScopeWindow } from '../policy.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
@@ -18,14 +20,10 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { nextId, counter, loadCounter, start, read } = accountsScenario(() => under);
-    const [byOther, byOwn, atRebuild] = [
-      { isOwn: false, isRebuild: false },
-      { isOwn: true, isRebuild: false },
-      { isOwn: false, isRebuild: true },
-    ];
-    const freeze = (account: string, how = byOther) => under.store.freeze(under.epoch, account, how);
-    const forget = (account: string, isCharged: boolean) => under.store.forget(under.epoch, account, isCharged);
+    const scenario = accountsScenario(() => under);
+    const { nextId, counter, loadCounter, start, read, forget, pagesOf } = scenario;
+    const freeze = (account: string) => scenario.freeze(account, false);
+    const freezeOwn = (account: string) => scenario.freeze(account);
     const closedReply = { outcome: 'stale', why: 'closed' };
 
     /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
@@ -59,7 +57,6 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.repeat()).toMatchObject(closedReply);
         expect(await one.send({ changes: [changeOf(key, { spend: 1n })] })).toMatchObject(closedReply);
         expect(await freeze(one.account)).toMatchObject(frozenReply);
-        expect(await freeze(one.account, atRebuild)).toMatchObject(frozenReply);
         expect(await read(key)).toEqual([[7n, 50n]]);
       });
 
@@ -116,29 +113,20 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await two.call()).toMatchObject({ endedAccounts: [], liveAccounts: 1 });
       });
 
-      test('is not frozen while a counter that it has something in is absent', async () => {
+      test('shows which of its counters are absent, and a load knows what stays set aside', async () => {
         const [key, team] = [await loadCounter('key', 100n), counter('team', 100n)];
-        const one = await startWithFigures(key);
-        await one.report(team, { registered: 9n, risk: 8n });
-        await under.advance(LEASE + 1);
-        const { scopeId, window } = team;
-        for (const how of [byOther, byOwn])
-          expect(await freeze(one.account, how)).toMatchObject({ outcome: 'absent', counters: [{ scopeId, window }] });
-        expect(await read(key)).toEqual([[7n, 50n]]);
-        await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
-        expect(await freeze(one.account)).toMatchObject({ outcome: 'frozen' });
-        expect(await read(key, team)).toEqual([
-          [7n, 50n],
-          [1n, 9n],
-        ]);
-      });
-
-      test('is frozen at a rebuild although counters are absent, and a load knows what stays set aside', async () => {
-        const team = counter('team', 100n);
         const one = start(LEASE);
+        await one.report(key, { registered: 3n, risk: 2n });
         await one.report(team, { registered: 9n, risk: 8n });
         await under.advance(LEASE + 1);
-        expect(await freeze(one.account, atRebuild)).toMatchObject({ figures: [{ escrow: 9n, risk: 8n }] });
+        const frozenReply = await freeze(one.account);
+        const figures = 'figures' in frozenReply ? frozenReply.figures : [];
+        expect(new Map(figures.map(({ scopeId, isAbsent }) => [scopeId, isAbsent]))).toEqual(
+          new Map([
+            ['key', false],
+            ['team', true],
+          ]),
+        );
         await under.store.load(under.epoch, [{ ...team, spent: 1n }]);
         expect(await read(team)).toEqual([[1n, 9n]]);
         await forget(one.account, true);
@@ -151,7 +139,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const registered = { registered: 9n, risk: 8n };
         await one.call({ changes: [changeOf(key, registered), changeOf(team, registered)] });
         await under.advance(LEASE + 1);
-        await freeze(one.account, atRebuild);
+        await freeze(one.account);
         await forget(one.account, true);
         await under.store.load(under.epoch, [{ ...team, spent: 8n }]);
         expect(await read(key, team)).toEqual([
@@ -166,20 +154,19 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, HOUR);
         expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
-        expect(await freeze(one.account, atRebuild)).toMatchObject({ outcome: 'live' });
         await forget(one.account, true);
         expect(await one.call()).toMatchObject({ outcome: 'done' });
         expect(await read(key)).toEqual([[7n, 50n]]);
       });
 
-      test('is frozen by its own process, keeps its escrow, and ends with the first call of the next account', async () => {
+      test('is frozen by its own process, keeps its escrow, and ends in the counters of calls of the next account', async () => {
         const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = await startWithFigures(key, HOUR);
         await one.report(team, { registered: 5n, risk: 4n });
         const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
         const frozenReply = { outcome: 'frozen', number: 3, figures: expect.arrayContaining([inTeam]) };
-        expect(await freeze(one.account, byOwn)).toMatchObject(frozenReply);
-        expect(await freeze(one.account, byOwn)).toMatchObject(frozenReply);
+        expect(await freezeOwn(one.account)).toMatchObject(frozenReply);
+        expect(await freezeOwn(one.account)).toMatchObject(frozenReply);
         expect(await one.repeat()).toMatchObject(closedReply);
         expect(await read(key)).toEqual([[7n, 50n]]);
         const two = start();
@@ -189,14 +176,19 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
           counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
         });
         expect(await two.repeat()).toMatchObject({ counters: [{ spent: 7n, reserved: 20n }] });
+        expect(await read(team)).toEqual([[0n, 5n]]);
+        await forget(one.account, true);
         expect(await under.store.accounts(false, 10)).toMatchObject([{ account: two.account }]);
-        expect(await read(team)).toEqual([[4n, 0n]]);
+        expect(await read(key, team)).toEqual([
+          [7n, 20n],
+          [4n, 0n],
+        ]);
       });
 
       test('and is frozen by its own process keeps its escrow also when another closes it', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, 2 * LEASE);
-        await freeze(one.account, byOwn);
+        await freezeOwn(one.account);
         expect(await freeze(one.account)).toMatchObject({ outcome: 'live' });
         await under.advance(2 * LEASE + 1);
         expect(await start().call()).toMatchObject({ endedAccounts: [one.account] });
@@ -206,9 +198,10 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([[27n, 0n]]);
       });
 
-      test('ends for its next account before the requests of the same call, frozen or not', async () => {
+      test('ends for its next account before the requests of the same call', async () => {
         const key = await loadCounter('key', 100n);
         const one = await startWithFigures(key, HOUR);
+        await freezeOwn(one.account);
         const changes = [changeOf(key)];
         const reply = await start().call({
           changes,
@@ -229,7 +222,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.repeat()).toMatchObject({ outcome: 'done', counters: [{ spent: 30n }] });
         expect(await one.send({ changes: [changeOf(key, { spend: 1n })] })).toMatchObject(closedReply);
         expect(await under.store.accounts(false, 10)).toEqual([]);
-        expect(await freeze(one.account, byOwn)).toMatchObject({ outcome: 'none' });
+        expect(await freezeOwn(one.account)).toMatchObject({ outcome: 'none' });
         expect(await start().call()).toMatchObject({ liveAccounts: 1 });
         expect(await read(key)).toEqual([[30n, 0n]]);
       });
@@ -238,6 +231,65 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.send({ changes: [changeOf(counter('key'), { spend: 1n })], finishesAccount: true });
         expect(await one.send()).toMatchObject({ outcome: 'done' });
+      });
+    });
+
+    describe('with more figures than a page', () => {
+      /** The counters of three full calls; each has 2 of escrow, at risk. */
+      const startLarge = async (lease: Millis) => {
+        const counters = await Promise.all(
+          Array.from({ length: 3 * MAX_COUNTERS }, (_, at) => loadCounter(`scope ${at}`, 100n)),
+        );
+        const one = start(lease);
+        for (let from = 0; from < counters.length; from += MAX_COUNTERS) {
+          const part = counters.slice(from, from + MAX_COUNTERS);
+          await one.call({ changes: part.map((of) => changeOf(of, { registered: 2n, risk: 2n })) });
+        }
+        return { counters, one };
+      };
+      const [first, last] = [0, 3 * MAX_COUNTERS - 1];
+      const readEdges = async (counters: ReadonlyArray<ScopeWindow>) => [
+        ...(await read(...[counters[first], counters[last]].filter((of) => of !== undefined))),
+      ];
+      const UNTOUCHED = [
+        [0n, 2n],
+        [0n, 2n],
+      ];
+
+      test('has all of them in pages of bounded size, also when a page is read again', async () => {
+        const { counters, one } = await startLarge(HOUR);
+        await freezeOwn(one.account);
+        const pages = await pagesOf(one.account);
+        expect(Math.max(...pages.map(({ figures }) => figures.length))).toBeLessThan(FIGURES_PAGE + MAX_COUNTERS);
+        expect(pages.map(({ total }) => total)).toEqual(pages.map(() => counters.length));
+        const scopes = new Set(pages.flatMap(({ figures }) => figures.map(({ scopeId }) => scopeId)));
+        expect(scopes).toEqual(new Set(counters.map(({ scopeId }) => scopeId)));
+        expect(await readEdges(counters)).toEqual(UNTOUCHED);
+      });
+
+      test('is forgotten page by page, by several processes at the same time, and last itself', async () => {
+        const { counters, one } = await startLarge(HOUR);
+        await freezeOwn(one.account);
+        const [page = { figures: [] }, ...others] = await pagesOf(one.account);
+        await under.store.forget(under.epoch, one.account, true, page.figures);
+        expect(await under.store.accounts(false, 10)).toHaveLength(1);
+        const left = new Set((await pagesOf(one.account)).flatMap(({ figures }) => figures.map((of) => of.scopeId)));
+        expect(left).toEqual(new Set(others.flatMap(({ figures }) => figures.map((of) => of.scopeId))));
+        await Promise.all([forget(one.account, true), forget(one.account, true)]);
+        expect(await under.store.accounts(false, 10)).toEqual([]);
+        const all = await read(...counters);
+        expect(all).toEqual(all.map(() => [2n, 0n]));
+      });
+
+      test('is frozen by its last call, and forgotten by pages', async () => {
+        const { counters, one } = await startLarge(HOUR);
+        await one.call({ finishesAccount: true });
+        expect(await readEdges(counters)).toEqual(UNTOUCHED);
+        expect(await one.send()).toMatchObject(closedReply);
+        await forget(one.account, false);
+        const all = await read(...counters);
+        expect(all).toEqual(all.map(() => [0n, 0n]));
+        expect(await under.store.accounts(false, 10)).toEqual([]);
       });
     });
 
@@ -259,9 +311,10 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await ended.call();
         await last.call({ finishesAccount: true });
         await own.call();
-        await start().call({ previousAccounts: [own.account] });
+        await freezeOwn(own.account);
+        await forget(own.account, true);
         expect(await freeze(unknown)).toMatchObject({ outcome: 'none' });
-        expect(await freeze(unknown, byOwn)).toMatchObject({ outcome: 'none' });
+        expect(await freezeOwn(unknown)).toMatchObject({ outcome: 'none' });
         await forget(finished, true);
         await under.advance(LEASE + 1);
         await freeze(ended.account);
@@ -269,7 +322,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         for (const id of [ended.account, unknown, finished, own.account])
           expect(await first(id)).toMatchObject(closedReply);
         expect(await last.send()).toMatchObject(closedReply);
-        expect(await under.store.accounts(false, 10)).toHaveLength(1);
+        expect(await under.store.accounts(false, 10)).toEqual([]);
       });
     });
 

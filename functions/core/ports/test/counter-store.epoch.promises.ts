@@ -47,16 +47,17 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       await under.advance(LEASE + 1);
       const stale = { outcome: 'epoch', epoch: under.epoch };
       for (const epoch of [under.epoch - 1, under.epoch + 1]) {
-        const how = { isOwn: false, isRebuild: true };
         expect(await start().send({ epoch, changes: [changeOf(key, { spend: 1n })] })).toMatchObject(stale);
-        expect(await under.store.freeze(epoch, one.account, how)).toMatchObject(stale);
+        expect(await under.store.freeze(epoch, one.account, false)).toMatchObject(stale);
+        expect(await under.store.figures(epoch, one.account)).toMatchObject(stale);
         await under.store.load(epoch, [{ ...absent, spent: 1n }]);
-        const rows = new Map([[one.account, { bookedBatch: 0, number: 1, isClosed: false, isCharged: false }]]);
+        const row = { bookedBatch: 0, number: 1, isClosed: false, isCharged: false, isClosing: false };
+        const rows = new Map([[one.account, row]]);
         expect(await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, under.now() + HOUR)).toMatchObject(stale);
       }
       expect(await read(key, absent)).toEqual([[0n, 10n], undefined]);
-      await under.store.freeze(under.epoch, one.account, { isOwn: false, isRebuild: false });
-      await under.store.forget(under.epoch + 1, one.account, true);
+      await under.store.freeze(under.epoch, one.account, false);
+      await under.store.forget(under.epoch + 1, one.account, true, [key]);
       expect(await read(key)).toEqual([[0n, 10n]]);
     });
 
@@ -93,7 +94,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const [one, two] = [start(), start()];
       await one.report(key, { registered: 30n });
       await two.report(key, { registered: 12n });
-      await under.store.freeze(under.epoch, two.account, { isOwn: true, isRebuild: false });
+      await under.store.freeze(under.epoch, two.account, true);
       await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
       expect(await read(key)).toEqual([[0n, 42n]]);
     });

@@ -16,9 +16,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { loadCounter, start, read } = accountsScenario(() => under);
+    const { loadCounter, start, read, freeze } = accountsScenario(() => under);
     const figuresOf = async (account: string) => {
-      const reply = await under.store.freeze(under.epoch, account, { isOwn: true, isRebuild: false });
+      const reply = await freeze(account);
       return reply.outcome === 'frozen' ? reply.figures : undefined;
     };
 

@@ -1,7 +1,6 @@
 // Promises of money in accounts: exact at every size, never above a limit, the same as a naive count (LEDGER 1, 4).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { FreezeReply } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import { type Event, eventOf, modelAccounts, scopeOf, toComparable } from './counter-store.model.promises.ts';
 import {
@@ -33,9 +32,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
     beforeEach(async () => {
       under = await make();
     });
-    const { loadCounter, start, read } = accountsScenario(() => under);
-    const freeze = (account: string, isOwn: boolean): Promise<FreezeReply> =>
-      under.store.freeze(under.epoch, account, { isOwn, isRebuild: false });
+    const { loadCounter, start, read, freeze, forget } = accountsScenario(() => under);
 
     test.each(EDGES)('is exact around %s nano-dollars', async (edge) => {
       const [key, team] = [await loadCounter('key', edge, edge - 10n), await loadCounter('team', edge, edge - 10n)];
@@ -92,9 +89,10 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
             },
           ],
         });
-        await under.store.forget(under.epoch, one.account, true);
+        await forget(one.account, true);
         expect(await read(key)).toEqual([[edge + 4n, 0n]]);
-        const rows = new Map([[one.account, { bookedBatch: 0, number: 5, isClosed: true, isCharged: true }]]);
+        const row = { bookedBatch: 0, number: 5, isClosed: true, isCharged: true, isClosing: false };
+        const rows = new Map([[one.account, row]]);
         const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
         expect(await under.store.audit(under.epoch, sums, rows, under.now() + 60_000)).toMatchObject({
           differences: [{ by: 3n * edge - 5n }],
@@ -158,7 +156,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       if (event.kind === 'close') {
         await under.advance(2);
         await expectFigures(false);
-        await under.store.forget(under.epoch, account, true);
+        await forget(account, true);
         model.charge(account);
       } else {
         await expectFigures(true);
@@ -171,6 +169,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         expect(await next.call({ changes, previousAccounts: [account] })).toMatchObject({
           counters: model.repliesOf(next.account, under.now()),
         });
+        await forget(account, true);
       }
     }
   });

@@ -17,7 +17,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
   describe('rates', () => {
     let under: AccountsUnderTest;
     let one: Process;
-    const { loaded, start, avoidEdge } = ratesScenario(() => under);
+    const { loaded, start, freeze, forget, avoidEdge } = ratesScenario(() => under);
     beforeEach(async () => {
       under = await make();
       await avoidEdge();
@@ -200,10 +200,11 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
 
       test('that an account takes over are in flight in it, above the limit as well', async () => {
         await outcomes(one, 3, rates);
-        await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false });
+        await freeze(one.account);
         const two = start();
         const again = rateChangeOf('key', { parallel: 1 });
-        await two.call({ rateChanges: [again, again, again, again], previousAccounts: [one.account] });
+        await forget(one.account, true);
+        await two.call({ rateChanges: [again, again, again, again] });
         await two.call({ rateChanges: [end] });
         expect(await outcomes(two, 1, rates)).toEqual(['limited']);
         await two.call({ rateChanges: [end] });
@@ -216,12 +217,13 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         expect(await outcomes(one, 1, rates)).toEqual(['limited']);
         await last.call({ finishesAccount: true });
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
-        await under.store.freeze(under.epoch, followed.account, { isOwn: true, isRebuild: false });
+        await freeze(followed.account);
         await one.call({ previousAccounts: [followed.account] });
+        await forget(followed.account, true);
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
         await under.advance(LEASE + 1);
-        await under.store.freeze(under.epoch, closed.account, { isOwn: false, isRebuild: false });
-        await under.store.forget(under.epoch, closed.account, true);
+        await freeze(closed.account, false);
+        await forget(closed.account, true);
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
       });
     });

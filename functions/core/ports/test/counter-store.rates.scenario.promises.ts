@@ -54,7 +54,7 @@ export async function outcomes(by: Process, count: number, rates: RateRequest): 
 
 /** The scenario of rates, over one store like `accountsScenario`. */
 export function ratesScenario(under: () => AccountsUnderTest) {
-  const { loadCounter, start } = accountsScenario(under);
+  const { loadCounter, start, freeze, forget } = accountsScenario(under);
 
   /** Advances to the next minute, if a real clock would otherwise reach it in the middle of a test. */
   const avoidEdge = async (): Promise<void> => {
@@ -64,5 +64,5 @@ export function ratesScenario(under: () => AccountsUnderTest) {
   /** Advances to this place in the next minute. For manual clocks. */
   const goTo = (inMinute: Millis): Promise<void> => under().advance(MINUTE - (under().now() % MINUTE) + inMinute);
 
-  return { loaded: loadCounter, start, avoidEdge, goTo };
+  return { loaded: loadCounter, start, freeze, forget, avoidEdge, goTo };
 }

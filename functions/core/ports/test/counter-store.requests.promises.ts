@@ -17,7 +17,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
     beforeEach(async () => {
       under = await make();
     });
-    const { loadCounter, start, read } = accountsScenario(() => under);
+    const { loadCounter, start, read, freeze } = accountsScenario(() => under);
 
     test('reserves its whole amount, which is escrow and at risk', async () => {
       const key = await loadCounter('key', 100n, 30n);
@@ -28,7 +28,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
         counters: [{ spent: 30n, reserved: 60n, escrow: 60n, isWantedByOthers: false }],
       });
       expect(await two.report(key, {})).toEqual({ spent: 30n, reserved: 60n, escrow: 0n, isWantedByOthers: false });
-      expect(await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false })).toMatchObject({
+      expect(await freeze(one.account)).toMatchObject({
         figures: [{ scopeId: 'key', window: key.window, escrow: 60n, risk: 60n, unbooked: [] }],
       });
     });
@@ -108,7 +108,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
         [0n, 0n],
         [0n, 10n],
       ]);
-      const reply = await under.store.freeze(under.epoch, one.account, { isOwn: true, isRebuild: false });
+      const reply = await freeze(one.account);
       expect(reply).toMatchObject({ outcome: 'frozen' });
       const figures = reply.outcome === 'frozen' ? reply.figures : [];
       expect(new Map(figures.map(({ scopeId, escrow, risk }) => [scopeId, [escrow, risk]]))).toEqual(

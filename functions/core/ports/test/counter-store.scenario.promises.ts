@@ -1,10 +1,12 @@
 // The scenario of the counter store's promises: counters with a window of two hours, and processes that number their calls.
 import type {
   AccountCall,
+  AccountFigures,
   AccountReply,
   CounterChange,
   CounterReply,
   CounterStore,
+  FiguresReply,
   ReservationReply,
   ReservationRequest,
 } from '../counter-store.ts';
@@ -126,5 +128,35 @@ export function accountsScenario(under: () => AccountsUnderTest) {
   const read = async (...counters: ScopeWindow[]): Promise<ReadonlyArray<readonly [Nano, Nano] | undefined>> =>
     (await under().store.read(counters)).map((one) => one && [one.spent, one.reserved]);
 
-  return { nextId, counter, loadCounter, start, read };
+  /** Pages of the figures of a frozen account, from the first one on. */
+  const pagesOf = async (account: string) => {
+    const { store, epoch } = under();
+    const pages: Extract<FiguresReply, { outcome: 'page' }>[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const page = await store.figures(epoch, account, cursor);
+      if (page.outcome !== 'page') return pages;
+      pages.push(page);
+      cursor = page.next;
+      if (cursor === undefined) return pages;
+    }
+  };
+
+  /** Freezes an account; returns its figures with the reply, those that are not zero. */
+  const freeze = async (account: string, isOwn = true) => {
+    const reply = await under().store.freeze(under().epoch, account, isOwn);
+    if (reply.outcome !== 'frozen') return reply;
+    const figures = (await pagesOf(account)).flatMap((page) => page.figures);
+    const hasAnything = ({ escrow, risk, unbooked }: AccountFigures): boolean =>
+      escrow !== 0n || risk !== 0n || unbooked.length > 0;
+    return { ...reply, figures: figures.filter(hasAnything) };
+  };
+
+  /** Forgets a frozen account, page by page; or an unknown account. */
+  const forget = async (account: string, isCharged: boolean): Promise<void> => {
+    const pages = (await pagesOf(account)).map((page) => page.figures);
+    const { store, epoch } = under();
+    for (const figures of [...pages, []]) await store.forget(epoch, account, isCharged, figures);
+  };
+
+  return { nextId, counter, loadCounter, start, read, freeze, forget, pagesOf };
 }

@@ -1,6 +1,7 @@
 // Promises of closing an account: charged once, by one closer, and corrected once (LEDGER 3).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { AccountFigures } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import {
   accountScenario,
@@ -23,7 +24,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       account = crypto.randomUUID();
     });
     const { batch, book, close, spent, spentOfOne, rowOf } = accountScenario(() => under);
-    const CLOSED = { isClosed: true, isCharged: true };
+    const CLOSED = { isClosed: true, isCharged: true, isClosing: false };
 
     test('charges each counter what was at risk, and the batches that PostgreSQL does not have', async () => {
       await book(account, 1, 1n);
@@ -56,9 +57,45 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       const charged = await spentOfOne();
       expect(charged).toBeGreaterThan(0n);
       await close(account, [figuresOf(scopeWindow(1), 100n)]);
-      await close(account, undefined);
+      await close(account, []);
       expect(await spentOfOne()).toBe(charged);
       expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
+    });
+
+    describe('in pages', () => {
+      const page = (isLast: boolean, ...figures: ReadonlyArray<AccountFigures>) => close(account, figures, { isLast });
+      const CLOSING = { isClosed: true, isCharged: false, isClosing: true };
+
+      test('ends with its last page, and charges each counter once, whoever repeats a page', async () => {
+        const of = [0, 1, 2, 3].map((place) => figuresOf(scopeWindow(place), 5n, 40n));
+        expect(await page(false, ...of.slice(0, 2))).toMatchObject({ outcome: 'closed', row: CLOSING });
+        expect(await rowOf(account)).toMatchObject(CLOSING);
+        expect(await spent(...of)).toEqual([45n, 45n, 0n, 0n]);
+        expect(await page(false, ...of.slice(1, 3))).toMatchObject({ row: CLOSING, ledgerRows: [{ cost: 45n }] });
+        const both = await Promise.all([page(true, ...of), page(true, ...of)]);
+        expect(both).toMatchObject(both.map(() => ({ outcome: 'closed', row: CLOSED })));
+        expect(await page(false, figuresOf(scopeWindow(9), 5n))).toMatchObject({ row: CLOSED, ledgerRows: [] });
+        expect(await spent(...of, scopeWindow(9))).toEqual([45n, 45n, 45n, 45n, 0n]);
+        expect(await under.database.uncorrectedCharges([account])).toHaveLength(4);
+      });
+
+      test('ends the bookings of the account with the first page', async () => {
+        await book(account, 1, 1n);
+        await page(false, figuresOf(scopeWindow(2), 5n));
+        expect(await book(account, 2, 300n)).toBe('closed');
+        expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('closed');
+        await page(true, figuresOf(scopeWindow(1), 20n, 1n, 300n));
+        expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([321n, 5n]);
+      });
+
+      test('is not in progress any more in the next epoch, in which no page charges', async () => {
+        await page(false, figuresOf(scopeWindow(1), 5n));
+        await under.epochs.raise(1, 1);
+        await under.epochs.open(2);
+        expect(await rowOf(account)).toMatchObject({ isClosed: true, isClosing: false });
+        expect(await page(true, figuresOf(scopeWindow(2), 5n))).toEqual({ outcome: 'epoch' });
+        expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([5n, 0n]);
+      });
     });
 
     test('ends the bookings of the account; a batch that was booked before stays booked', async () => {
@@ -74,13 +111,13 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
 
     test('after the clean end of an account charges nothing', async () => {
       await batch(account, 4, [ledgerRowOf()], { closesAccount: true });
-      const row = { bookedBatch: 4, number: 40, isClosed: true, isCharged: false };
+      const row = { bookedBatch: 4, number: 40, isClosed: true, isCharged: false, isClosing: false };
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(100n);
     });
 
     test('of an account that the store does not have charges nothing', async () => {
-      expect(await close(account, undefined)).toMatchObject({ outcome: 'closed', row: CLOSED });
+      expect(await close(account, [])).toMatchObject({ outcome: 'closed', row: CLOSED });
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row: CLOSED });
       expect([await spentOfOne(), await book(account, 1, 1n)]).toEqual([0n, 'closed']);
     });

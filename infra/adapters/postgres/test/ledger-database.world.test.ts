@@ -217,7 +217,7 @@ describe('several connections', () => {
 
   test('closed accounts are forgotten with the ledger rows of their month, live ones never', async () => {
     const [old, recent, live] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
-    for (const account of [old, recent]) await close(account, undefined);
+    for (const account of [old, recent]) await close(account, [figuresOf(scopeWindow(1), 5n)]);
     await batch(live, 1, [ledgerRowOf({ id: idAt(Date.now() - 200 * DAY) })]);
     await server.query(
       connection,
@@ -232,13 +232,15 @@ describe('several connections', () => {
       { isClosed: true },
       { isClosed: false },
     ]);
+    const charged = await server.query(connection, 'select account::text from gateway_operator.account_charge');
+    expect(charged).toEqual([{ account: recent }]);
   });
 
   test('a request that is its own account leaves no row', async () => {
     const id = idAt(NOON);
     await batch(id, 1, [ledgerRowOf({ id })], { closesAccount: true });
     expect(await server.query(connection, 'select account from gateway_operator.account')).toEqual([]);
-    expect(await rowOf(id)).toEqual({ bookedBatch: 0, number: 0, isClosed: true, isCharged: false });
+    expect(await rowOf(id)).toEqual({ bookedBatch: 0, number: 0, isClosed: true, isCharged: false, isClosing: false });
   });
 });
 

@@ -52,7 +52,14 @@ const otherCalls = {
   kindsOf: (database: Database) => database.bookedOf([entry.id]),
   bookBatch: (database: Database) => ledgerDatabaseOf(database).bookBatch({ ...BATCH, rows: [entry] }),
   close: (database: Database) =>
-    ledgerDatabaseOf(database).close({ epoch: 1, account: WINDOW.scopeId, figures: undefined, callCount: 0, at: 0 }),
+    ledgerDatabaseOf(database).close({
+      epoch: 1,
+      account: WINDOW.scopeId,
+      figures: [],
+      isLast: true,
+      callCount: 0,
+      at: 0,
+    }),
 };
 
 /** The reconciler waits longer than the gateway: 5 s for a silent database. The rest is for a slow machine. */

@@ -2,11 +2,12 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
+import { FIGURES_PAGE, MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
 import {
   type AccountsUnderTest,
   accountsScenario,
   changeOf,
+  type Process,
   requestOf,
 } from '#core/ports/test/counter-store.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
@@ -49,7 +50,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       },
     };
   });
-  const { loadCounter, start, read } = accountsScenario(() => under);
+  const { loadCounter, start, read, freeze, forget, pagesOf } = accountsScenario(() => under);
 
   /** Everything that the server has of the instance. A hash has no order: a read may change it. */
   const dump = async (): Promise<ReadonlyArray<readonly [string, unknown]>> => {
@@ -161,32 +162,43 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     expect(new Set(reply.counters.map(({ spent, reserved }) => `${spent} ${reserved}`))).toEqual(new Set(['2 3']));
   });
 
-  test('an account with ten thousand counters is frozen, audited and finished in single steps', async () => {
-    const now = under.now();
-    const window = { start: now - 1000, end: now + 3_600_000 };
-    const counters = Array.from({ length: 10_000 }, (_, at) => ({ scopeId: `scope ${at}`, window, limit: 1000n }));
-    await under.store.load(
-      1,
-      counters.map((of) => ({ ...of, spent: 1n })),
-    );
+  /** An account with so many figures, which are loaded counters; its lease has ended. */
+  const startLarge = async (size: number): Promise<Process> => {
+    const window = { start: under.now() - 1000, end: under.now() + 3_600_000 };
+    const counters = Array.from({ length: size }, (_, at) => ({ scopeId: `scope ${at}`, window, limit: 1000n }));
+    for (let from = 0; from < size; from += FIGURES_PAGE)
+      await under.store.load(
+        1,
+        counters.slice(from, from + FIGURES_PAGE).map((of) => ({ ...of, spent: 1n })),
+      );
     const one = start(1000);
-    for (let from = 0; from < counters.length; from += MAX_COUNTERS) {
+    for (let from = 0; from < size; from += MAX_COUNTERS) {
       const lines = counters.slice(from, from + MAX_COUNTERS).map((of) => changeOf(of, { registered: 5n, risk: 5n }));
       await one.call({ changes: lines });
     }
     await under.advance(1001);
-    const marked = await under.store.freeze(1, one.account, { isOwn: false, isRebuild: false });
-    expect(marked).toMatchObject({ outcome: 'frozen' });
-    expect(marked.outcome === 'frozen' && marked.figures.length).toBe(10_000);
-    const rows = new Map([[one.account, { bookedBatch: 0, number: 0, isClosed: false, isCharged: false }]]);
-    const sums = counters.map((of) => ({ scopeId: of.scopeId, window, spent: 2n }));
-    const audited = await under.store.audit(1, sums, rows, under.now() + 1000);
-    expect(audited.outcome === 'done' && audited.differences.length).toBe(10_000);
-    await under.store.forget(1, one.account, true);
-    expect(await read(...counters.slice(0, 1), ...counters.slice(-1))).toEqual([
-      [7n, 0n],
-      [7n, 0n],
-    ]);
+    return one;
+  };
+
+  test('no step of a closing depends on the size of the account', async () => {
+    /** The largest argument, reply and number of hash fields that one step of a closing reads or writes. */
+    const largestStep = async (size: number): Promise<number> => {
+      const one = await startLarge(size);
+      const sizes: number[] = [];
+      const monitor = await admin.duplicate().monitor();
+      monitor.on('monitor', (_: string, words: ReadonlyArray<string>) => sizes.push(words.join('').length));
+      expect(await freeze(one.account, false)).toMatchObject({ outcome: 'frozen' });
+      const pages = await pagesOf(one.account);
+      sizes.push(...pages.map((page) => JSON.stringify(page, (_, of) => `${of}`).length));
+      expect(new Set(pages.flatMap(({ figures }) => figures.map(({ scopeId }) => scopeId))).size).toBe(size);
+      await forget(one.account, true);
+      monitor.disconnect();
+      const keys = await admin.hlen(`{${uid}}:a:${one.account}`);
+      expect([keys, await under.store.accounts(false, 10)]).toEqual([0, []]);
+      return Math.max(...sizes);
+    };
+    const small = await largestStep(1000);
+    expect(await largestStep(34_000)).toBeLessThan(2 * small);
   });
 
   test('time never turns back, also where the server’s clock does', async () => {

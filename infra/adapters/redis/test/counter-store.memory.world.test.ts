@@ -156,9 +156,9 @@ function createScenario(pick: Pick, now: () => Millis) {
   };
   const closing = (): ((store: CounterStore) => Promise<unknown>) => {
     const account = idOf(pick(...processes));
-    const [isOwn, isRebuild, isCharged] = [pick(true, false), pick(true, false), pick(true, false)];
-    if (pick(true, false)) return (store) => store.forget(1, account, isCharged);
-    return (store) => store.freeze(1, account, { isOwn, isRebuild });
+    const [isOwn, isCharged, forgotten] = [pick(true, false), pick(true, false), pick(counters, some(counters))];
+    if (pick(true, false)) return (store) => store.forget(1, account, isCharged, forgotten);
+    return async (store) => [await store.freeze(1, account, isOwn), await store.figures(1, account)];
   };
   const audit = (): ((store: CounterStore) => Promise<unknown>) => {
     const row = (): AccountRow => ({
@@ -166,6 +166,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       number: 0,
       isClosed: pick(true, false),
       isCharged: pick(true, false),
+      isClosing: pick(true, false, false),
     });
     const rows = new Map(pick(processes, processes, processes, processes.slice(1)).map((of) => [idOf(of), row()]));
     const [read, deadline] = [sums(), now() + pick(1000, 1000, 1000, -1)];
