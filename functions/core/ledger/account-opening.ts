@@ -3,11 +3,13 @@
 import { MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
-import { dropUnreported, resetAccount, takeCharges } from './account.ts';
+import type { Nano } from '../ports/money.ts';
+import { type Account, dropUnreported, resetAccount, takeCharges } from './account.ts';
 import { applyDone, beginCall, takeCounterChange } from './account-call.ts';
 import { book } from './booking.ts';
 import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
+import type { CounterState } from './counters.ts';
 import { append } from './journal-records.ts';
 import { forgetAccount } from './maintenance.ts';
 import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previous-accounts.ts';
@@ -84,8 +86,13 @@ async function reportAll(
 ): Promise<boolean> {
   const { account } = context;
   if (isOpen) takeCharges(account);
+  const laterSpend = laterSpendOf(account);
   const remaining = [...account.counters.all()].filter(
-    ({ reservations, spend }) => reservations > 0 || spend.inCall !== 0n || spend.unreported > 0n,
+    (counter) =>
+      counter.reservations > 0 ||
+      counter.spend.inCall !== 0n ||
+      counter.spend.unreported > 0n ||
+      laterSpend.has(counter),
   );
   let loads = 0;
   do {
@@ -93,7 +100,10 @@ async function reportAll(
     const changes = counters.map((counter) => {
       const { limit, liveAmount, spend } = counter;
       const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
-      return { ...takeCounterChange(account, counter, false), registered };
+      const change = takeCounterChange(account, counter, false);
+      const later = laterSpend.get(counter) ?? [];
+      const spendOfFirst = later.reduce((sum, part) => sum - part.spend, change.spend);
+      return { ...change, registered, spend: spendOfFirst, laterSpend: later };
     });
     const call = { ...beginCall(account), changes, previousAccounts: closedAccounts };
     const reply = await context.sync.call(call);
@@ -112,6 +122,25 @@ async function reportAll(
     }
   } while (remaining.length > 0);
   return true;
+}
+
+/** The spend of each counter in the second and later batches of a new account, each of which is one transaction. */
+function laterSpendOf({ requests, openBatchNumber }: Account) {
+  const all = new Map<CounterState, { readonly batch: number; spend: Nano }[]>();
+  const ended = requests.in('inCall');
+  const batches = toTransactions(ended.map(({ row }) => row)).entries();
+  const batchOf = new Map([...batches].flatMap(([place, rows]) => rows.map((row) => [row, openBatchNumber + place])));
+  for (const { row, counters } of ended) {
+    const batch = batchOf.get(row) ?? openBatchNumber;
+    for (const counter of batch === openBatchNumber ? [] : counters) {
+      const parts = all.get(counter) ?? [];
+      all.set(counter, parts);
+      const last = parts.at(-1);
+      if (last?.batch === batch) last.spend += row.cost;
+      else parts.push({ batch, spend: row.cost });
+    }
+  }
+  return all;
 }
 
 /** Leaves the account; the process closes it itself when it joins again, or when it books without an account. */

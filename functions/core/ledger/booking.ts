@@ -101,13 +101,14 @@ export function createBooking(context: LedgerContext): Booking {
 
 /**
  * Seals the open batch, unless another batch is being booked, or the pending call may add to it: then its reply comes
- * first.
+ * first. After an opening, its rows may belong to several batches, in the order of `toTransactions`.
  */
 function seal(account: Account): boolean {
   const { requests } = account;
   if (requests.in('sealedBatch').length > 0) return true;
   if (requests.in('openBatch').length === 0 || requests.in('inCall').length > 0) return false;
-  requests.move('openBatch', 'sealedBatch');
+  const first = new Set(toTransactions(requests.in('openBatch').map(({ row }) => row))[0]);
+  requests.move('openBatch', 'sealedBatch', ({ row }) => first.has(row));
   account.openBatchNumber += 1;
   return true;
 }

@@ -14,6 +14,11 @@ export interface CounterChange extends ScopeWindow {
    */
   readonly spend: Nano;
   /**
+   * Spend that belongs to later batches, in their order. A new account reports in its first calls everything that its
+   * process has not booked, which may need several batches.
+   */
+  readonly laterSpend?: ReadonlyArray<{ readonly batch: number; readonly spend: Nano }>;
+  /**
    * The charge if another process closes the account: amounts of live reservations; for streams, the cost so far.
    * Replaces the previous figure.
    */
@@ -282,12 +287,7 @@ export interface CounterStore {
    * has no others. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays
    * counted. A repetition changes nothing.
    */
-  forget(
-    epoch: number,
-    account: string,
-    isCharged: boolean,
-    counters: ReadonlyArray<ScopeWindow>,
-  ): Promise<void>;
+  forget(epoch: number, account: string, isCharged: boolean, counters: ReadonlyArray<ScopeWindow>): Promise<void>;
   /**
    * Lists accounts by the end of their lease, at most `max`; `isEnded`: only those whose lease has ended. `unbooked`:
    * the highest batch that is not known to be booked, 0: none.

@@ -181,7 +181,7 @@ function obstacleOf(
   const requested = new Set(requests.flatMap(({ counters }) => counters));
   const isRequested = (change: CounterChange, index: number): boolean => requested.has(index) || change.ahead > 0n;
   const absent = changes.flatMap((change, index) =>
-    (change.spend !== 0n || isRequested(change, index)) && state.counterOf(store, change).spent === undefined
+    (partsOf(change).length > 0 || isRequested(change, index)) && state.counterOf(store, change).spent === undefined
       ? [index]
       : [],
   );
@@ -195,13 +195,20 @@ function obstacleOf(
 }
 
 function applyChange({ change, counter, figures }: state.ChangedCounter, batch: number): void {
-  const { spend, returned, registered, risk } = change;
+  const { returned, registered, risk } = change;
+  const parts = partsOf(change, batch);
+  const spend = parts.reduce((sum, part) => sum + part.spend, 0n);
   const freed = (spend > 0n ? spend : 0n) + returned;
   figures.escrow = (freed < figures.escrow ? figures.escrow - freed : 0n) + registered;
   figures.risk = risk;
-  if (spend === 0n) return;
   state.spend(counter, spend);
-  const open = figures.unbooked.find((unbooked) => unbooked.batch === batch);
-  if (open === undefined) figures.unbooked.push({ batch, spend });
-  else open.spend += spend;
+  for (const part of parts) {
+    const open = figures.unbooked.find((unbooked) => unbooked.batch === part.batch);
+    if (open === undefined) figures.unbooked.push({ ...part });
+    else open.spend += part.spend;
+  }
 }
+
+/** The spend of a change by batch. */
+const partsOf = ({ spend, laterSpend = [] }: CounterChange, batch = 0) =>
+  [{ batch, spend }, ...laterSpend].filter((part) => part.spend !== 0n);

@@ -129,7 +129,12 @@ async function close(
   if (current?.isOpen === false) [current] = await query<Epoch>(`${CURRENT} for update`, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
-  const [closedAccount] = await query<{ booked: string }>(CLOSE, [instanceUid, account, closing.number ?? null, isLast]);
+  const [closedAccount] = await query<{ booked: string }>(CLOSE, [
+    instanceUid,
+    account,
+    closing.number ?? null,
+    isLast,
+  ]);
   const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.booked), random);
   const newRows = await recordCharges(query, [instanceUid, account], rows);
   if (closedAccount !== undefined)

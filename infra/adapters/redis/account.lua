@@ -416,17 +416,22 @@ local function applyRateChange(rateChange)
   addInFlight(rate, rateChange.parallel)
 end
 
--- Changes of a call: { counter, limit or false, spend, risk, returned, registered, ahead }; zeros at the end may be left
--- out.
+-- Changes of a call: { counter, limit or false, spend, risk, returned, registered, ahead, spend of later batches }; zeros
+-- at the end may be left out.
 local function readChanges()
   local changes, names = {}, {}
   for i, fields in ipairs(input.changes) do names[i] = fields[1] end
   read(COUNTERS, names, addCounter)
   for i, fields in ipairs(input.changes) do
-    local ahead = size(fields[7])
+    local ahead, spend, isSpending = size(fields[7]), ZERO, false
+    local parts = { { batch = input.batch, spend = fields[3] or '0' }, unpack(fields[8] or {}) }
+    for _, part in ipairs(parts) do
+      part.spend = amount(part.spend)
+      spend, isSpending = spend + part.spend, isSpending or part.spend ~= ZERO
+    end
     changes[i] = {
-      fields = fields, counter = counters[fields[1]], limit = fields[2] and sum(fields[2]), spend = fields[3] and amount(fields[3]) or ZERO,
-      ahead = ahead, isRequested = ZERO < ahead, admits = ZERO < ahead,
+      fields = fields, counter = counters[fields[1]], limit = fields[2] and sum(fields[2]), spend = spend, parts = parts,
+      ahead = ahead, isRequested = isSpending or ZERO < ahead, admits = ZERO < ahead,
     }
   end
   for _, request in ipairs(input.requests) do
@@ -445,7 +450,7 @@ end
 local function obstacleOf(changes)
   local absent, isOver = {}, false
   for i, change in ipairs(changes) do
-    if not change.counter.spent and (change.isRequested or change.spend ~= ZERO) then absent[#absent + 1] = i - 1 end
+    if not change.counter.spent and change.isRequested then absent[#absent + 1] = i - 1 end
     -- Growth names the window of its reservation. A scope without a limit has one window for its whole life, which may
     -- begin a moment later than this clock's time.
     if change.admits and change.limit and not isOver then
@@ -463,11 +468,14 @@ local function applyChange(change, account)
   local fields, counter, figure = change.fields, change.counter, change.figure
   addEscrow(change, size(fields[6]) - min(figure.escrow, max(ZERO, change.spend) + size(fields[5])))
   figure.risk = size(fields[4])
-  if change.spend == ZERO then return end
-  local last = figure.unbooked[#figure.unbooked]
-  if last and last.batch == input.batch then last.spend = last.spend + change.spend
-  else figure.unbooked[#figure.unbooked + 1] = { batch = input.batch, spend = change.spend } end
-  counter.spent, account.reportedBatch = counter.spent + change.spend, math.max(account.reportedBatch, input.batch)
+  for _, part in ipairs(change.parts) do
+    if part.spend ~= ZERO then
+      local last = figure.unbooked[#figure.unbooked]
+      if last and last.batch == part.batch then last.spend = last.spend + part.spend
+      else figure.unbooked[#figure.unbooked + 1] = part end
+      counter.spent, account.reportedBatch = counter.spent + part.spend, math.max(account.reportedBatch, part.batch)
+    end
+  end
 end
 -- The part of the amount that spend leaves (less than requested is also granted), or the refusal.
 local function clamp(request)

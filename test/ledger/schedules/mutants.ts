@@ -394,17 +394,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     ],
   },
   {
-    name: 'a page of figures that is charged again when it is repeated',
-    scenario: { faults: { vanish: 1, hang: 1 } },
-    edits: [
-      {
-        file: `${DOUBLES}/ledger-database.ts`,
-        line: '!scopeWindows.some((of) => charges.has(counterKey(of)))',
-        becomes: 'scopeWindows.length > 0',
-      },
-    ],
-  },
-  {
     name: 'a closing that ends after its first page',
     scenario: { faults: { vanish: 1 } },
     edits: [
@@ -412,17 +401,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         file: `${CORE}/maintenance.ts`,
         line: 'const isLast = page.next === undefined;',
         becomes: 'const isLast = true;\n    page.total = 0;',
-      },
-    ],
-  },
-  {
-    name: 'an audit that takes figures for charged while their account is being charged',
-    scenario: { faults: { vanish: 1, audit: 2 } },
-    edits: [
-      {
-        file: `${MEMORY}/account-closing.ts`,
-        line: 'if (row.isClosed) return row.isClosing && hasSpend;',
-        becomes: 'if (row.isClosed) return false;',
       },
     ],
   },

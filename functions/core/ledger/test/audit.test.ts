@@ -52,7 +52,12 @@ describe('an audit', () => {
     let booked = 0;
     const accountRows: typeof part.accountRows = async (accounts) => {
       booked += 1;
-      return new Map(accounts.map((id) => [id, { bookedBatch: booked, number: 1, isClosed: false, isCharged: false, isClosing: false }]));
+      return new Map(
+        accounts.map((id) => [
+          id,
+          { bookedBatch: booked, number: 1, isClosed: false, isCharged: false, isClosing: false },
+        ]),
+      );
     };
     scenario.database.part = { ...part, accountRows };
     await scenario.ended(one.maintain());

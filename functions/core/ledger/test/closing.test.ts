@@ -289,6 +289,11 @@ function movingRows(): LedgerDatabase['accountRows'] {
   let booked = 0;
   return async (accounts) => {
     booked += 1;
-    return new Map(accounts.map((id) => [id, { bookedBatch: booked, number: 1, isClosed: false, isCharged: false, isClosing: false }]));
+    return new Map(
+      accounts.map((id) => [
+        id,
+        { bookedBatch: booked, number: 1, isClosed: false, isCharged: false, isClosing: false },
+      ]),
+    );
   };
 }

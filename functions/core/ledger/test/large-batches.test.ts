@@ -88,6 +88,40 @@ describe('a backlog of more additions than one transaction takes', () => {
     expect(charged()).toBe(BigInt(ROWS));
   });
 
+  test('in the journal of an earlier process is booked by batches of bounded size', async () => {
+    const process = createProcess();
+    await startWithBacklog(process);
+    process.is.dead = true;
+    scenario.setPostgres('up');
+    batches.length = 0;
+    const next = await scenario.start(IMMORTAL, scenario.folder);
+    expect(await scenario.spent(next, scopeOf('scope-3', 1_000_000_000n))).toBe(BigInt(ROWS));
+    await scenario.ended(next.flush());
+    expect([booked(), charged()]).toEqual([ROWS, BigInt(ROWS)]);
+    expect(largest()).toBeLessThan(20_019);
+    await scenario.ended(next.maintain());
+    expect(scenario.counted.get('gateway_operator_ledger_audit_differences_total')).toBe(0);
+    expect(scenario.folder.records.filter(({ type }) => type !== 'account')).toEqual([]);
+  });
+
+  test('in the journal of an earlier process is charged once, if process and disk are lost between its batches', async () => {
+    for (const after of [150, 300]) {
+      scenario = createScenario();
+      const [first, second] = [createProcess(), createProcess()];
+      await startWithBacklog(first);
+      first.is.dead = true;
+      scenario.setPostgres('up');
+      await scenario.start(second, scenario.folder);
+      await scenario.time.advance(after);
+      second.is.dead = true;
+      const next = await scenario.start();
+      await scenario.time.advance(30_000);
+      await scenario.ended(next.maintain());
+      expect(scenario.counted.get('gateway_operator_ledger_audit_differences_total')).toBe(0);
+      expect(await scenario.spent(next, scopeOf('scope-3', 1_000_000_000n))).toBe(BigInt(ROWS));
+    }
+  });
+
   test('is booked by several transactions when the store is rebuilt', async () => {
     await startWithBacklog();
     batches.length = 0;

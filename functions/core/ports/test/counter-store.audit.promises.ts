@@ -156,6 +156,21 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         await unchanged(key, 8n);
       });
 
+      test('of which PostgreSQL has charged some figures, or all of them after its row was read', async () => {
+        const key = await loadCounter('key', 100n);
+        const one = start();
+        await one.report(key, { spend: 5n, risk: 2n });
+        await freezeOwn(one);
+        const closing = row({ isClosed: true, isClosing: true });
+        const report = { differences: [], changedAccounts: [one.account] };
+        expect(await audit([[key, 0n]], [[one, closing]])).toMatchObject(report);
+        await forget(one.account, true);
+        expect(await audit([[key, 0n]], [[one, closing]])).toMatchObject(report);
+        await unchanged(key, 7n);
+        const closed = row({ isClosed: true, isCharged: true });
+        expect(await audit([[key, 7n]], [[one, closed]])).toMatchObject(NO_DIFFERENCE);
+      });
+
       test('that was finished after its row was read', async () => {
         const key = await loadCounter('key', 100n);
         const one = start();

@@ -28,7 +28,13 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         ];
         expect(await batch(account, 1, rows)).toEqual({ outcome: 'booked', rejected: [] });
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
-        expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, isClosed: false, isCharged: false, isClosing: false });
+        expect(await rowOf(account)).toEqual({
+          bookedBatch: 1,
+          number: 10,
+          isClosed: false,
+          isCharged: false,
+          isClosing: false,
+        });
         expect([...(await under.database.bookedOf(rows.map(({ id }) => id))).values()]).toEqual([
           [{ kind: 'settled', cost: 7n }],
           [{ kind: 'settled', cost: 5n }],
@@ -145,7 +151,13 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
           expect(await batch(account, 2, [ledgerRowOf({ cost: 20n })], { closesAccount, epoch })).toMatchObject({
             outcome: 'booked',
           });
-          expect(await rowOf(account)).toEqual({ bookedBatch: 2, number: 20, isClosed: true, isCharged: false, isClosing: false });
+          expect(await rowOf(account)).toEqual({
+            bookedBatch: 2,
+            number: 20,
+            isClosed: true,
+            isCharged: false,
+            isClosing: false,
+          });
           expect(await book(account, 3, 300n)).toBe('closed');
           expect(await spentOfOne()).toBe(21n);
         },
@@ -192,7 +204,10 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         new Map(
           accounts
             .slice(0, 3)
-            .map((id, at) => [id, { bookedBatch: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false, isClosing: false }]),
+            .map((id, at) => [
+              id,
+              { bookedBatch: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false, isClosing: false },
+            ]),
         ),
       );
       expect(await under.database.accountRows([])).toEqual(new Map());

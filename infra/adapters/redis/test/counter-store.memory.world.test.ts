@@ -106,6 +106,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     returned: size(),
     registered: pick(0n, 0n, 0n, 5n),
     ahead: pick(0n, 0n, 1n, 3n),
+    laterSpend: pick([], [], [], [1, 2]).map((by) => ({ batch: batch + by, spend: pick(1n, -1n) * size() })),
   });
   const ask = (lines: ReadonlyArray<unknown>): ReservationRequest => ({
     counters: some([...lines.keys()]),
@@ -145,6 +146,8 @@ function createScenario(pick: Pick, now: () => Millis) {
     };
     const sent = pick(false, false, false, false, true) && process.last !== undefined ? process.last : fresh;
     process.last = sent;
+    // The next calls report spend of the last of these batches.
+    if (lines.some(({ laterSpend = [] }) => laterSpend.length > 0)) batch += 2;
     return {
       step: (store: CounterStore) => store.call(sent),
       learn(answer: unknown) {
