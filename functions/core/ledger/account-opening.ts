@@ -6,12 +6,12 @@ import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Nano } from '../ports/money.ts';
 import { type Account, dropUnreported, resetAccount, takeCharges } from './account.ts';
 import { applyDone, beginCall, takeCounterChange } from './account-call.ts';
+import { forgetAccount } from './account-closing.ts';
 import { book } from './booking.ts';
 import type { LedgerContext } from './context.ts';
 import { load } from './counter-loading.ts';
 import type { CounterState } from './counters.ts';
 import { append } from './journal-records.ts';
-import { forgetAccount } from './maintenance.ts';
 import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previous-accounts.ts';
 import { toTransactions } from './requests.ts';
 

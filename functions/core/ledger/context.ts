@@ -52,6 +52,8 @@ export interface StoreContext
   readonly store: CallCount;
   /** The store's clock. */
   now(): Millis;
+  /** Whether the ledger has stopped; absent: there is none. */
+  readonly isStopped?: (() => boolean) | undefined;
 }
 
 /**

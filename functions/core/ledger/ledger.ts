@@ -8,6 +8,7 @@ import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { createAccount, createKnownStore, STOPPED } from './account.ts';
 import { beginCall, takeRateChanges } from './account-call.ts';
+import { forgetAccount } from './account-closing.ts';
 import { createSync } from './account-sync.ts';
 import { beginAlertMetrics } from './alert-metrics.ts';
 import { book, bookWithoutAccount, createBooking, unbookedCount } from './booking.ts';
@@ -15,7 +16,7 @@ import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
 import { guardTimer, logFailure } from './failures.ts';
 import { withLoggedErrors } from './journal-records.ts';
-import { createClosing, forgetAccount, maintain } from './maintenance.ts';
+import { createClosing, maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
 import { createMoveToEntry } from './rates.ts';
 import { toTransactions } from './requests.ts';
@@ -115,6 +116,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     account,
     store: account.store,
     now: account.now,
+    isStopped: () => account.isStopped,
     get waitQueue() {
       return waitQueue;
     },

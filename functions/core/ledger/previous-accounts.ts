@@ -1,9 +1,9 @@
 // Previous accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
 
 import { type Account, addUnreservedCharge } from './account.ts';
+import { closeAccount, forgetAccount } from './account-closing.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrectionRow } from './ledger-rows.ts';
-import { closeAccount, forgetAccount } from './maintenance.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**

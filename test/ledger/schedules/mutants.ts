@@ -398,7 +398,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scenario: { faults: { vanish: 1 } },
     edits: [
       {
-        file: `${CORE}/maintenance.ts`,
+        file: `${CORE}/account-closing.ts`,
         line: 'const isLast = page.next === undefined;',
         becomes: 'const isLast = true;\n    page.total = 0;',
       },

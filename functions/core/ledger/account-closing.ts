@@ -1,0 +1,133 @@
+// Closing of accounts: frozen in the store, charged in PostgreSQL and forgotten by the store, page by page, so that no step
+// depends on the number of their counters (LEDGER 3).
+
+import type { AccountRow, FreezeReply } from '../ports/counter-store.ts';
+import type { AccountClosing, LedgerDatabase } from '../ports/ledger-database.ts';
+import { counterKey } from '../ports/policy.ts';
+import { recordCallCount, STOPPED } from './account.ts';
+import type { StoreContext } from './context.ts';
+import { auditCounters } from './counter-audit.ts';
+import { load } from './counter-loading.ts';
+
+interface ClosingRequest {
+  readonly epoch: number;
+  readonly account: string;
+  readonly isOwn: boolean;
+  readonly isRebuild: boolean;
+}
+
+/**
+ * Freezes the account in the store, and closes it in PostgreSQL. Throws if the store or the database is unreachable; may
+ * be repeated, by any number of processes.
+ */
+export async function closeAccount(
+  context: StoreContext,
+  { epoch, account, isOwn, isRebuild }: ClosingRequest,
+): Promise<Exclude<FreezeReply, { outcome: 'frozen' }> | ClosedAccount | { outcome: 'behind' } | undefined> {
+  const { counterStore, database, store } = context;
+  const knownCallCount = store.epoch === epoch ? store.callCount : 0;
+  const freezeReply = await counterStore.freeze(epoch, account, isOwn);
+  if (!('callCount' in freezeReply)) return freezeReply;
+  // The store shows fewer calls than before, so it has gone back in time.
+  if (freezeReply.callCount <= knownCallCount) return { outcome: 'behind' } as const;
+  recordCallCount(store, epoch, freezeReply.callCount);
+  if (freezeReply.outcome === 'none' && !isOwn) return freezeReply;
+  const { now: at, callCount } = freezeReply;
+  const number = freezeReply.outcome === 'frozen' ? freezeReply.number : undefined;
+  const closing = { epoch, account, number, callCount, at, isRebuild };
+  // Before the epoch is open, PostgreSQL gets all that the process has by the ids of its requests.
+  const isEmpty = freezeReply.outcome === 'none' || isRebuild;
+  const reply = await (isEmpty
+    ? database.close({ ...closing, figures: [], isLast: true })
+    : chargeFigures(context, closing, isOwn));
+  if (reply.outcome === 'epoch') return undefined;
+  return reply.outcome === 'closed' ? { ...reply, number } : reply;
+}
+
+interface ClosedAccount {
+  readonly outcome: 'closed';
+  readonly row: AccountRow;
+  /** The number of the last call; undefined: the store has no such account. */
+  readonly number: number | undefined;
+}
+
+/** The pages of the figures of a frozen account. Throws when the ledger stops: another process continues. */
+async function* pagesOf({ counterStore, isStopped }: StoreContext, epoch: number, account: string) {
+  for (let cursor: string | undefined; ; ) {
+    if (isStopped?.()) throw new Error(STOPPED);
+    const page = await counterStore.figures(epoch, account, cursor);
+    yield page;
+    if (page.outcome !== 'page' || page.next === undefined) return;
+    cursor = page.next;
+  }
+}
+
+type CloseReply = Awaited<ReturnType<LedgerDatabase['close']>>;
+
+/** Closes the account in PostgreSQL, and charges its figures page by page: a counter that is absent is loaded before. */
+async function chargeFigures(
+  context: StoreContext,
+  closing: Omit<AccountClosing, 'figures' | 'isLast'>,
+  isOwn: boolean,
+): Promise<CloseReply> {
+  const { database, log, instanceUid: instance } = context;
+  const { epoch, account } = closing;
+  const counters = new Set<string>();
+  let [rows, sum] = [0, 0n];
+  for await (const page of pagesOf(context, epoch, account)) {
+    if (page.outcome === 'epoch') return page;
+    if (page.outcome === 'none') break;
+    const absent = page.figures.filter(({ isAbsent }) => isAbsent);
+    if (absent.length > 0) await load(context, epoch, absent);
+    for (const figures of page.figures) counters.add(counterKey(figures));
+    const isLast = page.next === undefined;
+    if (isLast && counters.size < page.total) throw new Error('another server of the counter store has taken over');
+    const reply = await database.close({ ...closing, figures: page.figures, isLast });
+    if (reply.outcome !== 'closed') return reply;
+    rows += reply.ledgerRows.length;
+    sum = reply.ledgerRows.reduce((all, { cost }) => all + cost, sum);
+    // Closed: by this process, or meanwhile by another one.
+    if (reply.row.isClosing) continue;
+    const message =
+      'ledger: an account was closed after the end of its lease; its requests in flight and unbooked spend are charged, in one ledger row per counter';
+    if (rows > 0 && !isOwn) log.warn(message, { instance, account, rows, sum: `${sum}` });
+    return reply;
+  }
+  return closedMeanwhile(context, account);
+}
+
+/** Another process has charged and forgotten the account; else the store has lost that it is frozen. */
+async function closedMeanwhile({ database }: StoreContext, account: string): Promise<CloseReply> {
+  const row = (await database.accountRows([account])).get(account);
+  return row?.isClosed && !row.isClosing ? { outcome: 'closed', row, ledgerRows: [] } : { outcome: 'behind' };
+}
+
+/**
+ * Forgets an account that is closed, page by page. `isAudited`: its process has closed it, and may have booked more than
+ * it reported, so the escrow of a page stays until its counters show all rows; if they cannot be audited, the rest stays.
+ */
+export async function forgetAccount(
+  context: StoreContext,
+  { epoch, account, isCharged }: Pick<ClosingRequest, 'epoch' | 'account'> & Pick<AccountRow, 'isCharged'>,
+  isAudited = false,
+): Promise<void> {
+  for await (const page of pagesOf(context, epoch, account)) {
+    if (page.outcome !== 'page') return;
+    if (isAudited && !(await auditCounters(context, epoch, page.figures))) return;
+    await context.counterStore.forget(epoch, account, isCharged, page.figures);
+  }
+}
+
+/**
+ * Closes the account of another process in this epoch, unless its lease has not ended. `behind`: the store has an
+ * earlier state of the account than PostgreSQL.
+ */
+export async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'behind' | 'done'> {
+  const closing = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
+  if (closing?.outcome === 'behind') return 'behind';
+  if (closing?.outcome !== 'closed') return 'done';
+  const { row, number = 0 } = closing;
+  if (number < row.number) return 'behind';
+  await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, !row.isCharged);
+  return 'done';
+}
