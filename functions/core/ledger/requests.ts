@@ -163,7 +163,7 @@ export function createRequests() {
       for (const request of moving) changeState(request, to);
       // Requests that become unreported again are older than the other unreported requests.
       if (to === 'unreported') ended[to] = [...moving, ...ended[to]];
-      else if (to !== 'booked') ended[to].push(...moving);
+      else if (to !== 'booked') for (const request of moving) ended[to].push(request);
     },
     /** Removes all unbooked requests; returns them, the oldest first. */
     takeUnbooked(): ReadonlyArray<EndedRequest> {

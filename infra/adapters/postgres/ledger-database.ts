@@ -32,11 +32,8 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
     close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
-    uncorrectedCharges: async (accounts) => {
-      const all: AccountCharge[] = [];
-      for (const account of accounts) all.push(...(await chargesOf(query, instanceUid, account)));
-      return all;
-    },
+    uncorrectedCharges: (accounts) =>
+      inPortions(accounts, ([account = '']) => chargesOf(query, instanceUid, account), 1),
   };
 }
 

@@ -196,9 +196,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/booking.ts`,
-        line: "requests.move('openBatch', 'sealedBatch');",
+        line: "const first = new Set(toTransactions(requests.in('openBatch').map(({ row }) => row))[0]);",
         becomes:
-          "requests.move('unreported', 'inCall');\n  requests.move('inCall', 'openBatch');\n  requests.move('openBatch', 'sealedBatch');",
+          "requests.move('unreported', 'inCall');\n  requests.move('inCall', 'openBatch');\n  const first = new Set(requests.in('openBatch').map(({ row }) => row));",
       },
     ],
   },
