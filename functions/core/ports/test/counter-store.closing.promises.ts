@@ -237,12 +237,14 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     describe('with more figures than a page', () => {
       /** The counters of three full calls; each has 2 of escrow, at risk. */
       const startLarge = async (lease: Millis) => {
-        const counters = await Promise.all(
-          Array.from({ length: 3 * MAX_COUNTERS }, (_, at) => loadCounter(`scope ${at}`, 100n)),
-        );
+        const counters = Array.from({ length: 3 * MAX_COUNTERS }, (_, at) => counter(`scope ${at}`, 100n));
         const one = start(lease);
         for (let from = 0; from < counters.length; from += MAX_COUNTERS) {
           const part = counters.slice(from, from + MAX_COUNTERS);
+          await under.store.load(
+            under.epoch,
+            part.map(({ scopeId, window }) => ({ scopeId, window, spent: 0n })),
+          );
           await one.call({ changes: part.map((of) => changeOf(of, { registered: 2n, risk: 2n })) });
         }
         return { counters, one };
