@@ -5,45 +5,55 @@ import { writeSync } from 'node:fs';
 import { createJournal } from '#adapters/journal/journal.ts';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { createDatabase } from '#adapters/postgres/database.ts';
+import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
+import { openRedis } from '#adapters/redis/tcp.ts';
 import { createLedger } from '#core/ledger/ledger.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Reservation } from '#core/ports/ledger.ts';
 import type { ScopePolicy } from '#core/ports/policy.ts';
 import { nodeDependencies } from '../../infra/runtime/node/platform.ts';
 import { ONE_STORE } from '../support/one-store.ts';
+import type { TestRedis } from '../support/redis.ts';
 
 export interface Order {
   readonly connection: DatabaseConnection;
   readonly folder: string;
   readonly instanceUid: string;
   readonly scopes: ReadonlyArray<ScopePolicy>;
+  /** The Redis that has the counters. Absent: they are in the memory of the process. */
+  readonly redis?: TestRedis['connection'];
 }
 
 const log = { info: () => undefined, warn: console.error, error: console.error };
 
-/** A ledger over the real database and journal, as in the local stack. */
-export function openLedger({ connection, folder, instanceUid }: Order) {
+/** A ledger over the real database and journal, as in the local stack or in a Pod. */
+export function openLedger({ connection, folder, instanceUid, redis }: Order) {
   const { clock, ids, timer, random } = nodeDependencies();
   const database = createDatabase(connection, { log });
   const journal = createJournal({ folder, log });
   const { scopesOfOtherInstances } = database;
   const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
+  const client = redis && openRedis(redis, { log });
   const ledger = createLedger({
     instanceUid,
     database: ledgerDatabase,
     journal,
-    counterStore: createMemoryCounterStore({ clock, epoch: 0 }),
+    counterStore:
+      client === undefined
+        ? createMemoryCounterStore({ clock, epoch: 0 })
+        : createRedisCounterStore({ evaluate: client.evaluate, instanceUid }),
     clock,
     ids,
     timer,
     log,
     epochs: database.epochs(instanceUid, ONE_STORE),
-    processName: 'memory',
+    processName: client === undefined ? 'memory' : ids.next(),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
   });
   const close = async (): Promise<void> => {
     await ledger.close();
     await journal.close();
+    await client?.close();
     await database.close();
   };
   return { ledger, database, close };
