@@ -92,7 +92,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
     expect(await ask('models')).toContainEqual(expect.objectContaining({ model: 'claude-sonnet-4-5', requests: '4' }));
     expect(await ask('requests')).toHaveLength(4);
     // Its month is a date of the page.
-    await ask('teams');
+    for (const name of ['users', 'teams', 'users and models']) await ask(name);
     await eventually(
       () => ask('tags'),
       (rows) => rows.some(({ tag }) => tag === 'cost-centre-4711'),
@@ -137,6 +137,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
       () => chat(leaked),
       (reply) => reply.includes('key_blocked'),
     );
+    expect(await type(block(page, 'stopped'), { BASE_URL: desk.url, LEAKED: leaked })).toContain('key_blocked');
     await type(block(page, 'replace'));
     await type(block(page, 'unblock'));
     const value = await keyValue();

@@ -116,7 +116,8 @@ describeOnBothClusters('pages', ['--schedule', '86400'], (stack, cluster) => {
   });
 
   test('YAML of operations fits the objects', async () => {
-    await accepts('gatewayinstance llm', 'spec', operate('gateways', 'scale', 'yaml'));
+    for (const name of ['core', 'scale'])
+      await accepts('gatewayinstance llm', 'spec', operate('gateways', name, 'yaml'));
     await accepts('gatewayinstance llm', 'spec', operate('gateways', 'memory', 'yaml'));
     await accepts('secret llm-database', undefined, operate('database', 'Secret', 'yaml'));
     const values = parse(operate('metrics', 'values', 'yaml'));
