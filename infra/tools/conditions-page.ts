@@ -1,6 +1,8 @@
 // The reference of conditions and events: docs/reference/conditions.md, from the table of reasons.
-import { basename, relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { CONDITION_TYPES, type ConditionType, REASONS, type Reason } from '#core/conditions/reasons.ts';
+import { ROOT } from './imports.ts';
 
 /** The meaning of each condition type. A type without a row does not compile. */
 const TYPES: Readonly<Record<ConditionType, string>> = {
@@ -54,7 +56,13 @@ function toRow(reason: Reason): string {
   const statuses = Map.groupBy(Object.entries(conditions), ([, status]) => status);
   const shown = [...statuses].map(([status, types]) => `${types.map(([type]) => `\`${type}\``).join(', ')} ${status}`);
   const converged = isConverged ? ' Converged.' : '';
-  return `| \`${reason}\` | ${shown.join('; ')} | ${event} | ${text}${converged} See [${basename(page).replace(/\.md.*/, '')}](${relative('reference', page)}). |`;
+  return `| \`${reason}\` | ${shown.join('; ')} | ${event} | ${text}${converged} See [${titleOf(page)}](${relative('reference', page)}). |`;
+}
+
+/** The title of a page, without its anchor. */
+function titleOf(page: string): string {
+  const text = readFileSync(join(ROOT, 'docs', page.replace(/#.*/, '')), 'utf8');
+  return /^# (.+)$/m.exec(text)?.[1] ?? page;
 }
 
 const toClientRow = (reason: Reason): string[] => {

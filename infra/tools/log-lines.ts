@@ -88,9 +88,9 @@ export const WHEN: Readonly<Record<string, string>> = {
 
   // Reconciler.
   'a database lacks the schema of this version':
-    'A run reads an instance whose database is new or has an older schema; the same run migrates it',
+    'A run reads an instance whose database is new, or has the schema of another version. In a new one the same run creates the schema; another version is an error',
   'a database was migrated':
-    'A run has brought the schema of a database to this version. `from` and `to` are schema versions',
+    'A run has created the schema in a new database. `to` is its version',
   'a deletion was forced':
     'A finalizer was removed although the database had not answered for the time allowed. `left` names what stays there',
   'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
@@ -148,7 +148,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'The start of a gateway failed, and so did part of the cleanup',
   'gateway: cannot close its connections': 'On Workers, at the end of a request',
   listening: 'The function accepts requests. `url` is its address, `metrics` that of metrics and probes',
-  'months of entries were dropped; their sums stay': 'A resync has applied `RETAIN_MONTHS`',
+  'months of ledger rows were dropped; their sums stay': 'A resync has applied `RETAIN_MONTHS`',
   'not answered': 'On Workers, an invocation ended with an error: the caller gets 500',
   'requests were not charged at the stop': 'At a stop, charging the requests in flight failed',
   stopped: 'The function has ended after SIGTERM or SIGINT',

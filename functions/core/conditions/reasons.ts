@@ -353,8 +353,8 @@ const TABLE = {
   },
   WrittenByLaterVersion: {
     ...WORKLOAD,
-    text: 'A later version of the operator wrote an object of the workload. Update the operator.',
-    page: 'install/upgrade.md',
+    text: 'A later version of the operator wrote an object of the workload. Update the operator, or roll the gateway back too.',
+    page: 'install/upgrade.md#after-a-rollback',
   },
   ReplicaFailure: {
     ...WORKLOAD,

@@ -72,5 +72,5 @@ main(async () => {
 async function retain(months: number | undefined, database: DatabaseWithin, log: Log): Promise<void> {
   if (months === undefined) return;
   const dropped = await database.dropMonths(months);
-  if (dropped.length > 0) log.info('months of entries were dropped; their sums stay', { months: dropped });
+  if (dropped.length > 0) log.info('months of ledger rows were dropped; their sums stay', { months: dropped });
 }
