@@ -89,8 +89,7 @@ export const WHEN: Readonly<Record<string, string>> = {
   // Reconciler.
   'a database lacks the schema of this version':
     'A run reads an instance whose database is new, or has the schema of another version. In a new one the same run creates the schema; another version is an error',
-  'a database was migrated':
-    'A run has created the schema in a new database. `to` is its version',
+  'a database was migrated': 'A run has created the schema in a new database. `to` is its version',
   'a deletion was forced':
     'A finalizer was removed although the database had not answered for the time allowed. `left` names what stays there',
   'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
