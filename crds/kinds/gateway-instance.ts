@@ -78,10 +78,10 @@ const Cooldown = z.object({
 
 const Routing = z.object({
   strategy: choice('SimpleShuffle', 'Priority', 'LeastBusy').describe(
-    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. Where these are equal, `weight` decides. Each gateway process counts its own requests in flight and failures.',
+    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. If these are equal, `weight` decides. Each gateway process counts its own requests in flight and failures.',
   ),
   retries: integer(0, 10).default(2).describe('Attempts after a failed one, before the first byte of the reply.'),
-  timeouts: Timeouts.prefault({}).describe('How long the gateway waits for an upstream.'),
+  timeouts: Timeouts.prefault({}).describe('How long the gateway waits for a provider.'),
   cooldown: Cooldown.prefault({}).describe('When a failing model entry gets no requests.'),
 });
 

@@ -104,7 +104,7 @@ export const limits = {
   tpmLimit: Limit.optional().describe(
     'Maximum tokens (prompt and completion) in a minute of the clock; in any 60 seconds at most twice as many. A request counts its expected tokens when it begins, and the used ones when it ends. Default: no limit.',
   ),
-  maxParallelRequests: Limit.optional().describe('Requests in flight at the same time, at most. Default: no limit.'),
+  maxParallelRequests: Limit.optional().describe('Maximum requests in flight at the same time. Default: no limit.'),
 };
 
 /** Fields that a User and a Team have in common: an instance, and a budget that all their keys spend together. */
@@ -112,7 +112,7 @@ export const scopeSpec = (who: 'user' | 'team') => ({
   connectionRef: ConnectionRef.describe(`The instance that the ${who} belongs to.`),
   models: modelNames(who),
   maxBudget: Money.optional().describe(
-    `Dollars that all keys of the ${who} together may spend in one window, at most. Default: no limit.`,
+    `Maximum dollars that all keys of the ${who} together may spend in one window. Default: no limit.`,
   ),
   budgetDuration: Duration.optional().describe(
     'Length of the budget window, e.g. `30d`; windows are always `Rolling`. Default: one that never ends.',
@@ -126,7 +126,7 @@ export const Timestamp = z.string().max(64).meta({ format: 'date-time' });
 
 export const Condition = z.object({
   type: z.string().min(1).max(316).describe('What the condition is about, e.g. `Ready`.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it is true.'),
   reason: z.string().min(1).max(1024).describe('Why, in one CamelCase word.'),
   message: z.string().max(32_768).describe('Why, in a sentence for people.'),
   lastTransitionTime: Timestamp.describe('When `status` last changed, RFC 3339.'),
@@ -136,7 +136,7 @@ export type Condition = z.output<typeof Condition>;
 
 /** Fields of every status. */
 export const observed = {
-  conditions: listBy('type', Condition, 32).optional().describe('What was observed, one entry a type.'),
+  conditions: listBy('type', Condition, 32).optional().describe('What was observed, one condition for each type.'),
   observedGeneration: z.int().min(0).optional().describe('The `metadata.generation` that this status is about.'),
 };
 

@@ -10,7 +10,7 @@ export const TeamSpec = z.object({
   ...scopeSpec('team'),
   members: listBy('name', LocalRef, 1024)
     .default([])
-    .describe('The Users of the team; one is enough that either side names the other.'),
+    .describe('The Users of the team. It is enough if the User or the Team names the other.'),
 });
 export type TeamSpec = z.output<typeof TeamSpec>;
 

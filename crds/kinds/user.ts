@@ -22,19 +22,21 @@ const Fields = z.object({
   userEmail: text(254)
     .regex(EMAIL, 'must be an e-mail address, e.g. "name@example.com"')
     .describe('E-mail address of the user.'),
-  userAlias: FreeText.optional().describe('What the user is called. Default: admission sets it from `userEmail`.'),
+  userAlias: FreeText.optional().describe(
+    'What the user is called. Default: the admission webhook makes it from `userEmail`.',
+  ),
   ...scopeSpec('user'),
   autoCreateKey: z
     .boolean()
     .default(false)
     .describe(
-      'While true a VirtualKey of the same name exists that follows this user; then `keyAlias`, `maxBudget` and `budgetDuration` are required. Switched off, that key is deleted.',
+      'While true a VirtualKey of the same name exists that follows this user; then `keyAlias`, `maxBudget` and `budgetDuration` are required. When it becomes false, that key is deleted.',
     ),
   keyAlias: FreeText.optional().describe('`keyAlias` of that VirtualKey. A change replaces the key.'),
   duration: Duration.optional().describe('How long the key of `autoCreateKey` lives. Default: for ever.'),
   teamRefs: listBy('name', LocalRef, 64)
     .default([])
-    .describe('The Teams of the user; one is enough that either side names the other.'),
+    .describe('The Teams of the user. It is enough if the User or the Team names the other.'),
 });
 
 export const UserSpec = withRule(Fields, keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration'));

@@ -87,14 +87,14 @@ const Rotation = withRule(
 );
 
 const WindowBudget = z.object({
-  maxBudget: Money.describe('The most this key may spend in one window, in dollars. `"0"` means never.'),
+  maxBudget: Money.describe('Maximum dollars that the key may spend in one window. `"0"` means none.'),
   budgetDuration: Duration.describe(
     'Length of the window. Each length is allowed once; the length of `spec.budgetDuration` causes a warning.',
   ),
 });
 
 const ModelBudget = z.object({
-  maxBudget: Money.describe('The most this key may spend on the model in one window, in dollars. `"0"` means never.'),
+  maxBudget: Money.describe('Maximum dollars that the key may spend on the model in one window. `"0"` means none.'),
   budgetDuration: Duration.describe('Length of the window.'),
 });
 
@@ -106,7 +106,7 @@ export const VirtualKeySpec = withRule(
     }).describe('Names the key; once on each instance. Never changes.'),
     models: modelNames('key'),
     maxBudget: Money.describe(
-      'Dollars that the key may spend in one window, at most, in quotes, e.g. `"12.50"`. `"0"` means none.',
+      'Maximum dollars that the key may spend in one window, in quotes, e.g. `"12.50"`. `"0"` means none.',
     ),
     budgetDuration: Duration.describe(
       'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo` (30 days), e.g. `30d`.',
@@ -184,7 +184,7 @@ export const VirtualKeyStatus = z.object({
     .optional()
     .describe('The key value; with `keyValueInStatus: Redacted` of the instance, its last four characters only.'),
   currentSpend: Spend.optional().describe('Dollars spent in the current window, a decimal string at full precision.'),
-  isActive: z.boolean().optional().describe('Whether the key works, as `Ready` shows.'),
+  isActive: z.boolean().optional().describe('Whether the key works. The condition `Ready` shows why not.'),
   expiryDate: Timestamp.optional().describe('When the key expires, RFC 3339; absent without `spec.duration`.'),
   keyID: z.string().max(128).optional().describe('Names the key in logs and in the ledger; not secret.'),
   budgetResetDate: Timestamp.optional().describe('When the current budget window ends, RFC 3339.'),

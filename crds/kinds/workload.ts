@@ -75,7 +75,7 @@ const Scale = withRule(
 export const Workload = withRule(
   z.object({
     type: choice('Auto', 'Knative', 'Deployment', 'External').describe(
-      '`Knative` where it scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` takes Knative where it is installed; decided once and kept in `status.workloadType`.',
+      '`Knative`, which scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` is Knative if it is installed, else a Deployment; decided once and kept in `status.workloadType`.',
     ),
     url: text(2048)
       .regex(

@@ -40,7 +40,7 @@ const TABLE = {
     },
     {
       name: ADOPT_LEDGER_ANNOTATION,
-      value: 'a uid, with ` lost` after it where its whole cluster is gone',
+      value: 'a uid, with ` lost` after it if its whole cluster is gone',
       meaning: 'The closed instance whose keys and spend this one continues with. It happens once.',
       rule: {
         isMet: (text) => /^[-0-9A-Za-z]{1,64}( lost)?$/.test(text),
