@@ -59,14 +59,18 @@ export interface Harness {
 /** `memory`: the store of one gateway; its Redis is unused. `upstash`: a REST interface in front of Redis. */
 export type StoreKind = 'redis' | 'memory' | 'upstash';
 
-/** An instance, keys with these limits, and `gateways` processes that share the store. */
+/**
+ * An instance, keys with these limits, and `gateways` processes that share the store. `wordPause`: milliseconds after
+ * each word of a stream.
+ */
 export async function startHarness(
   gateways: number,
   limits: ReadonlyArray<bigint>,
   kind: StoreKind = 'redis',
+  wordPause?: number,
 ): Promise<Harness> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-faults-'));
-  const [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startUpstream()]);
+  const [postgres, redis, upstream] = await Promise.all([startPostgres(), startRedis(), startUpstream(wordPause)]);
   const connection = await postgres.createDatabase();
   const database = createDatabase(connection, { log: createMemoryLog() });
   const instanceUid = randomUUID();

@@ -21,7 +21,8 @@ export interface BillingUpstream {
 
 const FRAME = { created: 0, model: 'fault' };
 
-export async function startUpstream(): Promise<BillingUpstream> {
+/** `wordPause`: milliseconds after each word of a stream. */
+export async function startUpstream(wordPause = 8): Promise<BillingUpstream> {
   const reported = new Map<string, Delivery>();
   let made = 0;
   const server = createServer(async (request, response) => {
@@ -35,7 +36,7 @@ export async function startUpstream(): Promise<BillingUpstream> {
     const size = { input: 5 + (made % 7), output: Math.min(maxTokens, 2 + ((made * 7) % 19)) };
     response.on('error', () => undefined);
     reported.set(id, size);
-    if (stream === true) await streamTo(response, id, size);
+    if (stream === true) await streamTo(response, { id, size, wordPause });
     else await answerTo(response, id, size);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -64,13 +65,19 @@ async function answerTo(response: ServerResponse, id: string, size: Delivery): P
   );
 }
 
-async function streamTo(response: ServerResponse, id: string, size: Delivery): Promise<void> {
+interface Stream {
+  readonly id: string;
+  readonly size: Delivery;
+  readonly wordPause: number;
+}
+
+async function streamTo(response: ServerResponse, { id, size, wordPause }: Stream): Promise<void> {
   response.setHeader('content-type', 'text/event-stream');
   const say = (data: object): unknown => response.write(`data: ${JSON.stringify({ id, ...FRAME, ...data })}\n\n`);
   for (let word = 0; word < size.output; word += 1) {
     if (response.destroyed) return;
     say({ choices: [{ index: 0, delta: { content: 'word ' }, finish_reason: null }] });
-    await pause(8);
+    await pause(wordPause);
   }
   say({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] });
   say({ choices: [], usage: usageOf(size) });
