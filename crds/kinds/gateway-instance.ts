@@ -140,6 +140,7 @@ const KeyCount = z.object({
 export const GatewayInstanceStatus = z.object({
   ...observed,
   url: text(2048).optional().describe('The base address of the proxy, to which `/chat/completions` is added.'),
+  internalURL: text(2048).optional().describe('The base address inside the cluster; for `External`, `workload.url`.'),
   models: listBy('identifier', ModelStatus, 512).optional().describe('The model entries and whether each can serve.'),
   keys: KeyCount.optional().describe('How many keys there are.'),
   snapshotHash: text(128).optional().describe('Names the compiled configuration that every replica serves.'),

@@ -54,13 +54,13 @@ const SecretTemplate = z.object({
       id: 'TooManyMarks',
       cel: `self.map(name, self[name].split('\${').size() - 1).sum() <= ${MAX_MARKS}`,
       isMet: (self) => Object.values(self).join(' ').split('${').length <= MAX_MARKS + 1,
-      message: `may have at most ${MAX_MARKS} \`\${\` in all its texts; write fewer \`\${key}\` and \`\${baseURL}\``,
+      message: `may have at most ${MAX_MARKS} \`\${\` in all its texts; write fewer \`\${key}\`, \`\${baseURL}\` and \`\${internalURL}\``,
     },
   )
     .optional()
     .describe(
       // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
-      'Further keys of the Secret: name to text, in which `${key}` and `${baseURL}` stand for the key value and the address of the gateway, e.g. `OPENAI_API_KEY: ${key}`.',
+      'Further keys of the Secret: name to text, in which `${key}`, `${baseURL}` and `${internalURL}` stand for the key value, `status.url` and `status.internalURL` of the instance, e.g. `OPENAI_API_KEY: ${key}`.',
     ),
 });
 

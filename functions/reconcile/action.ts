@@ -25,6 +25,12 @@ interface ActionClaim {
   readonly alias: string;
 }
 
+/** The addresses of an instance: for its clients, and inside the cluster. Both are known, or none. */
+export interface InstanceAddress {
+  readonly url: string | undefined;
+  readonly internalURL: string | undefined;
+}
+
 /** Labels, annotations and data of a VirtualKey's Secret. */
 export interface SecretShape {
   readonly name: string;
@@ -35,8 +41,8 @@ export interface SecretShape {
    * Secrets are planned.
    */
   readonly data: Readonly<Record<string, string>>;
-  /** The instance's base address, for the placeholders in `data`. */
-  readonly url: string | undefined;
+  /** For the placeholders in `data`. */
+  readonly address: InstanceAddress;
 }
 
 /** A value of a VirtualKey that begins to work. */

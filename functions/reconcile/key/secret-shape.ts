@@ -9,7 +9,7 @@ import type { Hash } from '#core/ports/platform.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
-import type { SecretShape } from '../action.ts';
+import type { InstanceAddress, SecretShape } from '../action.ts';
 import { type KeyView, type PresentSecret, presentSecret } from '../world.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
@@ -21,9 +21,10 @@ export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
  */
 const TEMPLATE_ANNOTATION = 'auth.gateway-operator.dev/from-template';
 
-/** The placeholders in a template's texts for the key value and for the instance's base address. */
+/** The placeholders in a template's texts: for the key value, and for the addresses of the instance. */
 const KEY_PLACEHOLDER = `\${key}`;
-const URL_PLACEHOLDER = `\${baseURL}`;
+const PLACEHOLDER = /\$\{(key|baseURL|internalURL)\}/g;
+const ADDRESS_PLACEHOLDER = /\$\{(baseURL|internalURL)\}/;
 
 /** The name that the Secret of a VirtualKey should have. */
 export const secretNameOf = ({ metadata, spec }: VirtualKey, hash: Hash): string =>
@@ -32,8 +33,8 @@ export const secretNameOf = ({ metadata, spec }: VirtualKey, hash: Hash): string
 /** The Secret that a shape is for. */
 export interface SecretTarget {
   readonly name: string;
-  /** The instance's base address. A Secret key that needs the address is left out until the address is known. */
-  readonly url: string | undefined;
+  /** A Secret key that needs an address is left out until the addresses are known. */
+  readonly address: InstanceAddress;
   readonly prefixes: ReadonlyArray<string>;
   /** The existing Secret of this name. */
   readonly present: PresentSecret | undefined;
@@ -44,19 +45,19 @@ export interface SecretTarget {
  * delete the Secret with its old owner. The finalizer deletes the Secret.
  */
 export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
-  const { name, url } = target;
+  const { name, address } = target;
   const template = key.spec.secretTemplate;
   const labels = allowedTexts('labels', template, target);
   const annotations = allowedTexts('annotations', template, target);
   const data = Object.entries(template?.data ?? {}).filter(
-    ([, text]) => url !== undefined || !text.includes(URL_PLACEHOLDER),
+    ([, text]) => address.url !== undefined || !ADDRESS_PLACEHOLDER.test(text),
   );
   return {
     name,
     labels: { ...labels, ...OWNED_LABELS },
     annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
     data: { ...Object.fromEntries(data), key: KEY_PLACEHOLDER },
-    url,
+    address,
   };
 }
 
@@ -138,10 +139,12 @@ function parseRecord(text = 'null'): z.output<typeof TemplateRecord> {
 }
 
 /** The data that a shape makes from a key value. */
-export function dataOf({ data, url = '' }: SecretShape, value: string): Readonly<Record<string, string>> {
+export function dataOf({ data, address }: SecretShape, value: string): Readonly<Record<string, string>> {
+  const { url = '', internalURL = '' } = address;
+  const values: Readonly<Record<string, string>> = { key: value, baseURL: url, internalURL };
   const texts = Object.entries(data).map(([name, text]) => [
     name,
-    text.replaceAll(URL_PLACEHOLDER, () => url).replaceAll(KEY_PLACEHOLDER, () => value),
+    text.replace(PLACEHOLDER, (_, placeholder: string) => values[placeholder] ?? ''),
   ]);
   return Object.fromEntries(texts);
 }

@@ -9,6 +9,7 @@ import { type InstanceView, idOf, type Problem, type Reachability, type World } 
 
 export interface WorkloadConditions {
   readonly reached: Reachability;
+  /** The address inside the cluster. */
   readonly url: string | undefined;
   /** Undefined: the type for `Auto` could not be decided, now or in an earlier run. */
   readonly type: WorkloadType | undefined;
@@ -26,7 +27,7 @@ const TYPES = ['Deployment', 'Knative'] as const;
 /** While a new type starts, the previous one continues serving at its address. */
 export function evaluateWorkload(view: InstanceView, world: World): WorkloadConditions {
   const own = evaluateOwnType(view, world);
-  const before = view.object.status?.url;
+  const before = internalUrlBefore(view);
   if (own.reached.ok || before === undefined) return own;
   const other = TYPES.find((type) => type !== own.type && evaluateType(view, type)?.reached.ok);
   if (other === undefined) return own;
@@ -38,10 +39,15 @@ export function evaluateWorkload(view: InstanceView, world: World): WorkloadCond
   };
 }
 
+/** An earlier version of the operator wrote only `url`. */
+const internalUrlBefore = ({ object: { status } }: InstanceView): string | undefined =>
+  status?.internalURL ?? status?.url;
+
 /** The workload of the instance's type, without that of another type. */
 export function evaluateOwnType(view: InstanceView, world: World): WorkloadConditions {
   const { object, servedAt } = view;
-  const { url: urlBefore, workloadType: typeBefore } = object.status ?? {};
+  const urlBefore = internalUrlBefore(view);
+  const typeBefore = object.status?.workloadType;
   const type = decideType(view, world);
   if (typeof type !== 'string') {
     const undecided = { url: urlBefore, type: typeBefore, writeProblem: type, isCurrent: false, isRolling: false };

@@ -90,9 +90,9 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const [secret] = ours;
   const isKept = key.spec.deletionPolicy === 'Retain' && secret?.hash !== undefined && proven.includes(secret.hash);
   if (isKept && ownClaim !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
-    const { url } = context.evaluate(instance).workload;
+    const { address } = context.evaluate(instance);
     const { secretPrefixes: prefixes } = context.world.platform;
-    const shape = retainedShape(key, { name: secret.name, url, prefixes, present: secret });
+    const shape = retainedShape(key, { name: secret.name, address, prefixes, present: secret });
     return planRetention(key, secret, ownClaim, shape);
   }
   const retirement = planRetirement(key, context);

@@ -83,9 +83,14 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const { object: key, secret } = view;
   const { state, claim = NO_CLAIM } = claimOf(key, instance);
   if (state === 'taken' || state === 'orphaned') return { steps: [] };
-  const { url } = context.evaluate(instance).workload;
+  const { address } = context.evaluate(instance);
   const { secretPrefixes: prefixes } = context.world.platform;
-  const shape = shapeOf(key, { name: secretNameOf(key, context.hash), url, prefixes, present: presentSecret(secret) });
+  const shape = shapeOf(key, {
+    name: secretNameOf(key, context.hash),
+    address,
+    prefixes,
+    present: presentSecret(secret),
+  });
   const isNew = secret.state === 'absent';
   const put: ValueCase['put'] = (value, why) => ({
     action: 'PutSecret',

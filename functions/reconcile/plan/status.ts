@@ -61,7 +61,7 @@ export function planInstanceStatus(
 ): Action[] {
   const { object, snapshot, isComplete } = view;
   if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
-  const { conditions, models, workload } = context.evaluate(view);
+  const { conditions, models, workload, address } = context.evaluate(view);
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
   const tooMany = own.map(({ message }) => message).join('; ');
   const guardedCondition: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany };
@@ -73,7 +73,7 @@ export function planInstanceStatus(
   const after: GatewayInstanceStatus = {
     // Only a run with all members finds the deletions that are guarded.
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
-    url: workload.url,
+    ...address,
     models,
     keys: isComplete && !mayLackKeys(view, context) ? countKeys(view, context, inactive) : before?.keys,
     // The snapshot that is served. During a rollout that is the previous one, not the published one.

@@ -68,7 +68,12 @@ describe('a new key', () => {
         name: 'my-secret',
         labels: { app: 'chat' },
         annotations: { note: 'x' },
-        data: { token: `\${key}`, OPENAI_API_KEY: `\${key}`, OPENAI_BASE_URL: `\${baseURL}/v1` },
+        data: {
+          token: `\${key}`,
+          OPENAI_API_KEY: `\${key}`,
+          OPENAI_BASE_URL: `\${baseURL}/v1`,
+          inside: `\${internalURL}`,
+        },
       },
     });
     expect(value).toBe('');
@@ -83,8 +88,9 @@ describe('a new key', () => {
       token: key,
       OPENAI_API_KEY: key,
       OPENAI_BASE_URL: 'http://gateway.test/default/main/v1',
+      inside: 'http://gateway.test/default/main',
     });
-    await editKey({ secretTemplate: { data: { token: null, OPENAI_API_KEY: null } } });
+    await editKey({ secretTemplate: { data: { token: null, OPENAI_API_KEY: null, inside: null } } });
     await harness.resync();
     expect(await data('my-secret')).toEqual({ key, OPENAI_BASE_URL: 'http://gateway.test/default/main/v1' });
     await editKey({ secretTemplate: { name: 'other' } });

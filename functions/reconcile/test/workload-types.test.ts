@@ -122,6 +122,15 @@ describe('another type', () => {
     expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 
+  test('starts beside the previous one also if an earlier version of the operator wrote no internalURL', async () => {
+    await deployed();
+    await harness.editStatus(gatewayInstances, 'main', { internalURL: null });
+    await workload({ type: 'Knative' });
+    await harness.resync();
+    const url = 'http://main-gateway.default.svc';
+    expect(await main()).toMatchObject({ url, internalURL: url });
+  });
+
   test('outside the cluster removes the objects in the cluster immediately', async () => {
     await deployed();
     await workload({ type: 'External', url: ELSEWHERE });
