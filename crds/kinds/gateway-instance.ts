@@ -5,6 +5,7 @@ import type { KubeObject } from '../names/object-meta.ts';
 import { listBy, type Rule, text, withRule } from '../validation/rule.ts';
 import { AllowedNamespaces } from './allowed-namespaces.ts';
 import { ModelEntry } from './model-entry.ts';
+import { HTTPRoute, Ingress, routeRules } from './route.ts';
 import { choice, Duration, FreeText, integer, Name, observed, SecretKeyName } from './shared-fields.ts';
 import { Workload } from './workload.ts';
 
@@ -98,31 +99,40 @@ export const instanceName: Rule<string> = {
   message: 'must be at most 40 lower-case letters, digits and `-`, beginning with a letter and not ending with `-`',
 };
 
-export const GatewayInstanceSpec = z.object({
-  redisSecretRef: RedisSecretRef.describe('The Secret with the connection to Redis.'),
-  databaseSecretRef: DatabaseSecretRef.describe(
-    'The Secret with the connection to the relational database. `sslmodeSecret` chooses TLS; without it the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
-  ),
-  models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
-  workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
-  routing: Routing.prefault({}).describe('How requests reach the model entries.'),
-  allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
-  keyValueInStatus: choice('Full', 'Redacted').describe(
-    'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value. On a cluster that people share, use `Redacted`.',
-  ),
-  storeResponses: z
-    .boolean()
-    .default(false)
-    .describe(
-      'Whether providers may store what VirtualKeys send, and requests may refer to it. While false the gateway sends `store: false`, and refuses `previous_response_id`, `item_reference` and file ids. While true a VirtualKey continues its own responses only; file ids are still refused.',
+export const GatewayInstanceSpec = withRule(
+  z.object({
+    redisSecretRef: RedisSecretRef.describe('The Secret with the connection to Redis.'),
+    databaseSecretRef: DatabaseSecretRef.describe(
+      'The Secret with the connection to the relational database. `sslmodeSecret` chooses TLS; without it the mode is `prefer`: plain text if the server offers no TLS, and no certificate is verified.',
     ),
-  blockedMessage: text(512)
-    .optional()
-    .describe(
-      'A line for people, at the end of each refusal of the gateway that a key or its budget causes, e.g. `Ask in #ai-platform.`',
+    models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
+    workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
+    httpRoute: HTTPRoute.optional().describe(
+      'An HTTPRoute of Gateway API, `<name>-gateway`, through which clients outside the cluster reach the gateway: all paths, with a timeout of `routing.timeouts.total` and 30 s. At most one of `httpRoute` and `ingress`.',
     ),
-  paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs continues.'),
-});
+    ingress: Ingress.optional().describe(
+      'An Ingress, `<name>-gateway`, through which clients outside the cluster reach the gateway: all paths.',
+    ),
+    routing: Routing.prefault({}).describe('How requests reach the model entries.'),
+    allowedNamespaces: AllowedNamespaces.prefault({}).describe('The namespaces that may refer to this instance.'),
+    keyValueInStatus: choice('Full', 'Redacted').describe(
+      'Whether `status.keyValue` of a VirtualKey shows the key value to everybody who may read VirtualKeys. Its Secret always has the value. On a cluster that people share, use `Redacted`.',
+    ),
+    storeResponses: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether providers may store what VirtualKeys send, and requests may refer to it. While false the gateway sends `store: false`, and refuses `previous_response_id`, `item_reference` and file ids. While true a VirtualKey continues its own responses only; file ids are still refused.',
+      ),
+    blockedMessage: text(512)
+      .optional()
+      .describe(
+        'A line for people, at the end of each refusal of the gateway that a key or its budget causes, e.g. `Ask in #ai-platform.`',
+      ),
+    paused: z.boolean().default(false).describe('While true only deletion is acted on; what runs continues.'),
+  }),
+  ...routeRules,
+);
 export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;
 
 const ModelStatus = z.object({
@@ -139,7 +149,11 @@ const KeyCount = z.object({
 
 export const GatewayInstanceStatus = z.object({
   ...observed,
-  url: text(2048).optional().describe('The base address of the proxy, to which `/chat/completions` is added.'),
+  url: text(2048)
+    .optional()
+    .describe(
+      'The base address of the proxy, to which `/chat/completions` is added. With `httpRoute` or `ingress` it is their `url` from the first time that `RouteReady` is True until the field is removed.',
+    ),
   internalURL: text(2048).optional().describe('The base address inside the cluster; for `External`, `workload.url`.'),
   models: listBy('identifier', ModelStatus, 512).optional().describe('The model entries and whether each can serve.'),
   keys: KeyCount.optional().describe('How many keys there are.'),

@@ -38,6 +38,12 @@ export const FreeText = text(MAX_FREE_TEXT).regex(
   'must be 1 to 256 visible characters, without a blank at its ends and without control characters',
 );
 
+/** The base address of a gateway. */
+export const Address = text(2048).regex(
+  /^https?:\/\/[^\p{Z}\p{C}/?#@]+(\/[^\p{Z}\p{C}?#]*)?$/u,
+  'must be an address like "https://host/path", without a query and without a user name or password',
+);
+
 /** A number and a unit: `s`, `m`, `h`, `d`, `w`, `mo` (30 days); at most 36,525 days. */
 export const Duration = withRule(
   matching(DURATION, 16, 'must be a number from 1 and a unit (s, m, h, d, w or mo), e.g. "30d"'),

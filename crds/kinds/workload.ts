@@ -1,9 +1,8 @@
 // `spec.workload` of an instance: where and how its gateway runs.
 import * as z from 'zod';
 import { listBy, mapOf, text, withRule } from '../validation/rule.ts';
-import { Annotations, choice, integer, Labels, matching, Name, SecretKeyName } from './shared-fields.ts';
+import { Address, Annotations, choice, integer, Labels, matching, Name, SecretKeyName } from './shared-fields.ts';
 
-const ADDRESS = /^https?:\/\/[^\p{Z}\p{C}/?#@]+(\/[^\p{Z}\p{C}?#]*)?$/u;
 const QUANTITY = /^[0-9]+(\.[0-9]+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/u;
 
 const keyOf = (what: string) =>
@@ -77,13 +76,9 @@ export const Workload = withRule(
     type: choice('Auto', 'Knative', 'Deployment', 'External').describe(
       '`Knative`, which scales to zero, a plain `Deployment`, or `External`: the gateway runs elsewhere, at `url`. `Auto` is Knative if it is installed, else a Deployment; decided once and kept in `status.workloadType`.',
     ),
-    url: text(2048)
-      .regex(
-        ADDRESS,
-        'must be an address like "https://host/path", without a query and without a user name or password',
-      )
-      .optional()
-      .describe('With `type: External` the address of the gateway, under which `/chat/completions` is served.'),
+    url: Address.optional().describe(
+      'With `type: External` the address of the gateway, under which `/chat/completions` is served.',
+    ),
     image: matching(/^[^\p{Z}\p{C}]+$/u, 1024, 'must be the name of an image, without blanks')
       .optional()
       .describe('Container image of the gateway. Default: the image that belongs to this operator.'),

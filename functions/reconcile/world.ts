@@ -15,7 +15,7 @@ import { FINALIZER } from '#crds/names/group.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { Violation } from '#crds/validation/violation.ts';
 import type { LivePart } from './workload/live-part.ts';
-import type { PartName } from './workload/object-parts.ts';
+import type { PartName, RouteName } from './workload/object-parts.ts';
 
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
 export type Member = VirtualKey | User | Team;
@@ -148,10 +148,12 @@ export interface InstanceView {
   /** By `identifier`: what keeps the model entry from serving. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;
-  /** The objects that run the instance's gateway, as they are in the cluster. */
+  /** The objects that run the instance's gateway and lead to it, as they are in the cluster. */
   readonly parts: ReadonlyMap<PartName, LivePart>;
   /** Objects that the reconciler has no right to read. */
   readonly partsProblem?: Problem;
+  /** Why an HTTPRoute or Ingress could not be read. */
+  readonly routeProblems: ReadonlyMap<RouteName, Problem>;
   /** The address at which the platform itself serves the instance. */
   readonly servedAt: string | undefined;
   /** Whether any claim of an alias belongs to the instance. */

@@ -11,6 +11,8 @@ const TYPES: Readonly<Record<ConditionType, string>> = {
   DatabaseReady: 'Whether the PostgreSQL of an instance answers and has its schema.',
   StoreReady: 'Whether the Redis of an instance answers and keeps its counters.',
   WorkloadReady: 'Whether the gateway of an instance runs.',
+  RouteReady:
+    'Whether clients outside the cluster reach an instance by its HTTPRoute or Ingress. Only with `spec.httpRoute` or `spec.ingress`; `Ready` does not depend on it.',
   ModelsReady:
     'On an instance: whether each model entry can serve. On others: whether the instance serves each model, and each has budget left.',
   LedgerAdopted: 'Whether an instance continues the ledger that its annotation names. Only with the annotation.',
@@ -34,8 +36,8 @@ ${CONDITION_TYPES.map((type) => `| \`${type}\` | ${TYPES[type]} |`).join('\n')}
 
 ## Reasons
 
-A condition has one of these reasons. \`SpecValid\` can also have the name of a rule about the spec, and \`WorkloadReady\` the word of the controller that
-runs the gateway. *Converged*: the object is not ready, and nothing is left to do; alerts about objects that wait too long leave it out.
+A condition has one of these reasons. \`SpecValid\` can also have the name of a rule about the spec, \`WorkloadReady\` the word of the controller that
+runs the gateway, and \`RouteReady\` that of the Gateway's controller. *Converged*: the object is not ready, and nothing is left to do; alerts about objects that wait too long leave it out.
 
 | reason | conditions | event | meaning, and what to do |
 |---|---|---|---|

@@ -24,11 +24,12 @@ const NAMESPACES: Resource = { group: '', version: 'v1', plural: 'namespaces', k
 export const refuse = (refusal: WriteRefusal, message: string) => ({ ok: false, refusal, message }) as const;
 
 /**
- * Our four kinds and workloads: `status` changes by its subresource only, `generation` counts everything but metadata
+ * Our four kinds, workloads and routes: `status` changes by its subresource only, `generation` counts everything but metadata
  * and status.
  */
 const hasStatus = ({ group }: Resource): boolean =>
-  group.endsWith('.gateway-operator.dev') || group === 'apps' || group === 'serving.knative.dev';
+  group.endsWith('.gateway-operator.dev') || group.endsWith('networking.k8s.io') || WORKLOADS.includes(group);
+const WORKLOADS: ReadonlyArray<string> = ['apps', 'serving.knative.dev'];
 
 export function createObjects({ clock, ids, strictNamespaces = false }: ObjectsDeps) {
   const collections = new Map<string, { resource: Resource; byName: Map<string, StoredObject> }>();

@@ -18,8 +18,8 @@ import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifes
 import { type AccessRule, accessRules, rightsOf, rulesWithout } from '../support/access-rules.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
 import { describeUnless } from '../support/skip-unless.ts';
+import { HTTP_ROUTES, KNATIVE_SERVICES } from './foreign-crds.ts';
 import { createHarness, type Harness } from './harness.ts';
-import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { createWalks, type Walks } from './walks.ts';
 
 const rbac = '/apis/rbac.authorization.k8s.io/v1';
@@ -43,7 +43,8 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
     const kubectl = (...args: string[]) =>
       execFileSync('kubectl', args, { env: { ...process.env, KUBECONFIG: plane.kubeconfig }, stdio: 'pipe' });
     kubectl('apply', '-f', 'crds/manifests', '-f', 'infra/platforms/kubernetes/access.yaml');
-    await plane.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', KNATIVE_SERVICES);
+    for (const crd of [KNATIVE_SERVICES, HTTP_ROUTES])
+      await plane.call('POST', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions', crd);
     await putWebhooks();
     kubectl('wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s');
     const path = '/api/v1/namespaces/gateway-operator/serviceaccounts/reconcile/token';

@@ -61,3 +61,28 @@ export async function runKnative(
     traffic,
   });
 }
+
+/** The Gateways of the spec have taken the HTTPRoute, or say what is wrong. */
+export async function acceptRoute(
+  harness: Harness,
+  parents?: ReadonlyArray<{ readonly parentRef: object | undefined; readonly conditions: readonly object[] }>,
+  name = 'main-gateway',
+): Promise<void> {
+  const found = await harness.get(PARTS.HTTPRoute, name);
+  const { parentRefs } = (found?.spec ?? { parentRefs: [] }) as { readonly parentRefs: readonly object[] };
+  const good = ['Accepted', 'ResolvedRefs'].map((type) => ({
+    type,
+    status: 'True',
+    reason: type,
+    message: '',
+    lastTransitionTime: '2026-11-21T12:00:00Z',
+    observedGeneration: found?.metadata.generation,
+  }));
+  const controllerName = 'example.com/controller';
+  const all = parents ?? parentRefs.map((parentRef) => ({ parentRef, conditions: good }));
+  await harness.editStatus(PARTS.HTTPRoute, name, { parents: all.map((one) => ({ controllerName, ...one })) });
+}
+
+/** The controller of the Ingress' class serves it. */
+export const addressIngress = (harness: Harness, name = 'main-gateway'): Promise<void> =>
+  harness.editStatus(PARTS.Ingress, name, { loadBalancer: { ingress: [{ ip: '203.0.113.5' }] } });

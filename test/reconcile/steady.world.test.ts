@@ -11,8 +11,8 @@ import { openObjects } from '../support/open-objects.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 import { runDeployment, runKnative } from './controllers.ts';
+import { KNATIVE_SERVICES } from './foreign-crds.ts';
 import { createHarness, type Harness } from './harness.ts';
-import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets, makeTeam, makeUser } from './objects.ts';
 
 const RESYNCS = 5;

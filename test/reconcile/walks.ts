@@ -110,14 +110,18 @@ export function createWalks({ harness, admin, reconciles }: WalksDependencies): 
   async function* workloads(failed: string[]): Steps {
     harness.servedAt = 'nobody';
     await harness.apply(...makeSecrets(), makeSecret('store', { host: 'redis', port: '6379', password: '' }));
-    for (const workload of [
-      { type: 'Deployment', scale: { min: 1, max: 2 } },
-      { type: 'Deployment', scale: { min: 1, max: 1 }, image: 'example.com/own:1' },
+    const httpRoute = { parentRefs: [{ name: 'public' }], hostnames: ['llm.example.com'] };
+    const ingress = { host: 'llm.example.com' };
+    for (const { routes, ...workload } of [
+      { type: 'Deployment', scale: { min: 1, max: 2 }, routes: { httpRoute } },
+      { type: 'Deployment', scale: { min: 1, max: 1 }, image: 'example.com/own:1', routes: { ingress } },
       { type: 'External', url: 'https://llm.example.com' },
       { type: 'Knative' },
       { type: 'External', url: 'https://llm.example.com' },
     ]) {
-      await harness.apply(makeInstance({ workload: { url: null, scale: null, image: null, ...workload } }));
+      const none = { httpRoute: null, ingress: null };
+      const spec = { workload: { url: null, scale: null, image: null, ...workload }, ...none, ...routes };
+      await harness.apply(makeInstance(spec));
       failed.push(...Object.keys((await harness.resync()).failed));
       const { conditions = [] } = await harness.status(gatewayInstances, 'main');
       failed.push(...conditions.map(({ reason }) => reason).filter((reason) => reason === 'WorkloadUnreadable'));

@@ -9,7 +9,7 @@ import { createCluster } from '#adapters/kubernetes/cluster.ts';
 import { createKubeconfigTransport, type NodeTransport } from '#adapters/kubernetes/node.ts';
 import { type Cluster, type KubeObject, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
-import { PARTS, type PartName, partName } from '../../functions/reconcile/workload/object-parts.ts';
+import { PARTS, PARTS_OF, type PartName, partName } from '../../functions/reconcile/workload/object-parts.ts';
 import { applyKinds } from '../../infra/packaging/manifests/apply.ts';
 import { makeAccounts } from '../../infra/platforms/local/cluster/accounts.ts';
 import { startWorld, type TestWorld } from '../platforms/world.ts';
@@ -18,8 +18,8 @@ import { eventually } from '../support/eventually.ts';
 import { sharedPostgres } from '../support/shared-servers.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
+import { KNATIVE_SERVICES } from './foreign-crds.ts';
 import { createHarness, type Harness } from './harness.ts';
-import { KNATIVE_SERVICES } from './knative-crd.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from './objects.ts';
 
 const TEST_KIT = process.env.GATEWAY_OPERATOR_ENVTEST_KIT ?? '';
@@ -183,7 +183,8 @@ describe('on the embedded cluster', () => {
     for (const name of ['main', 'second']) await harness.remove(gatewayInstances, name);
     await harness.resync();
     const left = async () => {
-      const lists = await Promise.all(Object.values(PARTS).map((part) => cluster.list(part, { namespace: 'default' })));
+      const parts = [...PARTS_OF.Deployment, ...PARTS_OF.Knative].map((part) => PARTS[part]);
+      const lists = await Promise.all(parts.map((part) => cluster.list(part, { namespace: 'default' })));
       return lists.flat().map(({ metadata }) => metadata.name);
     };
     expect(await eventually(left, (names) => names.length === 0)).toEqual([]);

@@ -7,6 +7,7 @@ const entry = (identifier: string) => ({
   requiresAuth: false,
   gatewayParams: { model: 'p/m' },
 });
+const route = { parentRefs: [{ name: 'public' }], hostnames: ['llm.example.com'] };
 const first = 'spec.models.0';
 const params = 'spec.models[0].gatewayParams';
 
@@ -249,6 +250,98 @@ export const gatewayInstances: readonly Case[] = [
     'OneValueSource',
     'spec.workload.env[0].valueFrom',
   ]),
+  accept('GatewayInstance', 'with everything that httpRoute takes', {
+    'spec.httpRoute': {
+      parentRefs: [
+        { name: 'public', namespace: 'infra', sectionName: 'https' },
+        { name: 'public' },
+        { name: 'public' },
+      ],
+      hostnames: ['*.example.com', 'llm.example.com'],
+      url: 'https://llm.example.com/ai',
+    },
+  }),
+  accept('GatewayInstance', 'with everything that ingress takes', {
+    'spec.workload.type': 'Deployment',
+    'spec.ingress': {
+      ingressClassName: 'nginx',
+      host: 'llm.example.com',
+      tlsSecretName: 'llm-tls',
+      annotations: { 'nginx.org/proxy-read-timeout': '610s' },
+      url: 'https://llm.example.com',
+    },
+  }),
+  accept('GatewayInstance', 'with an ingress of a host alone', { 'spec.ingress': { host: 'llm.example.com' } }),
+  refuse(
+    'GatewayInstance',
+    'with httpRoute and ingress',
+    { 'spec.httpRoute': route, 'spec.ingress': { host: 'llm.example.com' } },
+    ['OneRoute', 'spec.ingress'],
+  ),
+  refuse(
+    'GatewayInstance',
+    'with an httpRoute on Knative',
+    { 'spec.httpRoute': route, 'spec.workload.type': 'Knative' },
+    ['RouteNotSupported', 'spec.httpRoute'],
+  ),
+  refuse(
+    'GatewayInstance',
+    'with an ingress to a gateway that runs elsewhere',
+    {
+      'spec.ingress': { host: 'llm.example.com' },
+      'spec.workload': { type: 'External', url: 'https://llm.example.com' },
+    },
+    ['RouteNotSupported', 'spec.ingress'],
+  ),
+  {
+    ...refuse(
+      'GatewayInstance',
+      'that becomes Knative beside an ingress',
+      { 'spec.ingress': { host: 'llm.example.com' }, 'spec.workload.type': 'Knative' },
+      ['RouteNotSupported', 'spec.ingress'],
+    ),
+    stored: { 'spec.ingress': { host: 'llm.example.com' } },
+  },
+  refuse('GatewayInstance', 'with an httpRoute of no Gateway', { 'spec.httpRoute': { ...route, parentRefs: [] } }, [
+    'NoParents',
+    'spec.httpRoute.parentRefs',
+  ]),
+  refuse('GatewayInstance', 'with an httpRoute of no host name', { 'spec.httpRoute': { ...route, hostnames: [] } }, [
+    'NoHostnames',
+    'spec.httpRoute.hostnames',
+  ]),
+  refuse(
+    'GatewayInstance',
+    'with an httpRoute of nine Gateways',
+    { 'spec.httpRoute': { ...route, parentRefs: Array.from({ length: 9 }, (_, index) => ({ name: `g${index}` })) } },
+    ['TooLarge', 'spec.httpRoute.parentRefs'],
+  ),
+  refuse(
+    'GatewayInstance',
+    'whose first host name is a wildcard, without an address',
+    { 'spec.httpRoute': { ...route, hostnames: ['*.example.com', 'llm.example.com'] } },
+    ['WildcardNeedsUrl', 'spec.httpRoute.url'],
+  ),
+  refuse(
+    'GatewayInstance',
+    'with a wildcard in its ingress, without an address',
+    { 'spec.ingress': { host: '*.a.b' } },
+    ['WildcardNeedsUrl', 'spec.ingress.url'],
+  ),
+  refuse('GatewayInstance', 'with an ingress of an address as host', { 'spec.ingress': { host: 'https://llm' } }, [
+    'Malformed',
+    'spec.ingress.host',
+  ]),
+  refuse('GatewayInstance', 'with an ingress without a host', { 'spec.ingress': { ingressClassName: 'nginx' } }, [
+    'Required',
+    'spec.ingress.host',
+  ]),
+  refuse(
+    'GatewayInstance',
+    'with a password in the address of its ingress',
+    { 'spec.ingress': { host: 'llm.example.com', url: 'https://user:password@llm.example.com' } },
+    ['Malformed', 'spec.ingress.url'],
+  ),
   accept('GatewayInstance', 'without retries', { 'spec.routing.retries': 0 }),
   refuse('GatewayInstance', 'with negative retries', { 'spec.routing.retries': -1 }, [
     'TooSmall',

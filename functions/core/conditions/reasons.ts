@@ -6,6 +6,7 @@ export const CONDITION_TYPES = [
   'DatabaseReady',
   'StoreReady',
   'WorkloadReady',
+  'RouteReady',
   'ModelsReady',
   'LedgerAdopted',
   'DeletionsGuarded',
@@ -78,6 +79,10 @@ const SECRETS = {
   conditions: { ...DATABASE.conditions, StoreReady: 'False', ModelsReady: 'False' },
 } as const;
 const WORKLOAD = { ...CAUSE, isBlocking: false, conditions: { Ready: 'False', WorkloadReady: 'False' } } as const;
+/** Causes that HTTPRoute and Ingress have in common with the workload. */
+const PARTS = { ...WORKLOAD, conditions: { ...WORKLOAD.conditions, RouteReady: 'False' } } as const;
+/** Causes outside the instance itself: it is Ready in spite of them. */
+const ROUTE = { conditions: { RouteReady: 'False' } } as const;
 const MODELS = { ...CAUSE, isBlocking: false, conditions: { Ready: 'False', ModelsReady: 'False' } } as const;
 
 /**
@@ -91,6 +96,7 @@ const TABLE = {
       DatabaseReady: 'True',
       StoreReady: 'True',
       WorkloadReady: 'True',
+      RouteReady: 'True',
       ModelsReady: 'True',
     },
     event: 'Normal',
@@ -112,6 +118,7 @@ const TABLE = {
       DatabaseReady: 'Unknown',
       StoreReady: 'Unknown',
       WorkloadReady: 'Unknown',
+      RouteReady: 'Unknown',
       ModelsReady: 'Unknown',
     },
     text: 'The spec cannot be read; an older CRD accepted it. Correct the fields that the message names.',
@@ -336,8 +343,8 @@ const TABLE = {
     page: 'install/knative.md',
   },
   WorkloadUnreadable: {
-    ...WORKLOAD,
-    text: 'The reconciler may not read the workload. Apply `access.yaml` of this version.',
+    ...PARTS,
+    text: 'The reconciler may not read the workload, the HTTPRoute or the Ingress. Apply `access.yaml` of this version.',
     page: 'install/kubernetes.md',
   },
   WorkloadRefused: {
@@ -347,8 +354,8 @@ const TABLE = {
     page: 'operate/gateways.md',
   },
   WorkloadConflict: {
-    ...WORKLOAD,
-    text: 'An object of another owner has a name that the workload needs. Delete it, or rename the instance.',
+    ...PARTS,
+    text: 'An object of another owner has a name that the workload, the HTTPRoute or the Ingress needs. Delete it, or rename the instance.',
     page: 'operate/gateways.md',
   },
   WrittenByLaterVersion: {
@@ -370,6 +377,26 @@ const TABLE = {
     ...WORKLOAD,
     text: 'The workload is starting.',
     page: 'operate/gateways.md',
+  },
+  NotSupported: {
+    ...ROUTE,
+    text: 'The workload is no Deployment, so it gets no HTTPRoute or Ingress. Remove the field; on Knative create a DomainMapping.',
+    page: 'install/knative.md',
+  },
+  HTTPRouteNotInstalled: {
+    ...ROUTE,
+    text: 'The cluster does not serve HTTPRoutes. Install the CRDs of Gateway API, or use `spec.ingress`.',
+    page: 'install/first-gateway.md#reach-a-gateway-from-outside',
+  },
+  RouteRefused: {
+    ...ROUTE,
+    text: 'The API server refused the HTTPRoute or the Ingress, as the message shows.',
+    page: 'install/first-gateway.md#reach-a-gateway-from-outside',
+  },
+  RouteNotReady: {
+    ...ROUTE,
+    text: 'No Gateway has taken the HTTPRoute yet, or the Ingress has no address yet. The message shows what to check.',
+    page: 'install/first-gateway.md#reach-a-gateway-from-outside',
   },
   Adopted: {
     conditions: { LedgerAdopted: 'True' },

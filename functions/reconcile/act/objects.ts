@@ -16,7 +16,7 @@ import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { displayOf } from '../key/secret-shape.ts';
 import { comparedText } from '../workload/live-part.ts';
-import { PARTS } from '../workload/object-parts.ts';
+import { isRoute, PARTS } from '../workload/object-parts.ts';
 import { pathOf, presentSecret } from '../world.ts';
 import {
   type ActContext,
@@ -149,7 +149,7 @@ export const objectHandlers = {
     const written = await context.deps.cluster.apply(PARTS[part], target);
     if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
       const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
-      return failedOutcome(why, 'WorkloadRefused');
+      return failedOutcome(why, isRoute(part) ? 'RouteRefused' : 'WorkloadRefused');
     }
     // Controllers may write the status of these objects at any time, so their version proves nothing.
     const isSame =

@@ -32,7 +32,15 @@ import { isOwnedBy } from '#crds/names/object-meta.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import type { DatabaseLink } from '../memory.ts';
 import { type LivePart, toLivePart } from '../workload/live-part.ts';
-import { PARTS, PARTS_OF, type PartName, partName } from '../workload/object-parts.ts';
+import {
+  PARTS,
+  PARTS_OF,
+  type PartName,
+  partName,
+  partTitle,
+  ROUTES,
+  type RouteName,
+} from '../workload/object-parts.ts';
 import {
   aliasOf,
   type InstanceView,
@@ -59,11 +67,12 @@ export async function observeInstance(
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
   const aliases = isComplete ? 'all' : members.map(aliasOf);
-  const [{ link, ...ofDatabase }, health, snapshot, parts] = await Promise.all([
+  const [{ link, ...ofDatabase }, health, snapshot, parts, routes] = await Promise.all([
     reachDatabase(context, object, { connections, aliases }),
     'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
     observeSnapshot(context, object),
     observeParts(context, object),
+    observeRoutes(context, object),
   ]);
   const secretProblem = [database, store].find((one) => 'reason' in one);
   const view: ObservedInstance = {
@@ -75,7 +84,9 @@ export async function observeInstance(
     ...(secretProblem === undefined ? {} : { secretProblem }),
     ...ofSecrets,
     snapshot,
-    ...('reason' in parts ? { parts: new Map(), partsProblem: parts } : { parts }),
+    parts: new Map([...('reason' in parts ? [] : parts), ...routes.live]),
+    ...('reason' in parts ? { partsProblem: parts } : {}),
+    routeProblems: routes.problems,
     servedAt: context.deps.platform.servedAt(object as unknown as KubeObject),
   };
   return { view, link };
@@ -260,19 +271,55 @@ async function isInStore({ snapshots }: ReconcileDeps, path: string, text: strin
 
 /** Objects of all workload types that the instance may have, or may have had. */
 async function observeParts(
-  { deps: { cluster, hash }, all }: ObserveContext,
-  { metadata: { namespace, name, uid } }: GatewayInstance,
+  context: ObserveContext,
+  instance: GatewayInstance,
 ): Promise<ReadonlyMap<PartName, LivePart> | Problem> {
-  const parts: PartName[] = [...(all.platform.knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
+  const { knative } = context.all.platform;
+  const parts: PartName[] = [...(knative === true ? PARTS_OF.Knative : []), ...PARTS_OF.Deployment];
   try {
-    const objects = await mapConcurrent(parts, async (part) => {
-      const object = await cluster.get(PARTS[part], namespace, partName(part, name));
-      return object === undefined ? [] : [[part, toLivePart(object, uid, hash)] as const];
-    });
-    return new Map(objects.flat());
+    return new Map((await mapConcurrent(parts, (part) => observePart(context, instance, part))).flat());
   } catch (error) {
     if (!(error instanceof ClusterError && error.status === 403)) throw error;
-    const message = `the workload cannot be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`;
-    return { reason: 'WorkloadUnreadable', message };
+    return unreadable('the workload', error);
   }
 }
+
+async function observePart<Part extends PartName>(
+  { deps: { cluster, hash } }: ObserveContext,
+  { metadata: { namespace, name, uid } }: GatewayInstance,
+  part: Part,
+): Promise<ReadonlyArray<readonly [Part, LivePart]>> {
+  const object = await cluster.get(PARTS[part], namespace, partName(part, name));
+  return object === undefined ? [] : [[part, toLivePart(object, uid, hash)]];
+}
+
+const unreadable = (what: string, error: Error): Problem => ({
+  reason: 'WorkloadUnreadable',
+  message: `${what} cannot be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`,
+});
+
+/**
+ * The HTTPRoute and the Ingress that the instance may have, or may have had. Nothing else of the instance depends on
+ * whether the cluster serves these kinds and lets the reconciler read them.
+ */
+async function observeRoutes(context: ObserveContext, instance: GatewayInstance) {
+  const problems = new Map<RouteName, Problem>();
+  const live = await mapConcurrent(ROUTES, async (part) => {
+    try {
+      return await observePart(context, instance, part);
+    } catch (error) {
+      const status = error instanceof ClusterError ? error.status : undefined;
+      if (status === 403)
+        problems.set(part, unreadable(partTitle(part, instance.metadata.name), error as ClusterError));
+      else if (status !== 404) throw error;
+      else if (part === 'HTTPRoute') problems.set(part, HTTP_ROUTE_NOT_INSTALLED);
+      return [];
+    }
+  });
+  return { live: live.flat(), problems };
+}
+
+const HTTP_ROUTE_NOT_INSTALLED: Problem = {
+  reason: 'HTTPRouteNotInstalled',
+  message: `the cluster serves no ${PARTS.HTTPRoute.plural} of ${PARTS.HTTPRoute.group}/${PARTS.HTTPRoute.version}: install the CRDs of Gateway API, or use spec.ingress`,
+};

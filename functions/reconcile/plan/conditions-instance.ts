@@ -13,8 +13,8 @@ import { toServedModels } from '#core/rules/models.ts';
 import type { DidYouMean } from '#core/rules/nearest-name.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
-import type { InstanceAddress } from '../action.ts';
 import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
+import { evaluateRoute } from './conditions-route.ts';
 import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 
 export type InstanceConditions = ReturnType<typeof evaluateInstance>;
@@ -27,7 +27,7 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
   const store = toFailed(whyNotShared(view, workload.type, world.platform.manyProcesses)) ?? view.store;
   // In this order: the first cause that keeps the instance from serving is the reason of Ready.
   const causes = [database, store, evaluated.any, checkSnapshot(view), workload.reached];
-  const address: InstanceAddress = { url: workload.url, internalURL: workload.url };
+  const { reached: route, address } = evaluateRoute(view, workload, world);
   const serves = address.url === undefined ? 'serves' : `serves at ${address.url}`;
   const ready: Reachability = causes.find((reached) => !reached.ok) ?? { ok: true, message: serves };
   return {
@@ -37,6 +37,7 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
       toCondition('DatabaseReady', database),
       toCondition('StoreReady', store),
       toCondition('WorkloadReady', workload.reached),
+      ...(route === undefined ? [] : [toCondition('RouteReady', route)]),
       toCondition('ModelsReady', evaluated.all),
     ],
     models: models.map(({ modelName, identifier }) => {
@@ -44,6 +45,7 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
       return { modelName, identifier, ready: problem === undefined, reason: problem?.reason };
     }),
     workload,
+    route,
     address,
     served: toServedModels(
       models.map(({ modelName }) => modelName),

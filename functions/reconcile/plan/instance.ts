@@ -1,13 +1,15 @@
-// The steps of an instance: finalizer, database, snapshot, and the objects that run its gateway.
+// The steps of an instance: finalizer, database, snapshot, the objects that run its gateway, and its route.
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import { type Action, about } from '../action.ts';
 import { desiredParts } from '../workload/desired-objects.ts';
-import { PARTS_OF, type PartName, partTitle } from '../workload/object-parts.ts';
+import { PARTS_OF, ROUTES } from '../workload/object-parts.ts';
+import { desiredRoute, requestedRoute } from '../workload/route.ts';
 import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
 import { isOpen, requestedLedger } from './conditions-instance.ts';
-import { evaluateOwnType, whyLeftAlone } from './conditions-workload.ts';
+import { evaluateOwnType } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
 import { planInstanceDeletion } from './deletion.ts';
+import { createPartActions } from './parts.ts';
 
 /**
  * The number of snapshots that are kept beside the one that is served, the published one included: running Pods and
@@ -20,13 +22,14 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   if (isDeleted(object)) return planInstanceDeletion(view, context);
   if (object.spec.paused || context.world.failures.has(idOf(object.kind, object.metadata))) return [];
   const finalizer: Action = { action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') };
-  return [
+  const steps = [
     ...(hasFinalizer(object) ? [] : [finalizer]),
     ...planOrphans(view),
     ...planOpening(view),
     ...planSnapshot(view, context),
-    ...planWorkload(view, context),
   ];
+  // After a failed action a run does nothing more for the instance, and a route that is refused must not hold up the rest.
+  return [...steps, ...planWorkload(view, context), ...(steps.length === 0 ? planRoute(view, context) : [])];
 }
 
 /** Closes instances that were deleted while their database could not be reached: their VirtualKeys stop working. */
@@ -68,42 +71,22 @@ function superfluousSnapshots(view: InstanceView, context: PlanContext): Snapsho
   return snapshot.older.slice(KEPT_SNAPSHOTS - 1).filter(({ name }) => name !== inUse);
 }
 
-/**
- * The workload is written whole in every run, when its snapshot exists and can be mounted. Objects of others are never
- * changed; conditions report them.
- */
+/** The workload is written whole in every run, when its snapshot exists and can be mounted. */
 function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, parts, snapshot, storeType } = view;
   const { type, writeProblem, reached } = evaluateOwnType(view, world);
   if (type === undefined || writeProblem !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
-  const isWritable = (part: PartName) =>
-    whyLeftAlone(view, part, world) === undefined && parts.get(part)?.metadata.deletionTimestamp === undefined;
+  const { apply, remove } = createPartActions(view, world);
   const input = { instance: object, snapshot, connections: view.secretVersions, image, pullSecrets, version };
   const replicas = parts.get('Deployment')?.spec.replicas;
   const desired = storeType === undefined ? [] : desiredParts(type, { ...input, store: storeType }, replicas);
-  const applies = desired
-    .filter(({ part }) => isWritable(part))
-    .map(({ part, object: desiredObject }): Action => {
-      const uid = parts.get(part)?.metadata.uid;
-      const title = partTitle(part, object.metadata.name);
-      const why = uid === undefined ? `${title} does not exist` : `${title} differs from the spec of the instance`;
-      const { generation } = object.metadata;
-      return { action: 'ApplyWorkload', ...about(object, why), part, object: desiredObject, generation, uid };
-    });
-  const remove = (part: PartName, why: string): Action[] => {
-    const live = parts.get(part);
-    if (live === undefined || !isWritable(part)) return [];
-    const { name, uid = '' } = live.metadata;
-    const title = partTitle(part, object.metadata.name);
-    return [{ action: 'DeleteWorkload', ...about(object, `${title}: ${why}`), part, object: name, uid }];
-  };
   const isFixed =
     desired.some(({ part }) => part === 'Deployment') &&
     !desired.some(({ part }) => part === 'HorizontalPodAutoscaler');
   const others = (['Deployment', 'Knative'] as const).filter((other) => other !== type);
   return [
-    ...applies,
+    ...desired.flatMap(({ part, object: desiredObject }) => apply(part, desiredObject)),
     ...(isFixed ? remove('HorizontalPodAutoscaler', 'workload.scale needs none') : []),
     // The previous workload is removed when the new one serves. The object that runs the gateway is removed last: while
     // it exists, the others are searched for.
@@ -112,5 +95,24 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
         ? PARTS_OF[other].toReversed().flatMap((part) => remove(part, `the workload is of type ${type} now`))
         : [],
     ),
+  ];
+}
+
+/**
+ * The HTTPRoute or Ingress is written when the Service exists that it leads to. One that is not requested is removed; if
+ * the other kind is requested instead, when that one works.
+ */
+function planRoute(view: InstanceView, context: PlanContext): Action[] {
+  const { object, parts, routeProblems } = view;
+  const { route, workload } = context.evaluate(view);
+  const { apply, remove } = createPartActions(view, context.world);
+  const requested = workload.type === 'Deployment' ? requestedRoute(object)?.part : undefined;
+  const desired = desiredRoute(object, context.world.platform.version);
+  const isReachable = parts.get('Service')?.isOurs === true;
+  const isWritten = requested !== undefined && desired !== undefined && isReachable && !routeProblems.has(requested);
+  const isReplaced = requested === undefined || route?.ok === true;
+  return [
+    ...(isWritten ? apply(requested, desired) : []),
+    ...ROUTES.flatMap((part) => (part !== requested && isReplaced ? remove(part, 'the spec does not ask for it') : [])),
   ];
 }

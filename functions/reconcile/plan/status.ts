@@ -47,8 +47,17 @@ import { ownedKeyOf } from './owned-key.ts';
 const GUARDED = 'DeletionsGuarded';
 const PAUSED = 'Paused';
 const SPEC_VALID = 'SpecValid';
+/** Only with `spec.httpRoute` or `spec.ingress`. */
+const ROUTE_READY = 'RouteReady';
 const CLAIM_TYPES = ['Rotation', SOFT_BUDGET_REACHED];
-const TEMPORARY_TYPES: ReadonlyArray<string> = [GUARDED, PAUSED, SPEC_VALID, 'LedgerAdopted', ...CLAIM_TYPES];
+const TEMPORARY_TYPES: ReadonlyArray<string> = [
+  GUARDED,
+  PAUSED,
+  SPEC_VALID,
+  ROUTE_READY,
+  'LedgerAdopted',
+  ...CLAIM_TYPES,
+];
 
 /** The reason of too many deletions, for the condition and its event. */
 const TOO_MANY = 'TooManyDeletions';

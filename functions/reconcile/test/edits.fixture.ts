@@ -90,6 +90,30 @@ const workload: Readonly<Record<string, Edit>> = {
   'workload.podAnnotations': runs('podAnnotations', { seven: '7' }),
   'workload.serviceAccountName': runs('serviceAccountName', 'seven'),
 };
+const httpRoute = { parentRefs: [{ name: 'seven' }], hostnames: ['seven.example.com'] };
+const ingress = { host: 'seven.example.com' };
+/** Edits of a route, which only a Deployment has. */
+const leads = (field: 'httpRoute' | 'ingress', before: Spec, change: Spec): Edit => ({
+  before: { workload: { type: 'Deployment' }, redisSecretRef: { nameRef: 'store-2' }, [field]: before },
+  change: { [field]: change },
+  clear: { [field]: null },
+});
+const routes: Readonly<Record<string, Edit>> = {
+  'httpRoute.parentRefs[].name': leads('httpRoute', httpRoute, { parentRefs: [{ name: 'eight' }] }),
+  'httpRoute.parentRefs[].namespace': leads('httpRoute', httpRoute, {
+    parentRefs: [{ name: 'seven', namespace: 'eight' }],
+  }),
+  'httpRoute.parentRefs[].sectionName': leads('httpRoute', httpRoute, {
+    parentRefs: [{ name: 'seven', sectionName: 'eight' }],
+  }),
+  'httpRoute.hostnames': leads('httpRoute', httpRoute, { hostnames: ['eight.example.com'] }),
+  'httpRoute.url': leads('httpRoute', httpRoute, { url: 'https://eight.example.com' }),
+  'ingress.ingressClassName': leads('ingress', ingress, { ingressClassName: 'eight' }),
+  'ingress.host': leads('ingress', ingress, { host: 'eight.example.com' }),
+  'ingress.tlsSecretName': leads('ingress', ingress, { tlsSecretName: 'eight' }),
+  'ingress.annotations': leads('ingress', ingress, { annotations: { eight: '8' } }),
+  'ingress.url': leads('ingress', ingress, { url: 'https://eight.example.com' }),
+};
 /** Fields without an edit: the CRD refuses it, or it is part of another edit. */
 const NEVER = 'never changes';
 
@@ -143,6 +167,7 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
       clear: { url: 'http://elsewhere.test' },
     }),
     ...workload,
+    ...routes,
     'routing.strategy': within('routing', optional('strategy', 'LeastBusy')),
     'routing.retries': within('routing', optional('retries', 7)),
     'routing.timeouts.connect': timeout('connect'),

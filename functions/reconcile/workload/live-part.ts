@@ -25,7 +25,14 @@ const Annotations = z
 const firstOf = <T extends z.ZodType>(each: T) =>
   z.preprocess((list) => (Array.isArray(list) ? list.slice(0, MAX_CONDITIONS) : list), z.array(each).default([]));
 
-/** The fields read of a Deployment and of a Knative Service. */
+const Condition = z.object({ type: z.string(), status: z.string(), reason: Text, message: Text });
+/** A Gateway in the status of an HTTPRoute. */
+const Parent = z.object({
+  parentRef: z.object({ name: z.string(), namespace: z.string().optional(), sectionName: z.string().optional() }),
+  conditions: firstOf(Condition.extend({ observedGeneration: z.number().optional() })),
+});
+
+/** The fields read of a Deployment, a Knative Service, an HTTPRoute and an Ingress. */
 const Fields = z.object({
   metadata: z.object({
     name: z.string(),
@@ -47,10 +54,14 @@ const Fields = z.object({
       replicas: Count,
       updatedReplicas: Count,
       availableReplicas: Count,
-      conditions: firstOf(z.object({ type: z.string(), status: z.string(), reason: Text, message: Text })),
+      conditions: firstOf(Condition),
       url: z.string().optional(),
       latestCreatedRevisionName: Text,
       latestReadyRevisionName: Text,
+      parents: firstOf(Parent),
+      loadBalancer: z
+        .object({ ingress: firstOf(z.object({ ip: z.string().optional(), hostname: z.string().optional() })) })
+        .prefault({}),
       traffic: firstOf(z.object({ latestRevision: z.boolean().default(false) })),
     })
     .prefault({}),

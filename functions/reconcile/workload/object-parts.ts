@@ -1,4 +1,4 @@
-// The objects (parts) that run an instance's gateway: their names, and what all of them have.
+// The objects (parts) that run an instance's gateway and lead to it: their names, and what all of them have.
 import { gatewayName, knativeServiceName } from '#core/keys/object-names.ts';
 import type { KubeObject, Resource } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
@@ -15,6 +15,8 @@ export const PARTS = {
     plural: 'horizontalpodautoscalers',
     kind: 'HorizontalPodAutoscaler',
   },
+  HTTPRoute: { group: 'gateway.networking.k8s.io', version: 'v1', plural: 'httproutes', kind: 'HTTPRoute' },
+  Ingress: { group: 'networking.k8s.io', version: 'v1', plural: 'ingresses', kind: 'Ingress' },
   KnativeService: { group: 'serving.knative.dev', version: 'v1', plural: 'services', kind: 'Service' },
 } as const satisfies Record<string, Resource>;
 
@@ -26,6 +28,12 @@ export const PARTS_OF = {
   Deployment: ['Deployment', 'Service', 'PodDisruptionBudget', 'HorizontalPodAutoscaler'],
   Knative: ['KnativeService'],
 } as const satisfies Partial<Record<WorkloadType, readonly PartName[]>>;
+
+/** The parts through which clients outside the cluster reach a Deployment's Service. An instance has at most one. */
+export const ROUTES = ['HTTPRoute', 'Ingress'] as const satisfies readonly PartName[];
+export type RouteName = (typeof ROUTES)[number];
+
+export const isRoute = (part: PartName): part is RouteName => part === 'HTTPRoute' || part === 'Ingress';
 
 export const partName = (part: PartName, instance: string): string =>
   part === 'KnativeService' ? knativeServiceName(instance) : gatewayName(instance);
@@ -46,13 +54,21 @@ const CLUSTER_LOCAL = { 'networking.knative.dev/visibility': 'cluster-local' };
 /** A part with what every part has: our labels, and an owner reference to the instance, with which it is deleted. */
 export function toPart(
   part: PartName,
-  { instance, version }: { readonly instance: GatewayInstance; readonly version: string },
+  {
+    instance,
+    version,
+    annotations: further,
+  }: {
+    readonly instance: GatewayInstance;
+    readonly version: string;
+    readonly annotations?: Readonly<Record<string, string>> | undefined;
+  },
   spec: object,
 ): KubeObject {
   const { namespace, name } = instance.metadata;
   const { group, version: apiVersion, kind } = PARTS[part];
   const labels = { ...selectorOf(name), ...OWNED_LABELS, ...(part === 'KnativeService' ? CLUSTER_LOCAL : {}) };
-  const annotations = { [VERSION_ANNOTATION]: version };
+  const annotations = { ...further, [VERSION_ANNOTATION]: version };
   const ownerReferences = [controllerOf(instance)];
   const metadata = { name: partName(part, name), namespace, labels, annotations, ownerReferences };
   return { apiVersion: group === '' ? apiVersion : `${group}/${apiVersion}`, kind, metadata, spec };

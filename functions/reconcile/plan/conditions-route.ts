@@ -1,0 +1,109 @@
+// Whether clients outside the cluster reach an instance by its HTTPRoute or Ingress, as controllers report it in their
+// status, and the addresses of the instance.
+import { toOtherReason } from '#core/conditions/reasons.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import type { InstanceAddress } from '../action.ts';
+import type { LivePart } from '../workload/live-part.ts';
+import { partTitle, ROUTES, type RouteName } from '../workload/object-parts.ts';
+import { requestedRoute } from '../workload/route.ts';
+import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
+import { type WorkloadConditions, whyLeftAlone } from './conditions-workload.ts';
+
+type Workload = Pick<WorkloadConditions, 'type' | 'url'>;
+
+export interface RouteConditions {
+  /** Undefined: the spec asks for no route. */
+  readonly reached: Reachability | undefined;
+  readonly address: InstanceAddress;
+}
+
+/**
+ * `url` of the spec is the address for clients from the first time that the route works until the field is removed.
+ * While an object of the other kind still exists, that one leads to the gateway.
+ */
+export function evaluateRoute(view: InstanceView, workload: Workload, world: World): RouteConditions {
+  const internalURL = workload.url;
+  const requested = requestedRoute(view.object);
+  if (requested === undefined) return { reached: undefined, address: { url: internalURL, internalURL } };
+  const { part, url } = requested;
+  const reached = checkRoute(view, part, workload, world);
+  const { url: before, internalURL: internalBefore } = view.object.status ?? {};
+  const wasUsed = internalBefore !== undefined && before !== internalBefore;
+  const hasOther = ROUTES.some((other) => other !== part && view.parts.get(other)?.isOurs === true);
+  const used = hasOther ? before : url;
+  return { reached, address: { url: reached.ok ? url : wasUsed ? used : internalURL, internalURL } };
+}
+
+function checkRoute(view: InstanceView, part: RouteName, { type }: Workload, world: World): Reachability {
+  const problem = whyNotSupported(type) ?? view.routeProblems.get(part) ?? whyNotWritten(view, part, world);
+  if (problem !== undefined) return { ok: false, ...problem };
+  const live = view.parts.get(part);
+  const title = partTitle(part, view.object.metadata.name);
+  if (live === undefined) return notReady(`${title} does not exist yet`);
+  return part === 'HTTPRoute' ? readHTTPRoute(live, view.object, title) : readIngress(live, title);
+}
+
+/** The type of `Auto` may be unknown yet. */
+function whyNotSupported(type: WorkloadConditions['type']): Problem | undefined {
+  if (type === undefined || type === 'Deployment') return undefined;
+  const instead =
+    type === 'Knative'
+      ? 'remove the field and create a DomainMapping, or set spec.workload.type to Deployment'
+      : 'remove the field';
+  const message = `the workload is of type ${type}, and only a Deployment has an HTTPRoute or Ingress: ${instead}`;
+  return { reason: 'NotSupported', message };
+}
+
+function whyNotWritten(view: InstanceView, part: RouteName, world: World): Problem | undefined {
+  const { kind, metadata } = view.object;
+  const refused = world.failures.get(idOf(kind, metadata));
+  const alone = whyLeftAlone(view, part, world);
+  return alone?.reason === 'WorkloadConflict' ? alone : refused?.reason === 'RouteRefused' ? refused : undefined;
+}
+
+const notReady = (message: string): Reachability => ({ ok: false, reason: 'RouteNotReady', message });
+
+const NEEDED = ['Accepted', 'ResolvedRefs'];
+
+/** A Gateway that has taken the route as it is now is enough. Parents that the spec no longer names do not count. */
+function readHTTPRoute(
+  { metadata, status }: LivePart,
+  { metadata: { namespace }, spec }: GatewayInstance,
+  title: string,
+) {
+  const isRequested = ({ parentRef }: Parent) =>
+    spec.httpRoute?.parentRefs.some((one) => idOfParent(one, namespace) === idOfParent(parentRef, namespace));
+  const parents = status.parents.filter(isRequested);
+  const isTrue = ({ conditions }: Parent, type: string) =>
+    conditions.some((one) => one.type === type && one.status === 'True' && isCurrent(one));
+  const isCurrent = ({ observedGeneration = metadata.generation }) => observedGeneration >= metadata.generation;
+  const taken = parents.find((parent) => NEEDED.every((type) => isTrue(parent, type)));
+  if (taken !== undefined)
+    return { ok: true, message: `${title} is accepted by Gateway ${idOfParent(taken.parentRef, namespace)}` } as const;
+  for (const { parentRef, conditions } of parents) {
+    const bad = conditions.find((one) => NEEDED.includes(one.type) && one.status === 'False' && isCurrent(one));
+    if (bad === undefined) continue;
+    const message = `${title}: Gateway ${idOfParent(parentRef, namespace)} reports ${bad.type} False: ${bad.message}`;
+    return { ok: false, reason: bad.reason === '' ? 'RouteNotReady' : toOtherReason(bad.reason), message } as const;
+  }
+  const names = spec.httpRoute?.parentRefs.map((one) => idOfParent(one, namespace)).join(', ');
+  return notReady(
+    `${title} waits for Gateway ${names}: if it takes long, look whether the Gateway exists and its listener allows routes from namespace ${namespace}`,
+  );
+}
+
+type Parent = LivePart['status']['parents'][number];
+
+/** `namespace/name`, and the listener. */
+const idOfParent = ({ name, namespace, sectionName }: Parent['parentRef'], own: string): string =>
+  `${namespace ?? own}/${name}${sectionName === undefined ? '' : ` listener ${sectionName}`}`;
+
+function readIngress({ status }: LivePart, title: string): Reachability {
+  const address = status.loadBalancer.ingress
+    .map(({ ip, hostname }) => hostname ?? ip)
+    .find((one) => one !== undefined);
+  if (address !== undefined) return { ok: true, message: `${title} has the address ${address}` };
+  return notReady(
+    `${title} has no address yet: if it takes long, look whether a controller serves the class of spec.ingress.ingressClassName`,
+  );
+}

@@ -1,0 +1,54 @@
+// The desired HTTPRoute or Ingress of an instance, complete, and the address at which clients reach it.
+import { gatewayName } from '#core/keys/object-names.ts';
+import { MAX_REQUEST } from '#core/ledger/settlement.ts';
+import { parseDuration } from '#core/money/duration.ts';
+import type { KubeObject } from '#core/ports/cluster.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { type RouteName, toPart } from './object-parts.ts';
+
+/** The port of the Service of a gateway. */
+const SERVICE_PORT = 80;
+/** Seconds that a proxy waits longer than the gateway: the gateway's own error reaches the client. */
+const LONGER = 30;
+
+/** The part that the spec asks for, and its address for clients; undefined: none. */
+export function requestedRoute({
+  spec,
+}: GatewayInstance): { readonly part: RouteName; readonly url: string } | undefined {
+  const { httpRoute, ingress } = spec;
+  if (httpRoute !== undefined) return { part: 'HTTPRoute', url: httpRoute.url ?? `https://${httpRoute.hostnames[0]}` };
+  return ingress && { part: 'Ingress', url: ingress.url ?? `https://${ingress.host}` };
+}
+
+/** Undefined if the spec asks for none. */
+export function desiredRoute(instance: GatewayInstance, version: string): KubeObject | undefined {
+  const { httpRoute, ingress } = instance.spec;
+  if (httpRoute !== undefined) return toPart('HTTPRoute', { instance, version }, httpRouteSpec(instance, httpRoute));
+  const annotations = ingress?.annotations;
+  return ingress && toPart('Ingress', { instance, version, annotations }, ingressSpec(instance, ingress));
+}
+
+function httpRouteSpec(
+  { metadata, spec }: GatewayInstance,
+  { parentRefs, hostnames }: NonNullable<GatewayInstance['spec']['httpRoute']>,
+): object {
+  const total = Math.min(MAX_REQUEST, parseDuration(spec.routing.timeouts.total) ?? MAX_REQUEST);
+  const rule = {
+    matches: [{ path: { type: 'PathPrefix', value: '/' } }],
+    backendRefs: [{ name: gatewayName(metadata.name), port: SERVICE_PORT }],
+    timeouts: { request: `${Math.ceil(total / 1000) + LONGER}s` },
+  };
+  return { parentRefs, hostnames, rules: [rule] };
+}
+
+function ingressSpec(
+  { metadata }: GatewayInstance,
+  { ingressClassName, host, tlsSecretName }: NonNullable<GatewayInstance['spec']['ingress']>,
+): object {
+  const service = { name: gatewayName(metadata.name), port: { number: SERVICE_PORT } };
+  return {
+    ...(ingressClassName === undefined ? {} : { ingressClassName }),
+    rules: [{ host, http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service } }] } }],
+    ...(tlsSecretName === undefined ? {} : { tls: [{ hosts: [host], secretName: tlsSecretName }] }),
+  };
+}

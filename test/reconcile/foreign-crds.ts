@@ -1,0 +1,27 @@
+// The CRDs of Knative and Gateway API where nothing of them runs: the kinds that the reconciler applies, without a schema.
+import type { Resource } from '#core/ports/cluster.ts';
+import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
+
+const crdOf = ({ group, version, plural, kind }: Resource, annotations = {}) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}`, annotations },
+  spec: {
+    group,
+    scope: 'Namespaced',
+    names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+    versions: [
+      {
+        name: version,
+        served: true,
+        storage: true,
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+      },
+    ],
+  },
+});
+
+export const KNATIVE_SERVICES = crdOf(PARTS.KnativeService);
+/** Groups below `k8s.io` need the annotation. */
+export const HTTP_ROUTES = crdOf(PARTS.HTTPRoute, { 'api-approved.kubernetes.io': 'unapproved, for a test' });
