@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
-import { runDeployment, runKnative } from '../../../test/reconcile/controllers.ts';
+import { acceptRoute, addressIngress, runDeployment, runKnative } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
@@ -211,6 +211,40 @@ const scenarios: ReadonlyArray<readonly [string, () => Promise<void>, () => Prom
     async () => {
       expect(there()).toEqual(['KnativeService']);
       expect(await main()).toMatchObject({ workloadType: 'Knative' });
+    },
+  ],
+  [
+    'an Ingress is to be created',
+    async () => {
+      await harness.apply(makeInstance({ workload: { type: 'Deployment' } }), makeKey());
+      await harness.resync();
+      await runDeployment(harness);
+      await harness.resync();
+      await harness.edit(gatewayInstances, 'main', { spec: { ingress: { host: 'old.example.com' } } });
+    },
+    async () => {
+      expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'Ingress']);
+      expect(await main()).toMatchObject({ url: 'http://main-gateway.default.svc' });
+    },
+  ],
+  [
+    'an HTTPRoute that works replaces an Ingress',
+    async () => {
+      const spec = { workload: { type: 'Deployment' }, ingress: { host: 'old.example.com' } };
+      await harness.apply(makeInstance(spec), makeKey());
+      await harness.resync();
+      await runDeployment(harness);
+      await harness.resync();
+      await addressIngress(harness);
+      await harness.resync();
+      const httpRoute = { parentRefs: [{ name: 'public' }], hostnames: ['llm.example.com'] };
+      await harness.edit(gatewayInstances, 'main', { spec: { ingress: null, httpRoute } });
+      await harness.resync();
+      await acceptRoute(harness);
+    },
+    async () => {
+      expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget', 'HTTPRoute']);
+      expect(await main()).toMatchObject({ url: 'https://llm.example.com' });
     },
   ],
 ];

@@ -8,6 +8,8 @@ import { isOwnedBy } from '#crds/names/object-meta.ts';
 
 const MAX_ANNOTATION = 256;
 const MAX_CONDITIONS = 16;
+/** As many as Gateway API allows. */
+const MAX_PARENTS = 32;
 
 const Count = z.number().default(0);
 const Text = z.string().default('');
@@ -22,8 +24,8 @@ const Annotations = z
       }),
     ),
   );
-const firstOf = <T extends z.ZodType>(each: T) =>
-  z.preprocess((list) => (Array.isArray(list) ? list.slice(0, MAX_CONDITIONS) : list), z.array(each).default([]));
+const firstOf = <T extends z.ZodType>(each: T, max = MAX_CONDITIONS) =>
+  z.preprocess((list) => (Array.isArray(list) ? list.slice(0, max) : list), z.array(each).default([]));
 
 const Condition = z.object({ type: z.string(), status: z.string(), reason: Text, message: Text });
 /** A Gateway in the status of an HTTPRoute. */
@@ -58,7 +60,7 @@ const Fields = z.object({
       url: z.string().optional(),
       latestCreatedRevisionName: Text,
       latestReadyRevisionName: Text,
-      parents: firstOf(Parent),
+      parents: firstOf(Parent, MAX_PARENTS),
       loadBalancer: z
         .object({ ingress: firstOf(z.object({ ip: z.string().optional(), hostname: z.string().optional() })) })
         .prefault({}),
