@@ -3,7 +3,7 @@ import { type OtherReason, type Reason, rowOf, type Severity } from '#core/condi
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
-import type { PolicyWrite, PreviousLedger } from '#core/ports/registry.ts';
+import type { ObservedHolder, PolicyWrite, PreviousLedger } from '#core/ports/registry.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
@@ -92,12 +92,13 @@ interface ActionDetails {
     readonly value?: ScopeValue | undefined;
     readonly holder?: string | undefined;
   };
-  readonly RetireScope: ActionClaim & { readonly scopeId: ScopeId };
+  readonly RetireScope: ActionClaim & { readonly scopeId: ScopeId; readonly observed: ObservedHolder };
   /** `overlap`: the time for which the values still work. Absent: they stop working now. */
   readonly RetireValues: ActionClaim & {
     readonly scopeId: ScopeId;
     readonly hashes: ReadonlyArray<string>;
     readonly overlap: Millis | undefined;
+    readonly observed?: ObservedHolder;
   };
   /**
    * `value`: the new one, that of another Secret of the VirtualKey, the one that the Secret has, or the one that the

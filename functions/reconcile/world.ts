@@ -5,7 +5,7 @@ import type { OtherReason, Reason } from '#core/conditions/reasons.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { ClaimKind, ScopeId } from '#core/ports/policy.ts';
-import type { Claim, InstanceRow, InstanceState } from '#core/ports/registry.ts';
+import type { Claim, InstanceRow, InstanceState, ObservedHolder } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import type { KindName } from '#crds/kinds/kinds.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -162,8 +162,8 @@ export interface InstanceView {
   readonly claims: ReadonlyMap<string, Claim>;
   /** Spend by `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;
-  /** Claims whose holder was read by name and no longer exists, or claims something else. */
-  readonly orphanedClaims: ReadonlySet<ScopeId>;
+  /** Claims whose holder was read by name and no longer exists, or claims something else: with that holder. */
+  readonly orphanedClaims: ReadonlyMap<ScopeId, ObservedHolder>;
   /** Claims whose holder was not read yet, because there are too many: their number, by the holder's namespace. */
   readonly unsearchedClaims: ReadonlyMap<string, number>;
 }
@@ -293,3 +293,9 @@ export const hashesOf = ({ values }: Pick<Claim, 'values'>): ReadonlyArray<strin
  */
 export const retainedSecret = ({ policy }: Claim): string | undefined =>
   policy !== undefined && 'retained' in policy ? policy.retained : undefined;
+
+/** The holder of a claim as this run has read it. */
+export const observedHolder = (claim: Claim): ObservedHolder => ({
+  uid: claim.holder.uid,
+  retained: retainedSecret(claim),
+});

@@ -9,6 +9,7 @@ import {
   type Claim,
   type InstanceRow,
   type LiveValue,
+  type ObservedHolder,
   type PolicyWrite,
   type PreviousLedger,
   type Recount,
@@ -114,19 +115,30 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       [...instances.values()]
         .filter((row) => (row.open || live(row.uid).length > 0) && row.cluster === cluster)
         .map(({ uid, namespace, name }) => ({ uid, namespace, name, cluster })),
-    retireValues: async (scopeId, hashes, overlap) => {
+    retireValues: async (scopeId, hashes, overlap, observed) => {
       const row = rows.get(scopeId);
+      if (!isSame(row, observed)) return false;
       for (const value of hashes.flatMap((hash) => row?.values.get(hash) ?? [])) {
         if (overlap !== undefined) row?.values.set(value.hash, { notAfter: clock.now() + overlap, ...value });
         else forget(row, value);
       }
+      return true;
     },
-    retire: async (scopeIds) => {
-      for (const scopeId of scopeIds) retire(rows.get(scopeId));
+    retire: async (scopeIds, observed) => {
+      const same = scopeIds.filter((scopeId) => isSame(rows.get(scopeId), observed));
+      for (const scopeId of same) retire(rows.get(scopeId));
+      return same.length === scopeIds.length;
     },
     policies: (instanceUid) => policiesOf((hash) => find(instanceUid, hash)),
   };
   return registry;
+
+  /** Whether a live claim has the observed holder, and is retained as observed. */
+  function isSame(row: Row | undefined, observed?: ObservedHolder): boolean {
+    if (row === undefined || row.retired || observed === undefined) return true;
+    const retainedIn = row.policy !== undefined && 'retained' in row.policy ? row.policy.retained : undefined;
+    return row.holder.uid === observed.uid && retainedIn === observed.retained;
+  }
 
   function withOwners(row: Row): Claim {
     const { policy } = row;

@@ -38,6 +38,12 @@ export interface Claim {
   readonly isOwnerGone?: true;
 }
 
+/** Who holds a claim, and the Secret in which it is retained; undefined: it is not retained. */
+export interface ObservedHolder {
+  readonly uid: string;
+  readonly retained: string | undefined;
+}
+
 export type Alias = Pick<Claim, 'kind' | 'alias'>;
 
 /**
@@ -178,8 +184,18 @@ export interface Registry {
   openInstances(cluster: string): Promise<ReadonlyArray<InstanceRow>>;
   /**
    * Ends these values: immediately, or after `overlap` by the database's clock. A value that has an end keeps it.
+   * `observed`: as in `retire`.
    */
-  retireValues(scopeId: ScopeId, hashes: ReadonlyArray<string>, overlap?: Millis): Promise<void>;
-  /** Frees the aliases and ends their values; ledger rows and sums stay. */
-  retire(scopeIds: ReadonlyArray<ScopeId>): Promise<void>;
+  retireValues(
+    scopeId: ScopeId,
+    hashes: ReadonlyArray<string>,
+    overlap?: Millis,
+    observed?: ObservedHolder,
+  ): Promise<boolean>;
+  /**
+   * Frees the aliases and ends their values; ledger rows and sums stay. `observed`: only of claims that still have this
+   * holder, since a caller reads claims long before it retires them; false: a claim has another holder, or is retained
+   * meanwhile, and stays.
+   */
+  retire(scopeIds: ReadonlyArray<ScopeId>, observed?: ObservedHolder): Promise<boolean>;
 }

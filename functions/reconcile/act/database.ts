@@ -82,19 +82,19 @@ export const databaseHandlers = {
     return failedOutcome(message, 'SecretConflict');
   },
   RetireScope: async (action, context) => {
-    await linkOf(action, context).registry.retire([action.scopeId]);
-    return doneOutcome();
+    const isRetired = await linkOf(action, context).registry.retire([action.scopeId], action.observed);
+    return isRetired ? doneOutcome() : conflictOutcome;
   },
   RetireValues: async (action, context) => {
-    const { scopeId, hashes, overlap } = action;
+    const { scopeId, hashes, overlap, observed } = action;
     const { registry } = linkOf(action, context);
     const planned = presentSecret(context.world.keys.get(pathOf(action))?.secret);
     // The Secret was observed with a value that ends now: this run has just published another value in its place.
     const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
     // A slow run must not end the value that a faster run has published: no Secret has the slow run's value any more.
     if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflictOutcome;
-    await registry.retireValues(scopeId, hashes, overlap);
-    return doneOutcome();
+    const isEnded = await registry.retireValues(scopeId, hashes, overlap, observed);
+    return isEnded ? doneOutcome() : conflictOutcome;
   },
 } satisfies Handlers;
 

@@ -19,6 +19,7 @@ import {
   type Member,
   type ObjectId,
   type OwnObject,
+  observedHolder,
   type Path,
   pathOf,
   retainedSecret,
@@ -85,14 +86,14 @@ export async function findOrphanedClaims(
   ];
   const searched = new Set(batches.flatMap(({ rows }) => rows));
   const orphans = await mapConcurrent(searched, async ([key, claim]) =>
-    (await isGone(key, claim)) ? [claim.scopeId] : [],
+    (await isGone(key, claim)) ? [[claim.scopeId, observedHolder(claim)] as const] : [],
   );
   for (const { advance } of batches) advance();
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
   const unsearchedClaims = [...Map.groupBy(unsearched, ([, { holder }]) => holder.namespace)].map(
     ([namespace, { length }]) => [namespace, length] as const,
   );
-  return { orphanedClaims: new Set(orphans.flat()), unsearchedClaims: new Map(unsearchedClaims) };
+  return { orphanedClaims: new Map(orphans.flat()), unsearchedClaims: new Map(unsearchedClaims) };
 }
 
 const rowOf = ([, { holder, scopeId }]: readonly [string, Claim]) => ({ namespace: holder.namespace, id: scopeId });

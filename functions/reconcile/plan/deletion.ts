@@ -18,6 +18,7 @@ import {
   type KeyView,
   type Member,
   type OwnObject,
+  observedHolder,
   type PresentSecret,
   presentSecret,
   retainedSecret,
@@ -152,7 +153,10 @@ export function planRetirement(member: Member, context: PlanContext): Action[] {
   const claim = instance?.claims.get(key);
   if (claim?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
   const on = aboutClaim(member, `it is deleted: the ${kind} alias "${alias}" is free again`);
-  return [{ action: 'RetireScope', ...on, scopeId: claim.scopeId }, removeFinalizer(member)];
+  return [
+    { action: 'RetireScope', ...on, scopeId: claim.scopeId, observed: observedHolder(claim) },
+    removeFinalizer(member),
+  ];
 }
 
 /**

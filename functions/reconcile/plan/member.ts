@@ -28,6 +28,7 @@ import {
   type KeyView,
   KIND_OF,
   type Member,
+  observedHolder,
   type Problem,
   pathOf,
   presentSecret,
@@ -129,7 +130,8 @@ export function planOrphanedClaims(
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
   const isForAll = isComplete && !canHoldersStillArrive(instance);
   return [...claims].flatMap(([key, claim]): Action[] => {
-    if (!orphanedClaims.has(claim.scopeId)) return [];
+    const observed = orphanedClaims.get(claim.scopeId);
+    if (observed === undefined) return [];
     const members = claimantsOf(path, key);
     const isProven = members.some((member) => {
       const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
@@ -146,7 +148,18 @@ export function planOrphanedClaims(
     const notRestored = { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` } as const;
     return [
       ...(successor ? [event(successor, notRestored)] : []),
-      { action: 'RetireScope', kind: KIND_OF[scope], namespace, name, why, instance: path, scope, alias, scopeId },
+      {
+        action: 'RetireScope',
+        kind: KIND_OF[scope],
+        namespace,
+        name,
+        why,
+        instance: path,
+        scope,
+        alias,
+        scopeId,
+        observed,
+      },
     ];
   });
 }
@@ -176,7 +189,8 @@ export function planUnplannedKeys(path: string, instance: InstanceView, { world 
     const hashes = hashesOf(claim);
     const isPlanned = retained === undefined && world.keys.get(pathOf(holder))?.object.metadata.uid === uid;
     if (isPlanned || hashes.length === 0) return [];
-    return [{ action: 'RetireValues', ...on, why, scopeId, hashes, overlap: undefined }];
+    const observed = observedHolder(claim);
+    return [{ action: 'RetireValues', ...on, why, scopeId, hashes, overlap: undefined, observed }];
   });
 }
 

@@ -1,7 +1,7 @@
 // Claims of aliases with their key values and policies: read, and retired (DESIGN 5: the first claim wins).
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import type { Claim, Registry } from '#core/ports/registry.ts';
+import type { Claim, ObservedHolder, Registry } from '#core/ports/registry.ts';
 import { ClaimRow as ClaimSchema, checkRows } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session, type Statement } from './session.ts';
 import { createSharing } from './shared-policies.ts';
@@ -42,28 +42,53 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
       const join = 'join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)';
       return readPages(pageOf(join, ['$4', '$5', '$6']), [instanceUid, ...columns]);
     },
-    retireValues: async (scopeId, hashes, overlap) => {
+    retireValues: async (scopeId, hashes, overlap, observed) => {
       const endInOverlap = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
       const text = `update gateway_operator.key_value set ${overlap === undefined ? 'retired_at = now()' : endInOverlap}
         where scope_id = $1 and hash = any($2) and retired_at is null`;
-      await session.query(LIMIT, text, [scopeId, hashes, ...(overlap === undefined ? [] : [overlap])]);
+      const values = [scopeId, hashes, ...(overlap === undefined ? [] : [overlap])];
+      if (observed !== undefined)
+        return session.transaction(LIMIT, async (query) => {
+          const { isSame } = await lockClaims(query, [scopeId], observed);
+          if (isSame) await query(text, values);
+          return isSame;
+        });
+      await session.query(LIMIT, text, values);
+      return true;
     },
-    retire: (scopeIds) => session.transaction(LIMIT, (query) => retire(query, scopeIds)),
+    retire: (scopeIds, observed) => session.transaction(LIMIT, (query) => retire(query, scopeIds, observed)),
   };
 }
 
-/** Retires claims first, in the order in which all writers lock them, then their values. */
-export async function retire(query: Query, scopeIds: ReadonlyArray<ScopeId>): Promise<void> {
-  await query(
-    'select 1 from gateway_operator.claim where scope_id = any($1) and retired_at is null order by scope_id for update',
-    [scopeIds],
+/**
+ * Locks the live claims of these scopes, in the order in which all writers lock them. Returns those that still have the
+ * observed holder, and whether all of them have it.
+ */
+async function lockClaims(query: Query, scopeIds: ReadonlyArray<ScopeId>, observed?: ObservedHolder) {
+  const live = await query<{ readonly scopeId: ScopeId; readonly isSame: boolean }>(
+    `select scope_id as "scopeId", $2::text is null or
+      (holder_uid = $2 and digest ->> 'retained' is not distinct from $3) as "isSame"
+    from gateway_operator.claim where scope_id = any($1) and retired_at is null order by scope_id for update`,
+    [scopeIds, observed?.uid ?? null, observed?.retained ?? null],
   );
+  const same = live.filter(({ isSame }) => isSame);
+  return { locked: same.map(({ scopeId }) => scopeId), isSame: same.length === live.length };
+}
+
+/** Retires claims first, then their values. */
+export async function retire(
+  query: Query,
+  scopeIds: ReadonlyArray<ScopeId>,
+  observed?: ObservedHolder,
+): Promise<boolean> {
+  const { locked, isSame } = await lockClaims(query, scopeIds, observed);
   for (const table of ['claim', 'key_value']) {
     await query(
       `update gateway_operator.${table} set retired_at = now() where scope_id = any($1) and retired_at is null`,
-      [scopeIds],
+      [locked],
     );
   }
+  return isSame;
 }
 
 /** Milliseconds of a `timestamptz`, as a number: a `bigint` would come as text. */

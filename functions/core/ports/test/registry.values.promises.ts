@@ -117,6 +117,25 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       expect(after?.values.map(({ rotation }) => rotation)).toEqual([undefined, undefined, 'leak of May', 'the next']);
     });
 
+    test('a claim that has another holder than was observed stays, and so do its values', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      const uid = (await claims())[0]?.holder.uid ?? '';
+      const others = [
+        { uid: 'another', retained: undefined },
+        { uid, retained: 'billing-key' },
+      ];
+      for (const observed of others) {
+        expect(await registry.retireValues(claimed.scopeId, [hash('a')], undefined, observed)).toBe(false);
+        expect(await registry.retire([claimed.scopeId], observed)).toBe(false);
+      }
+      expect(await find(hash('a'))).toBeDefined();
+      const observed = { uid, retained: undefined };
+      expect(await registry.retire([claimed.scopeId], observed)).toBe(true);
+      expect(await find(hash('a'))).toBeUndefined();
+      // It is retired, so nothing is left to do.
+      expect(await registry.retire([claimed.scopeId], { uid: 'another', retained: undefined })).toBe(true);
+    });
+
     test('one key cannot retire the values of another', async () => {
       await workingKey('one', hash('a'));
       const other = await claim('other');
