@@ -100,7 +100,7 @@ describeUnless(whyNoControlPlane(), 'the operator', () => {
     await schedule;
     expect(await reconcile.stop()).toBe(0);
     expect(output.filter((line) => line.startsWith('released'))).toEqual([]);
-    expect(output.at(-1)).toContain('delete its manifests');
+    expect(output.at(-1)).toContain('Delete its manifests');
     for (const kind of kinds) expect(await admin.list(kind)).toEqual([]);
     expect(await names('mutatingwebhookconfigurations')).toBe('');
     expect(await names('validatingwebhookconfigurations')).toBe('');
