@@ -154,9 +154,11 @@ export function createRoutes(deps: GatewayDeps, state = createSharedState(deps))
     const caller = await authenticate(client);
     if (caller.ok && !share.enter(caller.value.key)) return void refuse(client, OVERLOADED, context);
     const result = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
-    const limits = caller.ok ? { chargedScopes: chargedScopesOf(caller.value) } : caller.failure;
     const failure = result.ok ? undefined : result.failure;
-    const replyContext = { ...context, ...(await remainingLimits.fromStore({ ...limits, failure })) };
+    const limits = caller.ok
+      ? await remainingLimits.fromStore({ chargedScopes: chargedScopesOf(caller.value), failure })
+      : remainingLimits.fromMemory(caller.failure);
+    const replyContext = { ...context, ...limits };
     if (!result.ok) return void refuse(client, result.failure, replyContext);
     const json = JSON.stringify(result.value);
     if (share.take(bytesIn(json))) sendJson(client, replyContext, json);

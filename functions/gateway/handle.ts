@@ -64,10 +64,9 @@ export function createHandle(
       const result = reserved.ok ? await spend(reserved.value, clientContext) : reserved;
       if (result.ok) return;
       const { failure } = result.failure;
-      log.writeRefusal(
-        failure,
-        refuse(client, failure, { ...context, ...(await remainingLimits.fromStore(result.failure)) }),
-      );
+      // From memory: requests that are refused before a reservation are limited by nothing.
+      const limits = remainingLimits.fromMemory(result.failure);
+      log.writeRefusal(failure, refuse(client, failure, { ...context, ...limits }));
     } finally {
       share.leave();
       end();

@@ -1,6 +1,7 @@
 // Loading of counters that the store lacks: each gets its PostgreSQL sum, since absent is not zero. And the spend of
 // scopes (LEDGER 6).
 
+import { createFairLimiter } from '../concurrency/fair-limiter.ts';
 import { withTimeout } from '../concurrency/timeout.ts';
 import { reasonOf } from '../failure/error-text.ts';
 import { err, ok, type Result } from '../failure/result.ts';
@@ -8,7 +9,7 @@ import { spendWindow } from '../money/window.ts';
 import { FIGURES_PAGE } from '../ports/counter-store.ts';
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import type { ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import type { KeyPolicy, ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
 import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { pendingSpend } from './counters.ts';
@@ -84,17 +85,42 @@ export function createLoading(context: LedgerContext): CounterLoading {
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
-/** Reads the spend of scopes in their current windows, without reservations. Undefined for a scope without a budget. */
-export const createSpend =
-  (context: LedgerContext) =>
-  async (scopes: ReadonlyArray<ScopePolicy>, waited: Millis = 0): Promise<Result<Spends, ReservationRefusal>> => {
+/**
+ * The maximum number of concurrent reads of spend. Each may need a connection to PostgreSQL, of which look-ups of keys and
+ * bookings need the others.
+ */
+const MAX_READS = 4;
+
+/**
+ * Reads the spend of scopes in their current windows, without reservations. Undefined for a scope without a budget.
+ * Namespaces take turns. A read that nobody waits for any more is not begun.
+ */
+export function createSpend(context: LedgerContext) {
+  const { timer, intervalClock } = context;
+  const reads = createFairLimiter(MAX_READS);
+  return async (
+    scopes: ReadonlyArray<ScopePolicy>,
+    waited: Millis = 0,
+  ): Promise<Result<Spends, ReservationRefusal>> => {
     try {
       const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
-      return ok(await withTimeout(context.timer, left, 'counter store or database', read(context, scopes)));
+      const deadline = intervalClock.now() + left;
+      const spends = reads.run(namespaceOf(scopes), async () => {
+        if (intervalClock.now() >= deadline) throw new Error('too many requests read their spend');
+        return read(context, scopes);
+      });
+      return ok(await withTimeout(timer, left, 'counter store or database', spends));
     } catch (error) {
       return err({ reason: 'unavailable', why: reasonOf(error) });
     }
   };
+}
+
+/** The namespace of the VirtualKey among these scopes. */
+function namespaceOf(scopes: ReadonlyArray<ScopePolicy | KeyPolicy>): string {
+  for (const scope of scopes) if ('object' in scope) return scope.object.namespace;
+  return '';
+}
 
 /** Reads the spend of scopes from memory. */
 export const createKnownSpend =

@@ -34,7 +34,7 @@ export function createRemainingLimits({ ledger }: { readonly ledger: Pick<Ledger
   }
 
   /**
-   * Reads memory, then the counter store for budgets that memory does not have. For replies without a reservation. If
+   * Reads memory, then the counter store for budgets that memory does not have. For reports, and for counts of tokens. If
    * the store has already failed to answer this request, only memory is read.
    */
   async function fromStore(

@@ -115,6 +115,24 @@ describe('a key', () => {
   });
 });
 
+test('a request that is refused before its reservation, which no limit counts, reads no spend from the store', async () => {
+  const budget = { limit: '1000000000', duration: '30d', alignment: 'Rolling' } as const;
+  const keys = { [KEY]: keyRecord({ budget }) };
+  const { chat, get, ledger } = stage({ keys });
+  let reads = 0;
+  Object.assign(ledger, {
+    knownSpend: (scopes: ReadonlyArray<unknown>) => scopes.map(() => undefined),
+    spend: async () => {
+      reads += 1;
+      return { ok: true, value: [] };
+    },
+  });
+  expect(await codeOf(await chat('not json'))).toEqual([400, 'invalid_request']);
+  expect(reads).toBe(0);
+  expect((await get('/models')).status).toBe(200);
+  expect(reads).toBe(1);
+});
+
 describe('a model', () => {
   const models = snapshotOf([entry('gpt'), entry('other')]);
   test.each([
