@@ -9,11 +9,13 @@ import { createCallMerger } from './call-merger.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
-/**
- * The maximum writes per transaction: few enough for the time limit of statements that wait for a row, and for
- * bookings, which wait for the recounts of a portion.
- */
+/** The maximum writes per transaction: few enough for the time limit of statements that wait for a row. */
 const PORTION = 500;
+/**
+ * The recounts after which a transaction ends: bookings of the instance wait for them. An edit of one VirtualKey with all
+ * its windows has 73.
+ */
+const MAX_RECOUNTS = 1000;
 
 const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
@@ -30,7 +32,31 @@ export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> 
       return [...(await putAll(writes.slice(0, half))), ...(await putAll(writes.slice(half)))];
     }
   };
-  return { putScope: createCallMerger(PORTION, putAll) };
+  return {
+    putScope: createCallMerger(PORTION, async (writes) => {
+      const outcomes: Promise<ScopeOutcome>[] = [];
+      for (const portion of toTransactions(writes)) outcomes.push(...(await putAll(portion)));
+      return outcomes;
+    }),
+  };
+}
+
+/** The writes in portions of one transaction each. */
+export function toTransactions<T extends Pick<ScopeWrite, 'recounts'>>(
+  writes: ReadonlyArray<T>,
+): ReadonlyArray<ReadonlyArray<T>> {
+  let [portion, count]: [T[], number] = [[], 0];
+  const portions = [portion];
+  for (const write of writes) {
+    const { recounts = [] } = write;
+    if (portion.length > 0 && count + recounts.length > MAX_RECOUNTS) {
+      [portion, count] = [[], 0];
+      portions.push(portion);
+    }
+    portion.push(write);
+    count += recounts.length;
+  }
+  return portions;
 }
 
 /** A rejection that waits for the other writes of its batch. */

@@ -1,45 +1,25 @@
-// The number of statements and transactions for writes of many scopes.
-import { expect, test } from 'vitest';
-import type { ScopeWrite } from '#core/ports/registry.ts';
-import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
-import { createScopeWrites } from '../scope-writes.ts';
-import type { Query, Session } from '../session.ts';
+import { describe, expect, test } from 'vitest';
+import { toTransactions } from '../scope-writes.ts';
 
-const COUNT = 500;
-const writes = Array.from({ length: COUNT }, (_, place): ScopeWrite => {
-  const write = scopeWrite(`alias-${place}`, { value: { hash: `${place}` } });
-  return { ...write, recounts: [{ scopeId: write.policy.scopeId, window: { start: 0, end: 1 } }] };
-});
+const recount = { scopeId: 'key', window: { start: 0, end: 1 } };
+const writeOf = (count: number) => ({ recounts: Array.from({ length: count }, () => recount) });
 
-/** A session that holds every claim, and refuses transactions with a write of these aliases. */
-function createDouble(refused: ReadonlyArray<string>) {
-  const counts = { statements: 0, transactions: 0 };
-  const query = (async (statement: string, values: ReadonlyArray<unknown> = []) => {
-    counts.statements += 1;
-    const text = String(values[0]);
-    if (refused.some((alias) => text.includes(`"${alias}"`))) throw new Error('PostgreSQL refuses it');
-    const isLock = statement.includes('for update of c');
-    return isLock ? (JSON.parse(text) as ReadonlyArray<object>).map((_, place) => ({ place, generation: null })) : [];
-  }) as Query;
-  const session = {
-    transaction: (_, work) => {
-      counts.transactions += 1;
-      return work(query);
-    },
-  } satisfies Partial<Session>;
-  return { counts, ...createScopeWrites(session as Partial<Session> as Session) };
-}
+describe('transactions of writes of scopes', () => {
+  test('have at most 1,000 recounts, for which bookings wait, and every write in its order', () => {
+    const writes = Array.from({ length: 500 }, () => writeOf(73));
+    const portions = toTransactions(writes);
+    expect(portions.flat()).toEqual(writes);
+    expect(Math.max(...portions.map((each) => each.flatMap(({ recounts }) => recounts).length))).toBeLessThanOrEqual(
+      1000,
+    );
+    expect(portions.length).toBe(Math.ceil(500 / 13));
+  });
 
-test('the claims, policies, values and recounts of 500 scopes take one transaction and a few statements', async () => {
-  const { counts, putScope } = createDouble([]);
-  expect(new Set(await Promise.all(writes.map(putScope)))).toEqual(new Set(['written']));
-  expect(counts).toEqual({ statements: 11, transactions: 1 });
-});
+  test('without recounts are one', () => {
+    expect(toTransactions(Array.from({ length: 500 }, () => ({})))).toHaveLength(1);
+  });
 
-test('writes that PostgreSQL refuses are found in few transactions, and stop no other', async () => {
-  const refused = ['alias-7', 'alias-400'];
-  const { counts, putScope } = createDouble(refused);
-  const results = await Promise.allSettled(writes.map(putScope));
-  expect(results.flatMap(({ status }, place) => (status === 'rejected' ? [`alias-${place}`] : []))).toEqual(refused);
-  expect(counts.transactions).toBeLessThan(40);
+  test('a write with more recounts has a transaction of its own', () => {
+    expect(toTransactions([writeOf(1), writeOf(1500), writeOf(1)]).map((each) => each.length)).toEqual([1, 1, 1]);
+  });
 });
