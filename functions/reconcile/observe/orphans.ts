@@ -109,6 +109,8 @@ function createLookUp(cluster: Cluster) {
     if (kind === RESOURCES.secrets) {
       const secret = await cluster.get(kind, namespace, name, { metadataOnly: true });
       if (secret?.metadata.labels?.[OWNED_LABEL] !== OWNED) return undefined;
+      // A person has deleted it to end the value: a finalizer of another program must not prevent that.
+      if (secret.metadata.deletionTimestamp !== undefined) return undefined;
       return { uid: secret.metadata.uid, keyUid: secret.metadata.annotations?.[KEY_UID_ANNOTATION] };
     }
     const object = await ifServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');

@@ -8,6 +8,8 @@ import type { PlanContext } from './context.ts';
 
 /** The number of removals that is never too many. */
 const MAX_UNGUARDED = 10;
+/** Secrets of retained keys are counted together if at least this number of namespaces lose some: a tenant has fewer. */
+const MIN_NAMESPACES = 3;
 
 type Removal = ActionOf<DeletionGuard['action']>;
 
@@ -102,9 +104,11 @@ function findTooMany(groups: ReadonlyArray<NamespaceGroup>, share: number): Read
     { removals: others, count: count - revoked.length, of: of - revoked.length },
     { removals: revoked, count: revoked.length, of: of - others.length },
   ];
-  const together = separate.every(isTooMany)
-    ? [{ removals: [...others, ...revoked], count, of }]
-    : separate.filter(isTooMany);
+  const areWide = few.filter((group) => group.revoked.length > 0).length >= MIN_NAMESPACES;
+  const isPlausible = (group: Group) => !isTooMany(group) || (group.removals === revoked && !areWide);
+  const together = separate.some(isPlausible)
+    ? separate.filter((group) => !isPlausible(group))
+    : [{ removals: [...others, ...revoked], count, of }];
   // Claims that were not searched yet are not removed now.
   return [...large, ...together].filter(({ removals }) => removals.length > 0);
 }

@@ -230,6 +230,24 @@ describe('on an instance that tenants share', () => {
     expect(await harness.aliases()).toHaveLength(40);
   });
 
+  test('a retained key whose Secret a person deleted ends, although two namespaces lose ten of theirs each', async () => {
+    const names = ['n0', 'n1'];
+    const retain = { deletionPolicy: 'Retain' };
+    await harness.apply(
+      ...names.flatMap((name) => namespaced(name, 10, retain)),
+      makeKey({ keyAlias: 'leaked', ...retain }, 'leaked', 'a'),
+    );
+    await harness.resync();
+    const each = names.flatMap((name) => Array.from({ length: 10 }, (_, index) => [`k${index}`, name] as const));
+    for (const [key, name] of [...each, ['leaked', 'a'] as const]) await harness.remove(virtualKeys, key, name);
+    await harness.resync();
+    for (const [key, name] of each) await harness.remove(RESOURCES.secrets, `${key}-key`, name);
+    await harness.resync();
+    await harness.remove(RESOURCES.secrets, 'leaked-key', 'a');
+    await harness.resync();
+    expect(await harness.aliases()).not.toContain('leaked');
+  });
+
   test('a retained key whose Secret a person deleted ends, whatever other tenants lose', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `n${index}`);
     await harness.apply(

@@ -84,6 +84,17 @@ describe('a key with deletionPolicy Retain', () => {
     expect(await harness.aliases()).toEqual([]);
   });
 
+  test('ends when its Secret is deleted, although a finalizer of another program keeps the Secret', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.remove(virtualKeys, 'chat');
+    await harness.resync();
+    await harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { finalizers: ['example.com/backup'] } });
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.resync();
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeDefined();
+    expect(await harness.works(value)).toBe(false);
+  });
+
   test('moves to another namespace with its Secret, value and spend', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     await harness.spend('chat', '3');
