@@ -19,7 +19,13 @@ export interface RemoveDependencies {
 const DEADLINE = 90_000;
 const LOOK_EVERY = 1_000;
 
-type FoundObject = readonly [Kind, KubeObject];
+type Metadata = KubeObject['metadata'];
+type FoundMetadata = Pick<Metadata, 'name'> & {
+  readonly [Name in 'namespace' | 'uid' | 'resourceVersion' | 'finalizers' | 'deletionTimestamp']:
+    | Metadata[Name]
+    | undefined;
+};
+type FoundObject = readonly [Kind, { readonly metadata: FoundMetadata }];
 
 /**
  * `Delete`: deletes every gateway resource and lets a running operator clean up each. Keys stop working, and gateways
@@ -82,8 +88,7 @@ const isBlockedByOthers = ([, { metadata }]: FoundObject): boolean =>
   othersOf(metadata).length > 0 &&
   metadata.finalizers?.includes(FINALIZER) !== true;
 
-const othersOf = ({ finalizers = [] }: KubeObject['metadata']) =>
-  finalizers.filter((finalizer) => finalizer !== FINALIZER);
+const othersOf = ({ finalizers = [] }: FoundMetadata) => finalizers.filter((finalizer) => finalizer !== FINALIZER);
 
 /** Prints each of these objects with the command that frees it, and throws if there is any. */
 async function throwIfBlockedByOthers({ cluster, print }: RemoveDependencies): Promise<void> {
@@ -101,18 +106,30 @@ async function throwIfBlockedByOthers({ cluster, print }: RemoveDependencies): P
   );
 }
 
+/**
+ * All objects of these kinds, with only what is read here: there may be 100,000, and the program that removes them has
+ * the memory of a small Pod.
+ */
 async function find(
   cluster: Cluster,
   kinds: ReadonlyArray<Kind> = [virtualKeys, users, teams, gatewayInstances],
 ): Promise<ReadonlyArray<FoundObject>> {
-  const lists = kinds.map(async (kind) => {
-    const objects = (await unlessGone(cluster.list(kind))) ?? [];
-    return objects.map((object): FoundObject => [kind, object]);
-  });
-  return (await Promise.all(lists)).flat();
+  const found = new Map<string, FoundObject>();
+  const keep = (kind: Kind, { metadata }: KubeObject): void => {
+    const { namespace, name, uid, resourceVersion, finalizers, deletionTimestamp } = metadata;
+    const kept = { namespace, name, uid, resourceVersion, finalizers, deletionTimestamp };
+    found.set(`${kind.kind} ${uid}`, [kind, { metadata: kept }]);
+  };
+  for (const kind of kinds)
+    await unlessGone(
+      cluster.listPages(kind, { metadataOnly: true }, (objects) => {
+        for (const object of objects) keep(kind, object);
+      }),
+    );
+  return [...found.values()];
 }
 
-const remove = (cluster: Cluster, kind: Kind, { namespace, name, uid = '' }: KubeObject['metadata']) =>
+const remove = (cluster: Cluster, kind: Kind, { namespace, name, uid = '' }: FoundMetadata) =>
   unlessGone(cluster.delete(kind, namespace, name, uid));
 
 /** Undefined if the kind is no longer served: its CRD is deleted, and its objects with it. */

@@ -1,5 +1,6 @@
 // `Delete` while a finalizer of another program blocks an object.
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Cluster } from '#core/ports/cluster.ts';
 import { gatewayInstances, kinds, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
 import { CONFIGURATION_NAME, WEBHOOK_CONFIGURATIONS } from '../../../../functions/reconcile/certificates/objects.ts';
@@ -100,4 +101,20 @@ test('an object whose other finalizer goes by itself is not reported', async () 
     if (runs === 5) await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: null } });
   });
   expect([objects(), webhooks()]).toEqual([[], 0]);
+});
+
+test('objects are read as metadata, page by page: whoever has very many objects does not prevent an uninstall', async () => {
+  const reads: unknown[] = [];
+  const cluster: Cluster = {
+    ...harness.cluster,
+    list: () => Promise.reject(new Error('a list reads all objects at once')),
+    listPages: (resource, selection, onPage) => {
+      reads.push(selection.metadataOnly);
+      return harness.cluster.listPages(resource, selection, onPage);
+    },
+  };
+  const time = { now: harness.clock.now, pause: async () => undefined };
+  await removeOperator({ cluster, print: (line) => void output.push(line), ...time }, 'Keep');
+  expect(output.at(-1)).toContain('No webhook and no finalizer of the operator is left');
+  expect(new Set(reads)).toEqual(new Set([true]));
 });
