@@ -1,6 +1,7 @@
 // A resync with rights in one namespace only: no call leaves it.
 import { expect, test } from 'vitest';
 import { withinNamespace } from '#adapters/kubernetes/one-namespace.ts';
+import type { Cluster } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { removeOperator } from '../../infra/platforms/kubernetes/remove-operator.ts';
 import { createHarness } from './harness.ts';
@@ -42,4 +43,26 @@ test('an operator of one namespace asks for nothing outside it, and serves what 
   const finalizers = async (namespace: string) =>
     (await harness.get(gatewayInstances, 'main', namespace))?.metadata.finalizers ?? [];
   expect(await finalizers('default')).toEqual([]);
+});
+
+test('an operator that served the whole cluster, and is restricted to one namespace, ends no key elsewhere', async () => {
+  let isRestricted = false;
+  const harness = createHarness({
+    through: (memory) => {
+      const one = withinNamespace(memory, 'default');
+      const read = (whole: Cluster, name: string | symbol) => Reflect.get(isRestricted ? one : whole, name);
+      return new Proxy<Cluster>(memory, { get: read });
+    },
+  });
+  await harness.apply(...makeSecrets(), makeInstance(), makeKey(), makeKey({}, 'elsewhere', 'tenant'));
+  await harness.resync();
+  const value = (await harness.value('elsewhere-key', 'tenant')) ?? '';
+  isRestricted = true;
+  harness.restart();
+  await harness.resync();
+  expect(await harness.works(value)).toBe(true);
+  isRestricted = false;
+  harness.restart();
+  await harness.resync();
+  expect(await harness.works(value)).toBe(true);
 });

@@ -65,6 +65,8 @@ export class ClusterError extends Error {
  * server is unreachable.
  */
 export interface Cluster {
+  /** The only namespace whose objects are read; undefined: all are read. */
+  readonly onlyNamespace?: string;
   /** Undefined on 404. */
   get(
     resource: Resource,

@@ -54,8 +54,11 @@ export async function findOrphanedClaims(
    * Whether no object with the holder's uid claims this any more. A claim stays while its object is malformed, or the
    * kind is not served.
    */
+  const { onlyNamespace } = context.deps.cluster;
   const isGone = async (key: string, claim: Claim): Promise<boolean> => {
     const { namespace, name, uid } = claim.holder;
+    // Objects of other namespaces are not read, so their claims stay.
+    if (onlyNamespace !== undefined && namespace !== onlyNamespace) return false;
     const secret = retainedSecret(claim);
     const found = await (secret === undefined
       ? lookUp(kindOf[KIND_OF[claim.kind]], namespace, name)

@@ -9,6 +9,7 @@ export function withinNamespace(cluster: Cluster, namespace: string): Cluster {
   const isInside = (selection: Selection) => selection.namespace === undefined || selection.namespace === namespace;
   return {
     ...cluster,
+    onlyNamespace: namespace,
     get: async (resource, asked, name, how) =>
       asked === namespace ? cluster.get(resource, asked, name, how) : undefined,
     list: async (resource, selection = {}) =>
