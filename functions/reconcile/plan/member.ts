@@ -187,7 +187,10 @@ export function planUnplannedKeys(path: string, instance: InstanceView, { world 
       return [{ action: 'PutScope', ...on, why: OWNERLESS, ...write }];
     }
     const hashes = hashesOf(claim);
-    const isPlanned = retained === undefined && world.keys.get(pathOf(holder))?.object.metadata.uid === uid;
+    // Nothing is planned for a deferred VirtualKey, however long others change before it.
+    const view = world.keys.get(pathOf(holder));
+    const isDeferred = view !== undefined && world.deferred.has(idOf('VirtualKey', view.object.metadata));
+    const isPlanned = retained === undefined && view?.object.metadata.uid === uid && !isDeferred;
     if (isPlanned || hashes.length === 0) return [];
     const observed = observedHolder(claim);
     return [{ action: 'RetireValues', ...on, why, scopeId, hashes, overlap: undefined, observed }];

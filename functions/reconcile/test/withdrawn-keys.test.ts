@@ -285,3 +285,27 @@ describe('a VirtualKey whose owner, a User, is being deleted and kept by another
     expect(await harness.policy(value)).toMatchObject({ blocked: true, missingOwnerReason: 'UserNotFound' });
   });
 });
+
+test('a VirtualKey that is deferred, because older ones change all the time, ends with its namespace', async () => {
+  const harness = createHarness({ limits: { ...PROCESS_LIMITS, changedKeys: 5, secrets: 5 } });
+  const names = Array.from({ length: 10 }, (_, index) => `older-${index}`);
+  await harness.apply(...makeSecrets(), makeInstance());
+  for (const name of [...names, 'youngest']) {
+    await harness.apply(makeKey({}, name, 'tenant'));
+    harness.clock.pass(1000);
+  }
+  for (let run = 0; run < 4; run += 1) await harness.resync();
+  const value = (await harness.value('youngest-key', 'tenant')) ?? '';
+  expect(await harness.works(value)).toBe(true);
+  const edit = async (tag: string) => {
+    for (const name of names) await harness.edit(virtualKeys, name, { spec: { tags: [tag] } }, 'tenant');
+  };
+  await edit('before');
+  await harness.edit(virtualKeys, 'youngest', { spec: { tags: ['before'] } }, 'tenant');
+  await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces: { from: 'Same' } } });
+  for (const tag of ['one', 'two']) {
+    await edit(tag);
+    await harness.resync();
+  }
+  expect(await harness.works(value)).toBe(false);
+});
