@@ -70,6 +70,8 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   return true;
 }
 
+/** The sums that one query reads. */
+const LOADED_TOGETHER = 5000;
 /** The maximum number of loads of the same counters, which a store may lose again. Then the process joins again. */
 const MAX_LOADS = 5;
 
@@ -94,6 +96,10 @@ async function reportAll(
       counter.spend.unreported > 0n ||
       laterSpend.has(counter),
   );
+  // The store of a new epoch is empty: without this, each call would be sent, refused, and sent again.
+  const windows = isOpen ? [] : remaining.map(({ scopeWindow }) => scopeWindow);
+  for (let from = 0; from < windows.length; from += LOADED_TOGETHER)
+    await load(context, account.epoch, windows.slice(from, from + LOADED_TOGETHER));
   let loads = 0;
   do {
     const counters = remaining.splice(0, MAX_COUNTERS);
