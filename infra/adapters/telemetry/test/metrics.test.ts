@@ -106,3 +106,23 @@ test('a gauge keeps the series that still exist, and may have none', async () =>
 test('what was never counted is not shown', async () => {
   expect(await pageOf(createMetrics())).toBe('');
 });
+
+test('counts are exact for any number of label objects, and the last value of a gauge is shown', async () => {
+  const metrics = createMetrics();
+  for (let index = 0; index < 25_000; index += 1) {
+    metrics.add('gateway_operator_fruits_total', { fruit: index % 2 === 0 ? 'apple' : 'pear' });
+    metrics.set('gateway_operator_level', index, { fruit: 'apple' });
+  }
+  const text = await metrics.render();
+  expect(text).toContain('gateway_operator_fruits_total{fruit="apple"} 12500');
+  expect(text).toContain('gateway_operator_fruits_total{fruit="pear"} 12500');
+  expect(text).toContain('gateway_operator_level{fruit="apple"} 24999');
+  const [one, equal] = [{ fruit: 'plum' }, { fruit: 'plum' }];
+  for (const [labels, value] of [
+    [one, 1],
+    [equal, 2],
+    [one, 3],
+  ] as const)
+    metrics.set('gateway_operator_level', value, labels);
+  expect(await metrics.render()).toContain('gateway_operator_level{fruit="plum"} 3');
+});
