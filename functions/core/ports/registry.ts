@@ -38,7 +38,7 @@ export interface Claim {
   readonly isOwnerGone?: true;
 }
 
-/** Who holds a claim, and the Secret in which it is retained; undefined: it is not retained. */
+/** The holder of a claim, and the Secret in which the claim is retained; undefined: it is not retained. */
 export interface ObservedHolder {
   readonly uid: string;
   readonly retained: string | undefined;

@@ -46,7 +46,7 @@ export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
   const [increments, levels] = [new Map<string, Map<Labels, number>>(), new Map<string, Map<Labels, number>>()];
   let kept = 0;
 
-  /** The kept values of this metric. The first one of these labels is written at once, which checks them. */
+  /** The kept values of this metric. The first one of these labels is written immediately, which checks them. */
   function keptOf(values: Map<string, Map<Labels, number>>, name: string, labels: Labels, write: () => void) {
     const known = values.get(name);
     if (known?.has(labels)) return known;

@@ -132,7 +132,7 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       const observed = { uid, retained: undefined };
       expect(await registry.retire([claimed.scopeId], observed)).toBe(true);
       expect(await find(hash('a'))).toBeUndefined();
-      // It is retired, so nothing is left to do.
+      // The claim is retired, so nothing is left to do.
       expect(await registry.retire([claimed.scopeId], { uid: 'another', retained: undefined })).toBe(true);
     });
 

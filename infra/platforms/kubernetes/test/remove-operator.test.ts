@@ -107,7 +107,7 @@ test('objects are read as metadata, page by page: whoever has very many objects 
   const reads: unknown[] = [];
   const cluster: Cluster = {
     ...harness.cluster,
-    list: () => Promise.reject(new Error('a list reads all objects at once')),
+    list: () => Promise.reject(new Error('a list reads all objects together')),
     listPages: (resource, selection, onPage) => {
       reads.push(selection.metadataOnly);
       return harness.cluster.listPages(resource, selection, onPage);
