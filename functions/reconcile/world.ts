@@ -206,7 +206,11 @@ export interface KeyView {
 
 export type SecretView =
   /** Not read in this run: published, unchanged, and not in this run's share. */
-  { readonly state: 'unread' } | { readonly state: 'absent' } | PresentSecret;
+  | { readonly state: 'unread' }
+  | { readonly state: 'absent' }
+  /** In deletion, kept by a finalizer of another program: it is no proof of a value, and cannot be created yet. */
+  | { readonly state: 'deleting' }
+  | PresentSecret;
 
 export const unreadKey = (object: VirtualKey): KeyView => ({ object, secret: UNREAD });
 const UNREAD: SecretView = { state: 'unread' };

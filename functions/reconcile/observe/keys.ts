@@ -140,6 +140,7 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   const secret = await cluster.get(RESOURCES.secrets, namespace, name);
   if (secret === undefined) return () => ({ state: 'absent' });
   const { metadata } = secret;
+  if (metadata.deletionTimestamp !== undefined) return () => ({ state: 'deleting' });
   // The API server guarantees the shape of a Secret's data.
   const stored = (secret.data ?? {}) as Readonly<Record<string, string>>;
   const { uid = '', resourceVersion = '', ownerReferences = [] } = metadata;

@@ -110,6 +110,10 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   }
   if (secret.state === 'absent')
     return { reason: 'SecretNotFound', message: `Secret "${secretName}" could not be created` };
+  if (secret.state === 'deleting') {
+    const message = `Secret "${secretName}" is in deletion, and its key value has ended: remove its finalizers, then a Secret with a new value is created`;
+    return { reason: 'SecretNotFound', message };
+  }
   if (!isOurs(secret, object, hashes))
     return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName);
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;

@@ -105,6 +105,8 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   const one: ValueCase = { view, key, claim, live, ended: context.world.endedValues, time, shape, put };
   const whyRemoved = 'the overlap of a rotation is over, or too many overlap';
   const removals = retire(key, claim, removableValues(claim, time), whyRemoved);
+  // A new value waits until the Secret is gone.
+  if (secret.state === 'deleting') return { steps: [...removals, ...retireLost(one, 'its Secret is in deletion')] };
   const { steps, ...plan } = isNew ? planAbsentSecret(one) : planPresentSecret(one, presentSecret(secret));
   return { ...plan, steps: [...removals, ...steps] };
 }

@@ -144,3 +144,49 @@ describe('a key with deletionPolicy Retain', () => {
     expect(await harness.works(value)).toBe(true);
   });
 });
+
+describe('a Secret in deletion that a finalizer of another program keeps', () => {
+  const hold = async () => {
+    await harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { finalizers: ['example.com/x'] } });
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+  };
+
+  test('is no proof for a VirtualKey that wants to adopt the value', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.remove(virtualKeys, 'chat');
+    await harness.resync();
+    await hold();
+    await harness.apply(makeKey());
+    await harness.resync();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False SecretNotFound');
+  });
+
+  test('ends the value of its VirtualKey, which gets a new one when the Secret is gone', async () => {
+    const value = await working();
+    await hold();
+    const secret = await harness.get(RESOURCES.secrets, 'chat-key');
+    for (let run = 0; run < 2; run += 1) {
+      await harness.resync();
+      expect(await harness.works(value)).toBe(false);
+      expect(await harness.ready(virtualKeys, 'chat')).toBe('False SecretNotFound');
+    }
+    expect((await harness.resync()).actions).toEqual({});
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toEqual(secret);
+    await harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { finalizers: [] } });
+    await harness.resync();
+    const next = await harness.value('chat-key');
+    expect(next).not.toBe(value);
+    expect(await harness.works(next)).toBe(true);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
+  });
+
+  test('does not keep a VirtualKey that is deleted with Retain', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await hold();
+    await harness.remove(virtualKeys, 'chat');
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
+    expect(await harness.works(value)).toBe(false);
+  });
+});
