@@ -43,15 +43,17 @@ export function selectKeys(
   const { changed = [], unchanged = [] } = Object.groupBy(keys, (key) =>
     isChanged(context, key, access(key)) ? 'changed' : 'unchanged',
   );
-  const list = `changed keys of ${path}`;
+  const lists = { edited: `edited keys of ${path}`, unready: `changed keys of ${path}` } as const;
   const { true: unready = [], false: edited = [] } = Object.groupBy(changed, (key) => `${wasProcessed(key)}` as const);
-  // Edited VirtualKeys come first. Those that a run has processed and that are still not ready take turns.
-  const sorted = [...edited.toSorted(byRank), ...roundRobin.order(list, unready, toRow)];
+  // Edited VirtualKeys come first. Others that are not ready follow. Both take turns: nobody's edits, and no VirtualKeys
+  // that stay not ready, keep another VirtualKey waiting for ever.
+  const sorted = [...roundRobin.order(lists.edited, edited, toRow), ...roundRobin.order(lists.unready, unready, toRow)];
   const { true: taken = [], false: deferred = [] } = Object.groupBy(
     sorted,
     ({ metadata }) => `${shares.takeChanged(metadata.namespace)}` as const,
   );
-  if (deferred.length > 0) for (const key of taken.filter(wasProcessed)) roundRobin.advance(list, toRow(key));
+  if (deferred.length > 0)
+    for (const key of taken) roundRobin.advance(lists[wasProcessed(key) ? 'unready' : 'edited'], toRow(key));
   world.deferred = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
   const read = all.complete === 'all' ? Map.groupBy(unchanged, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
@@ -86,8 +88,6 @@ type ReadSecret = (key: VirtualKey) => SecretView;
 /** Whether a run has processed the object since its last edit. */
 export const wasProcessed = ({ metadata, status }: OwnObject | MalformedObject): boolean =>
   status?.observedGeneration === metadata.generation;
-const rankOf = ({ metadata }: VirtualKey): string => `${metadata.creationTimestamp} ${metadata.uid}`;
-const byRank = (one: VirtualKey, other: VirtualKey) => (rankOf(one) < rankOf(other) ? -1 : 1);
 
 function isChanged({ deps }: ObserveContext, key: VirtualKey, { state, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;

@@ -1,4 +1,4 @@
-// Very many keys that have changed since the last resync: each run takes a batch, the oldest first.
+// Very many keys that have changed since the last resync: each run takes a batch.
 import { expect, test } from 'vitest';
 import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness } from '../../../test/reconcile/harness.ts';

@@ -309,3 +309,20 @@ test('a VirtualKey that is deferred, because older ones change all the time, end
   }
   expect(await harness.works(value)).toBe(false);
 });
+
+test('an edit of a VirtualKey has its turn, also if more older ones than a resync handles change before each resync', async () => {
+  harness = createHarness({ limits: { ...PROCESS_LIMITS, changedKeys: 20, secrets: 10 } });
+  const older = Array.from({ length: 60 }, (_, index) => `older-${index}`);
+  await harness.apply(...makeSecrets(), makeInstance(), ...older.map((name) => makeKey({}, name, TENANT)));
+  harness.clock.pass(1000);
+  await harness.apply(makeKey({}, 'chat', TENANT));
+  await resyncs(6);
+  const value = (await harness.value('chat-key', TENANT)) ?? '';
+  expect(await harness.policy(value)).toMatchObject({ blocked: false });
+  await block();
+  for (let run = 0; run < 6; run += 1) {
+    for (const name of older) await harness.edit(virtualKeys, name, { spec: { tags: [`${run}`] } }, TENANT);
+    await resyncs(1);
+  }
+  expect(await harness.policy(value)).toMatchObject({ blocked: true });
+});
