@@ -192,9 +192,11 @@ async function observeHolders(
   const { all, deps, roundRobin } = context;
   const { object, claims } = view;
   if (all.complete !== 'all' || !needsLabels(object.spec.allowedNamespaces)) return;
-  const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) =>
-    kind === 'key' && values.length > 0 && !namespaces.has(namespace) ? [namespace] : [],
-  );
+  const { onlyNamespace } = deps.cluster;
+  const holders = [...claims.values()].flatMap(({ kind, values, holder: { namespace } }) => {
+    const isReadable = onlyNamespace === undefined || namespace === onlyNamespace;
+    return kind === 'key' && values.length > 0 && isReadable && !namespaces.has(namespace) ? [namespace] : [];
+  });
   const toRow = (namespace: string) => ({ namespace, id: namespace });
   const list = `namespaces of ${pathOf(object.metadata)}`;
   const batch = roundRobin.take(list, [...new Set(holders)], lookUpsOf(context, view), toRow);

@@ -66,3 +66,39 @@ test('an operator that served the whole cluster, and is restricted to one namesp
   await harness.resync();
   expect(await harness.works(value)).toBe(true);
 });
+
+test('the same if the instance selects namespaces by labels, which an operator of one namespace cannot read', async () => {
+  let isNarrow = false;
+  const harness = createHarness({
+    through: (memory) => {
+      const narrow = withinNamespace(memory, 'default');
+      const reads = new Set<unknown>(['get', 'list', 'listPages', 'onlyNamespace']);
+      return new Proxy(memory, {
+        get: (whole, name) => Reflect.get(isNarrow && reads.has(name) ? narrow : whole, name) as unknown,
+      });
+    },
+  });
+  await harness.apply(
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team', labels: { llm: 'allowed' } } },
+    ...makeSecrets(),
+    makeInstance(),
+  );
+  const selector = { matchLabels: { llm: 'allowed' } };
+  const allowedNamespaces = { from: 'Selector', selector };
+  await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces } });
+  await harness.apply(makeKey({ keyAlias: 'chat' }, 'chat', 'team'));
+  await harness.resync();
+  await harness.spend('chat', '1.25');
+  const value = await harness.value('chat-key', 'team');
+  expect(await harness.works(value)).toBe(true);
+  for (const narrow of [true, false]) {
+    isNarrow = narrow;
+    harness.restart();
+    for (let run = 0; run < 2; run += 1) {
+      await harness.resync();
+      harness.clock.pass(60_000);
+      expect(await harness.works(value)).toBe(true);
+    }
+  }
+  expect(await harness.status(virtualKeys, 'chat', 'team')).toMatchObject({ currentSpend: '1.25' });
+});
