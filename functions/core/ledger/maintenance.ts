@@ -26,7 +26,8 @@ const FROM_START: Cursor = { from: 0, move: () => undefined };
 
 /**
  * Closes ended accounts, then audits every loaded counter, from the cursor on. Throws if the store or PostgreSQL is
- * unreachable: the next audit continues with the page of counters that this one has not ended.
+ * unreachable: the next audit continues with the page of counters that this one has not ended. A page that was the
+ * first one had the whole time of an audit: the next audit continues after it, so that it cannot keep back the others.
  */
 export async function maintain(context: StoreContext, epoch: number, cursor = FROM_START): Promise<void> {
   const { counterStore } = context;
@@ -45,11 +46,13 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
   const pages = Math.min(MAX_PAGES, Math.ceil((await counterStore.loaded(0, 1)).total / PAGE));
   const first = Math.floor(cursor.from * pages);
   for (let page = first; page < first + pages; page += 1) {
+    // The middle of the next page is in the same page if a few counters come or go.
+    const next = (((page + 1) % pages) + 0.5) / pages;
+    if (page === first) cursor.move(next);
     const { counters } = await counterStore.loaded((page % pages) * PAGE, PAGE);
     const isAudited = await auditCounters(context, epoch, counters);
     if (!isAudited) logFailure(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
-    // The middle of the next page is in the same page if a few counters come or go.
-    cursor.move((((page + 1) % pages) + 0.5) / pages);
+    cursor.move(next);
   }
   if (failures > 0) throw new Error('closing accounts that have ended', { cause });
 }

@@ -140,3 +140,33 @@ test.each([1, 2, 3])(
     expect(counters.filter(({ scopeId }) => !audited.has(scopeId))).toEqual([]);
   },
 );
+
+test('a page of counters that no audit can end in its time keeps back no other page', async () => {
+  const counters = Array.from({ length: 3200 }, (_, place) => ({ scopeId: `${place}`, window: { start: 0, end: 1 } }));
+  const audited = new Set<string>();
+  const context = {
+    counterStore: {
+      accounts: async () => [],
+      loaded: async (from: number, max: number) => ({ counters: counters.slice(from, from + max), total: 3200 }),
+      audit: async (_: number, sums: ReadonlyArray<{ scopeId: string }>) => {
+        for (const { scopeId } of sums) audited.add(scopeId);
+        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [] };
+      },
+    },
+    database: {
+      accountRows: async () => new Map(),
+      sums: async (of: ReadonlyArray<{ scopeId: string }>) => {
+        if (of.some(({ scopeId }) => scopeId === '700')) throw new Error('the time of the flush is over');
+        return of.map((counter) => ({ ...counter, spent: 0n }));
+      },
+    },
+    store: { epoch: 1, callCount: 0 },
+    now: () => 0,
+  } as unknown as StoreContext;
+  let from = 0;
+  const move = (to: number) => {
+    from = to;
+  };
+  for (let run = 0; run < 3; run += 1) await maintain(context, 1, { from, move }).catch(() => undefined);
+  expect(audited.size).toBe(2700);
+});
