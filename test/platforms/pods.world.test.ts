@@ -395,6 +395,7 @@ describeUnless(why, 'real Pods', () => {
       const began = performance.now();
       await uninstall();
       node.note(`${seconds(began)} s to remove what is left when the namespace was deleted first`);
+      await rig.type(documented('docs/install/uninstall.md', 'key Secrets'), node.desk);
       expect(await replays(rig)).toEqual(SECRETS);
     },
     2 * LONG,
