@@ -146,7 +146,7 @@ describe('a key with deletionPolicy Retain', () => {
 });
 
 describe('a Secret in deletion that a finalizer of another program keeps', () => {
-  const hold = async () => {
+  const keepByFinalizer = async () => {
     await harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { finalizers: ['example.com/x'] } });
     await harness.remove(RESOURCES.secrets, 'chat-key');
   };
@@ -155,7 +155,7 @@ describe('a Secret in deletion that a finalizer of another program keeps', () =>
     const value = await working({ deletionPolicy: 'Retain' });
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
-    await hold();
+    await keepByFinalizer();
     await harness.apply(makeKey());
     await harness.resync();
     expect(await harness.works(value)).toBe(false);
@@ -164,7 +164,7 @@ describe('a Secret in deletion that a finalizer of another program keeps', () =>
 
   test('ends the value of its VirtualKey, which gets a new one when the Secret is gone', async () => {
     const value = await working();
-    await hold();
+    await keepByFinalizer();
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     for (let run = 0; run < 2; run += 1) {
       await harness.resync();
@@ -183,7 +183,7 @@ describe('a Secret in deletion that a finalizer of another program keeps', () =>
 
   test('does not keep a VirtualKey that is deleted with Retain', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
-    await hold();
+    await keepByFinalizer();
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
     expect(await isDeleted()).toBe(true);
