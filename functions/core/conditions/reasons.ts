@@ -221,7 +221,7 @@ const TABLE = {
   KeyConflict: {
     ...NO_SECRET_READ,
     isBlocking: false,
-    text: "Another VirtualKey has the User's name, so the User gets none. Delete it, or set `autoCreateKey: false`.",
+    text: "Another VirtualKey has the User's name. Set `autoCreateKey: false`, or create the User under another name. Deleting the VirtualKey ends its key value.",
     page: 'reference/fields.md#user',
   },
   UserNotFound: {

@@ -46,6 +46,6 @@ export const keyConflict = (key: string): Finding<'KeyConflict'> => ({
   rule: 'KeyConflict',
   path: 'spec.autoCreateKey',
   value: undefined,
-  message: `VirtualKey ${JSON.stringify(key)} already exists and is not this User's, so the User gets no key; delete that VirtualKey, or set autoCreateKey to false`,
+  message: `VirtualKey ${JSON.stringify(key)} already exists and is not this User's, so the User gets no key. Clients may use that VirtualKey: set autoCreateKey to false, or create a User of another name in place of this one`,
   effect: 'warn',
 });

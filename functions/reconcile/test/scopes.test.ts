@@ -164,6 +164,10 @@ describe('a user', () => {
     expect((await owned())?.spec).toMatchObject({ keyAlias: 'mine' });
     expect(await harness.ready(virtualKeys, 'alice')).toBe('True Ready');
     expect(harness.events('alice')).toContain('KeyConflict');
+    const { conditions } = (await harness.status(users, 'alice')) as { conditions: ReadonlyArray<{ message: string }> };
+    // Deleting the VirtualKey would end a value that clients may use.
+    expect(conditions.map(({ message }) => message).join()).toMatch(/set autoCreateKey to false/);
+    expect(conditions.map(({ message }) => message).join()).not.toMatch(/delete/);
     await harness.remove(virtualKeys, 'alice');
     await harness.resync();
     await harness.resync();
