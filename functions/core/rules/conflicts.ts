@@ -46,6 +46,6 @@ export const keyConflict = (key: string): Finding<'KeyConflict'> => ({
   rule: 'KeyConflict',
   path: 'spec.autoCreateKey',
   value: undefined,
-  message: `VirtualKey ${JSON.stringify(key)} already exists and is not this User's, so the User gets no key. Clients may use that VirtualKey: set autoCreateKey to false, or create a User of another name in place of this one`,
+  message: `VirtualKey ${JSON.stringify(key)} already exists, is not this User's and may have clients, so the User gets no key; set autoCreateKey to false, or create a User of another name in place of this one`,
   effect: 'warn',
 });
