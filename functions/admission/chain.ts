@@ -10,7 +10,9 @@ import * as instanceChecks from './checks/instance.ts';
 import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
 import * as memberChecks from './checks/member.ts';
 import * as userChecks from './checks/user.ts';
-import { type FactContext, gatherInstanceFacts, gatherKeyFacts, gatherTeamFacts, gatherUserFacts } from './facts.ts';
+import type { FactContext } from './facts/context.ts';
+import { gatherInstanceFacts } from './facts/instance.ts';
+import { gatherKeyFacts, gatherTeamFacts, gatherUserFacts } from './facts/member.ts';
 import type { Draft } from './subject.ts';
 
 /**

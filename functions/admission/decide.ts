@@ -2,7 +2,7 @@
 import { type Finding, toSentences, toText } from '#core/rules/finding.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import { CHAINS } from './chain.ts';
-import type { FactContext } from './facts.ts';
+import type { FactContext } from './facts/context.ts';
 import type { Subject } from './subject.ts';
 
 export interface Decision {

@@ -7,7 +7,7 @@ import { toMember } from '#core/rules/secrets.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
 import type { Check } from '../check.ts';
-import type { InstanceFacts } from '../facts.ts';
+import type { InstanceFacts } from '../facts/instance.ts';
 import { annotationOf } from '../subject.ts';
 
 type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;

@@ -8,7 +8,7 @@ import { templateHarmless as findHarmful } from '#core/rules/secret-template.ts'
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { secondsOf } from '#crds/validation/units.ts';
 import type { Check } from '../check.ts';
-import type { KeyFacts, MemberFacts } from '../facts.ts';
+import type { KeyFacts, MemberFacts } from '../facts/member.ts';
 
 export const keySecretFree: Check<VirtualKeySpec, MemberFacts> = ({ metadata: { name = '' }, spec, facts }) =>
   facts.occupiedName === undefined ? [] : [secretConflict(name, spec.secretTemplate?.name, facts.occupiedName)];

@@ -8,7 +8,7 @@ import { modelsServed as findUnserved, modelBudgetsServed, toServedModels } from
 import { referenceFound } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { Check } from '../check.ts';
-import type { MemberFacts } from '../facts.ts';
+import type { MemberFacts } from '../facts/member.ts';
 
 interface MemberSpec {
   readonly connectionRef: ConnectionRef;

@@ -5,7 +5,7 @@ import type { Finding } from '#core/rules/finding.ts';
 import { isSameInstance } from '#core/rules/instance.ts';
 import type { UserSpec } from '#crds/kinds/user.ts';
 import type { Check } from '../check.ts';
-import type { MemberFacts } from '../facts.ts';
+import type { MemberFacts } from '../facts/member.ts';
 
 type UserCheck = Check<UserSpec, MemberFacts>;
 

@@ -1,83 +1,35 @@
-// Facts about the objects that an object refers to, read once and concurrently. No other file of the admission webhook
-// reads the cluster.
+// Facts about a VirtualKey, User or Team: its instance, aliases that others have, and the objects that it names.
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
-import { listOf } from '#core/json/json.ts';
 import { keySecretName } from '#core/keys/object-names.ts';
-import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
-import { type KubeObject, RESOURCES, type Requester, type Resource, toFieldSelector } from '#core/ports/cluster.ts';
-import type { Hash } from '#core/ports/platform.ts';
+import { RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { TakenAlias } from '#core/rules/conflicts.ts';
-import { type InstanceName, isSameInstance } from '#core/rules/instance.ts';
 import type { Reference, ReferenceFacts } from '#core/rules/references.ts';
-import { createSecretCheck, type SecretData, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
 import { AllowedNamespaces } from '#crds/kinds/allowed-namespaces.ts';
-import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
-import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
+import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { TeamSpec } from '#crds/kinds/team.ts';
 import type { UserSpec } from '#crds/kinds/user.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/names/resources.ts';
-import { isMap, type Json } from '#crds/validation/json-shapes.ts';
-import type { CheckedObject } from './check.ts';
-import type { ClusterReads } from './reads.ts';
-import type { Metadata } from './subject.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
+import type { CheckedObject } from '../check.ts';
+import type { Metadata } from '../subject.ts';
+import {
+  belongsTo,
+  type FactContext,
+  findSecret,
+  INSTANCE_FIELD,
+  instanceRefOf,
+  isLive,
+  MAX_READS,
+  servedModels,
+  visitPage,
+} from './context.ts';
 
-/** The context of reading facts: the cluster, and the user for whom it is read. */
-export interface FactContext {
-  readonly cluster: ClusterReads;
-  readonly hash: Hash;
-  readonly user: Requester;
-  /** Aborts when the review has ended without a decision. */
-  readonly signal: AbortSignal;
-  /** Domains whose labels and annotations the Secret of a VirtualKey may have. */
-  readonly secretPrefixes: ReadonlyArray<string>;
-}
-
-/** VirtualKeys of the one page that is read of a list, however many there are. */
-const MAX_KEYS = 500;
 /** Objects that are read to find the one that has an alias. */
 const MAX_HOLDERS = 20;
-const INSTANCE_FIELD = 'spec.connectionRef.instanceRef.name';
-
-/** Objects of one kind that a review reads concurrently: each may have a megabyte, of which little is kept. */
-const MAX_READS = 4;
-
-interface RestrictedKey {
-  readonly path: string;
-  /** The removed models that the VirtualKey names. */
-  readonly models: ReadonlyArray<string>;
-}
-
-export interface InstanceFacts {
-  /** Findings in Secrets, by the Secret's name. A Secret that the user may not read counts as missing. */
-  readonly secrets: ReadonlyMap<string, SecretFindings>;
-  /** Models that this update removes. */
-  readonly removedModels: ReadonlySet<string>;
-  /** VirtualKeys that are restricted to a removed model, among one page of the instance's VirtualKeys. */
-  readonly restrictedKeys: ReadonlyArray<RestrictedKey>;
-  /** Whether the instance has more VirtualKeys than that page. */
-  readonly hasMoreKeys: boolean;
-  /** Indexes of model entries without a price: neither their own (for input and output) nor a listed one. */
-  readonly unpriced: ReadonlySet<number>;
-}
-
-export async function gatherInstanceFacts(
-  object: CheckedObject<GatewayInstanceSpec>,
-  context: FactContext,
-): Promise<InstanceFacts> {
-  const { metadata, spec } = object;
-  const old = object.old();
-  const removedModels = old === undefined ? new Set<string>() : servedModels(old).difference(servedModels(spec));
-  const [secrets, keys, unpriced] = await Promise.all([
-    findInSecrets(spec, metadata.namespace, context),
-    findRestricted(metadata, removedModels, context),
-    findUnpriced(spec),
-  ]);
-  return { secrets, removedModels, ...keys, unpriced };
-}
 
 export interface MemberFacts {
   /** Undefined: the instance does not exist, or does not allow the namespace. Findings do not show which. */
@@ -199,12 +151,6 @@ async function findInstance({ metadata, spec: { connectionRef } }: Member, { clu
   return { served: servedModels(spec), isDeleted: instance.metadata.deletionTimestamp !== undefined };
 }
 
-/** The models that an instance serves: the `modelName`s of its entries. */
-const servedModels = ({ models }: Json | GatewayInstanceSpec): ReadonlySet<string> =>
-  new Set(
-    listOf(models).flatMap((entry) => (isMap(entry) && typeof entry.modelName === 'string' ? entry.modelName : [])),
-  );
-
 async function findHolder(
   { resource, path, alias, allowedHolder }: WantedAlias,
   { metadata: { namespace: from }, spec }: Member,
@@ -230,31 +176,6 @@ async function findReferred(
   return found && { instance: instanceRefOf(found), isDeleted: !isLive(found) };
 }
 
-/** Undefined: the Secret is missing, or the user may not read it. Findings do not show which. */
-async function findSecret(
-  namespace: string,
-  name: string,
-  { cluster, user }: FactContext,
-): Promise<KubeObject | undefined> {
-  const may = await cluster.may(user, 'get', RESOURCES.secrets, namespace, name);
-  return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
-}
-
-/** Findings may name the keys of a Secret, because the user may read the Secret. */
-async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, context: FactContext) {
-  const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
-  const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
-  const check = createSecretCheck(spec, namespace);
-  const found = new Map<string, SecretFindings>();
-  const find = async (name: string) => {
-    const secret = await findSecret(namespace, name, context);
-    const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
-    found.set(name, check(name, secret && toReadSecret(data, true)));
-  };
-  await mapConcurrent(names, find, MAX_READS);
-  return found;
-}
-
 async function findForeignSecret(
   { namespace, name: key }: Metadata,
   template: string | undefined,
@@ -274,66 +195,3 @@ async function findForeignKey({ namespace, uid }: Metadata, name: string, { clus
   const owners = key.metadata.ownerReferences ?? [];
   return uid !== undefined && owners.some((owner) => owner.uid === uid) ? undefined : key.metadata.name;
 }
-
-async function findRestricted(
-  { namespace, name }: Metadata,
-  removed: ReadonlySet<string>,
-  { cluster }: FactContext,
-): Promise<Pick<InstanceFacts, 'restrictedKeys' | 'hasMoreKeys'>> {
-  const restrictedKeys: RestrictedKey[] = [];
-  if (name === undefined || removed.size === 0) return { restrictedKeys, hasMoreKeys: false };
-  const keys = { resource: virtualKeys, fields: { [INSTANCE_FIELD]: name }, limit: MAX_KEYS };
-  const hasMoreKeys = await visitPage(cluster, keys, (key) => {
-    if (!belongsTo(key, { namespace, name })) return;
-    const named = new Set(listOf(isMap(key.spec) ? key.spec.models : undefined));
-    const models = [...removed].filter((model) => named.has(model));
-    if (models.length > 0) restrictedKeys.push({ path: `${key.metadata.namespace}/${key.metadata.name}`, models });
-  });
-  return { restrictedKeys, hasMoreKeys };
-}
-
-/**
- * Indexes of model entries without a price. The price table is large, so it is loaded with the first model entry that
- * has no price of its own.
- */
-async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
-  const withoutOwnPrice = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
-    input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
-  );
-  if (withoutOwnPrice.length === 0) return new Set();
-  const { entryPrice } = await import('#core/money/price-list.ts');
-  const isUnpriced = (params: PricedParams) => namesPrice(params) || entryPrice(params).price === undefined;
-  return new Set(withoutOwnPrice.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
-}
-
-/**
- * Calls `onObject` for one page of the objects with these selectable fields, in all namespaces, without those that are
- * being deleted. Returns whether there are more. Objects may have hundreds of kilobytes: `onObject` keeps only what is
- * needed.
- */
-async function visitPage(
-  cluster: ClusterReads,
-  { resource, fields, limit }: PageSelection,
-  onObject: (object: KubeObject) => void,
-): Promise<boolean> {
-  let more = false;
-  await cluster.listPages(resource, { fieldSelector: toFieldSelector(fields), limit }, (objects, hasMore) => {
-    for (const object of objects.filter(isLive)) onObject(object);
-    more = hasMore;
-  });
-  return more;
-}
-
-interface PageSelection {
-  readonly resource: Resource;
-  readonly fields: Readonly<Record<string, string>>;
-  readonly limit: number;
-}
-
-const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
-const belongsTo = (object: KubeObject, instance: InstanceName): boolean => {
-  const connection = instanceRefOf(object);
-  return connection !== undefined && isSameInstance(connection, instance);
-};
-const instanceRefOf = ({ spec }: KubeObject): InstanceName | undefined =>
-  ConnectionRef.safeParse(isMap(spec) ? spec.connectionRef : undefined).data?.instanceRef;

@@ -1,0 +1,103 @@
+// Facts about an instance: its Secrets, the VirtualKeys that an update restricts, and model entries without a price.
+
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
+import { listOf } from '#core/json/json.ts';
+import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
+import { createSecretCheck, type SecretData, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
+import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
+import { virtualKeys } from '#crds/names/resources.ts';
+import { isMap } from '#crds/validation/json-shapes.ts';
+import type { CheckedObject } from '../check.ts';
+import type { Metadata } from '../subject.ts';
+import {
+  belongsTo,
+  type FactContext,
+  findSecret,
+  INSTANCE_FIELD,
+  MAX_READS,
+  servedModels,
+  visitPage,
+} from './context.ts';
+
+/** VirtualKeys of the one page that is read of a list, however many there are. */
+const MAX_KEYS = 500;
+
+interface RestrictedKey {
+  readonly path: string;
+  /** The removed models that the VirtualKey names. */
+  readonly models: ReadonlyArray<string>;
+}
+
+export interface InstanceFacts {
+  /** Findings in Secrets, by the Secret's name. A Secret that the user may not read counts as missing. */
+  readonly secrets: ReadonlyMap<string, SecretFindings>;
+  /** Models that this update removes. */
+  readonly removedModels: ReadonlySet<string>;
+  /** VirtualKeys that are restricted to a removed model, among one page of the instance's VirtualKeys. */
+  readonly restrictedKeys: ReadonlyArray<RestrictedKey>;
+  /** Whether the instance has more VirtualKeys than that page. */
+  readonly hasMoreKeys: boolean;
+  /** Indexes of model entries without a price: neither their own (for input and output) nor a listed one. */
+  readonly unpriced: ReadonlySet<number>;
+}
+
+export async function gatherInstanceFacts(
+  object: CheckedObject<GatewayInstanceSpec>,
+  context: FactContext,
+): Promise<InstanceFacts> {
+  const { metadata, spec } = object;
+  const old = object.old();
+  const removedModels = old === undefined ? new Set<string>() : servedModels(old).difference(servedModels(spec));
+  const [secrets, keys, unpriced] = await Promise.all([
+    findInSecrets(spec, metadata.namespace, context),
+    findRestricted(metadata, removedModels, context),
+    findUnpriced(spec),
+  ]);
+  return { secrets, removedModels, ...keys, unpriced };
+}
+
+/** Findings may name the keys of a Secret, because the user may read the Secret. */
+async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, context: FactContext) {
+  const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
+  const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
+  const check = createSecretCheck(spec, namespace);
+  const found = new Map<string, SecretFindings>();
+  const find = async (name: string) => {
+    const secret = await findSecret(namespace, name, context);
+    const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
+    found.set(name, check(name, secret && toReadSecret(data, true)));
+  };
+  await mapConcurrent(names, find, MAX_READS);
+  return found;
+}
+
+async function findRestricted(
+  { namespace, name }: Metadata,
+  removed: ReadonlySet<string>,
+  { cluster }: FactContext,
+): Promise<Pick<InstanceFacts, 'restrictedKeys' | 'hasMoreKeys'>> {
+  const restrictedKeys: RestrictedKey[] = [];
+  if (name === undefined || removed.size === 0) return { restrictedKeys, hasMoreKeys: false };
+  const keys = { resource: virtualKeys, fields: { [INSTANCE_FIELD]: name }, limit: MAX_KEYS };
+  const hasMoreKeys = await visitPage(cluster, keys, (key) => {
+    if (!belongsTo(key, { namespace, name })) return;
+    const named = new Set(listOf(isMap(key.spec) ? key.spec.models : undefined));
+    const models = [...removed].filter((model) => named.has(model));
+    if (models.length > 0) restrictedKeys.push({ path: `${key.metadata.namespace}/${key.metadata.name}`, models });
+  });
+  return { restrictedKeys, hasMoreKeys };
+}
+
+/**
+ * Indexes of model entries without a price. The price table is large, so it is loaded with the first model entry that
+ * has no price of its own.
+ */
+async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySet<number>> {
+  const withoutOwnPrice = models.flatMap(({ gatewayParams: { inputCostPerMillionTokens: input, ...params } }, index) =>
+    input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
+  );
+  if (withoutOwnPrice.length === 0) return new Set();
+  const { entryPrice } = await import('#core/money/price-list.ts');
+  const isUnpriced = (params: PricedParams) => namesPrice(params) || entryPrice(params).price === undefined;
+  return new Set(withoutOwnPrice.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
+}
