@@ -41,8 +41,7 @@ export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
   }
 
   // The library finds a series by a text of its labels, each time. Each request changes about ten series, always with the
-  // same objects of labels, so their changes are kept by object and written when somebody reads: 5 per cent of the CPU of
-  // a short request (decision 0035).
+  // same objects of labels, so their changes are kept by object and written when somebody reads.
   const [increments, levels] = [new Map<string, Map<Labels, number>>(), new Map<string, Map<Labels, number>>()];
   let kept = 0;
 
