@@ -147,8 +147,8 @@ function takeRequests(
 ): boolean {
   let isProbe = mayProbe && waiters.length > 0;
   let misfits = 0;
+  if (waiters.length === MAX_REQUESTS) return isProbe;
   for (const waiter of requests) {
-    if (waiters.length === MAX_REQUESTS || misfits === MAX_MISFITS) break;
     const charged = waiter.chargedCounters.counters;
     const isKnown = charged.every(({ isInStore }) => isInStore);
     if (waiters.length === 0) isProbe = mayProbe && !isKnown;
@@ -158,6 +158,7 @@ function takeRequests(
       waiter.isInCall = true;
       waiters.push(waiter);
     } else misfits += 1;
+    if (waiters.length === MAX_REQUESTS || misfits === MAX_MISFITS) break;
   }
   return isProbe && waiters.length > 0;
 }

@@ -6,7 +6,7 @@ import type { WaitingRequest } from './counters.ts';
 export type NextRequests = ReturnType<typeof createNextRequests>;
 
 export function createNextRequests() {
-  /** By namespace; the namespace whose request was the last one is at the end. */
+  /** By namespace; the namespace whose request was the last one in a call is at the end. */
   const requests = new Map<string, Set<WaitingRequest>>();
   return {
     isEmpty: (): boolean => requests.size === 0,
@@ -27,12 +27,16 @@ export function createNextRequests() {
         const { namespace, own, values } = next;
         const { value } = values.next();
         if (value === undefined) continue;
-        if (requests.get(namespace) === own) {
-          requests.delete(namespace);
-          requests.set(namespace, own);
-        }
         namespaces.push(next);
-        yield value;
+        try {
+          yield value;
+        } finally {
+          // A namespace keeps its turn until a request of it is in a call.
+          if (value.isInCall && requests.get(namespace) === own) {
+            requests.delete(namespace);
+            requests.set(namespace, own);
+          }
+        }
       }
     },
   };

@@ -136,8 +136,12 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
       for (const waiter of nextCall.inTurn()) {
         if (!waiter.isGrowth) updateWindows(account, waiter);
         const isBehind = !waiter.isGrowth && joinsWaitQueue(waiter);
-        if (!isBehind) yield waiter;
-        if (isBehind || waiter.isInCall) nextCall.delete(waiter);
+        try {
+          if (!isBehind) yield waiter;
+        } finally {
+          // Also for the request that fills the call, after which no other one is taken.
+          if (isBehind || waiter.isInCall) nextCall.delete(waiter);
+        }
       }
     },
     addAllToNextCall(): void {

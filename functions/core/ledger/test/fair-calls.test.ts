@@ -61,3 +61,20 @@ describe('while hundreds of requests of one namespace wait for a budget', () => 
     expect(Math.max(...full.map(({ requests }) => requests.length))).toBeGreaterThanOrEqual(15);
   });
 });
+
+test('a request with a new counter is admitted, although more requests than a call can have wait all the time', async () => {
+  const shared = scopeOf('shared', 1_000_000_000n);
+  let isFlooding = true;
+  const flood = async (): Promise<void> => {
+    while (isFlooding)
+      await ledger.reserve({ ...requestOf(1000n, shared), tokens: 1, namespace: 'flood', entryLimits: [undefined] });
+  };
+  for (let client = 0; client < 130; client += 1) void flood();
+  await scenario.time.advance(100);
+  const request = { ...requestOf(5n, scopeOf('new', 100n)), namespace: 'new' };
+  const { outcome, millis } = await scenario.tryReservation(ledger, request);
+  isFlooding = false;
+  expect(outcome).toBe('reserved');
+  expect(millis).toBeLessThanOrEqual(60);
+  await scenario.time.advance(100);
+});
