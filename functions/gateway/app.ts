@@ -61,7 +61,8 @@ export function createGateway(deps: GatewayDeps, state = createSharedState(deps)
     if (path === '/healthz') return sendText(client, 200, 'ok');
     const snapshot = deps.snapshots.current();
     if (path === '/readyz') {
-      return snapshot === undefined ? sendText(client, 503, 'no configuration yet') : sendText(client, 200, 'ok');
+      if (snapshot === undefined) return sendText(client, 503, 'no configuration yet');
+      return deps.hasVersionMismatch?.() ? sendText(client, 503, VERSION_MISMATCH) : sendText(client, 200, 'ok');
     }
     const route = routeAt(routes, path);
     const context = toRequestContext(client, deps.ids, {
@@ -83,6 +84,9 @@ export function createGateway(deps: GatewayDeps, state = createSharedState(deps)
     }
   };
 }
+
+const VERSION_MISMATCH =
+  'another version of the operator wrote the database or the counter store: the log of this Pod has the versions';
 
 const OVERLOADED: Failure = { code: 'overloaded' };
 /** Characters. The longest query of a provider's API has a tenth of this. */

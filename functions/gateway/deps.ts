@@ -15,6 +15,8 @@ export interface GatewayDeps {
   readonly credentials: Credentials;
   readonly policies: Policies;
   readonly ledger: Ledger;
+  /** Whether another version of the operator wrote what the ledger needs, so that it cannot start. `GET /readyz` asks. */
+  readonly hasVersionMismatch?: () => boolean;
   readonly upstream: Upstream;
   readonly clock: Clock;
   readonly ids: Ids;

@@ -98,6 +98,22 @@ export class DatabaseUnreachable extends Error {
   override readonly name: string = 'DatabaseUnreachable';
 }
 
+/** Another version of the operator made the schema of the database. */
+export class SchemaMismatch extends DatabaseUnreachable {
+  override readonly name = 'SchemaMismatch';
+}
+
+/** Another version of the operator wrote the counters of the counter store. */
+export class LayoutMismatch extends Error {
+  override readonly name = 'LayoutMismatch';
+}
+
+/** Whether a process of this version cannot use the database or the counter store until a person acts. */
+export function isVersionMismatch(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return error instanceof SchemaMismatch || error instanceof LayoutMismatch || isVersionMismatch(error.cause);
+}
+
 /** The database replies but has no schema yet: the reconciler creates it, and the gateway waits for it. */
 export class SchemaMissing extends DatabaseUnreachable {
   override readonly name = 'SchemaMissing';

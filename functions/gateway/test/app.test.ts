@@ -254,6 +254,13 @@ describe('the routes', () => {
     expect((await stage().app.request('/metrics')).status).toBe(404);
   });
 
+  test('a gateway whose database another version has made is alive, and not ready', async () => {
+    const { app } = stage({ deps: { hasVersionMismatch: () => true } });
+    expect((await app.request('/healthz')).status).toBe(200);
+    const reply = await app.request('/readyz');
+    expect([reply.status, await reply.text()]).toEqual([503, expect.stringContaining('another version')]);
+  });
+
   test('our own error is a 500 that shows only the request id of the log line', async () => {
     const { chat, lines } = stage({
       deps: {

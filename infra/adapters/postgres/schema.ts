@@ -1,5 +1,5 @@
 // The schema of the database: its tables, and how one of many processes makes them.
-import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { SchemaMismatch } from '#core/ports/backends.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 /**
@@ -27,9 +27,7 @@ export function requireVersion(version: number | null): void {
   if (version === SCHEMA_VERSION) return;
   const versions = `the database has version ${version} of the schema gateway_operator, this operator needs ${SCHEMA_VERSION}`;
   const made = Number(version) > SCHEMA_VERSION ? 'a later' : 'an earlier';
-  throw new DatabaseUnreachable(
-    `${versions}: ${made} version made it; run that version here, or name an empty database`,
-  );
+  throw new SchemaMismatch(`${versions}: ${made} version made it; run that version here, or name an empty database`);
 }
 
 /** Returns the version that the database has once the lock is taken. Undefined: none, and the schema was created. */

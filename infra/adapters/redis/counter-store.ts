@@ -1,5 +1,6 @@
 // The counter store in Redis, over TCP or HTTPS: one script, whose argument and reply are JSON (account.lua).
 import { createHash } from 'node:crypto';
+import { LayoutMismatch } from '#core/ports/backends.ts';
 import type {
   AccountReply,
   AuditReply,
@@ -38,6 +39,12 @@ export function createEvaluate(
   };
 }
 
+/** Throws the error again: as LayoutMismatch if the script refused the layout. */
+function toLayoutMismatch(error: unknown): never {
+  const [, message] = (error instanceof Error && /\bLAYOUT (.*)/s.exec(error.message)) || [];
+  throw message === undefined ? error : new LayoutMismatch(message, { cause: error });
+}
+
 export interface RedisCounterStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
@@ -61,7 +68,9 @@ export function createRedisCounterStore({
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const reservedMemory = {};
   const run = async <T>(operation: string, argument: object): Promise<T> => {
-    const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]);
+    const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]).catch(
+      toLayoutMismatch,
+    );
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
     share?.take(reservedMemory, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);

@@ -7,6 +7,7 @@ import { createLedger } from '#core/ledger/ledger.ts';
 import {
   type DatabaseConnection,
   type InstanceIdentity,
+  isVersionMismatch,
   type StoreConnection,
   storeName,
 } from '#core/ports/backends.ts';
@@ -25,6 +26,8 @@ export interface GatewayParts
   readonly instance: InstanceIdentity;
   readonly connection: DatabaseConnection;
   readonly storeConnection: StoreConnection;
+  /** For Upstash. Absent: the platform's own. */
+  readonly fetch?: typeof globalThis.fetch;
   /** The folder of the journal, which only this instance uses and which outlives the process. */
   readonly folder: string;
   readonly log: Log;
@@ -52,10 +55,14 @@ export function openGateway(parts: GatewayParts) {
 }
 
 function open(parts: GatewayParts, opened: AsyncDisposableStack) {
-  const { instance, connection, storeConnection, folder, clock, log } = parts;
+  const { instance, connection, storeConnection, folder, clock, log, fetch } = parts;
   const instanceUid = instance.uid;
   const metrics = metricsOf(parts.metrics, instance);
-  const { counterStore, isShared, close: closeStore } = openCounterStore(storeConnection, { instanceUid, clock, log });
+  const {
+    counterStore,
+    isShared,
+    close: closeStore,
+  } = openCounterStore(storeConnection, { instanceUid, clock, log, fetch });
   opened.defer(closeStore);
   const journal = openJournal({ folder, log, metrics, isShared });
   opened.defer(journal.close);
@@ -82,7 +89,9 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   opened.defer(() => ledger.close());
   const starting = keepStarting(ledger.start, parts);
   opened.defer(starting.stop);
-  const requests = counted(createGateway({ ...parts, metrics, policies: database.policies(instanceUid), ledger }));
+  const { hasVersionMismatch } = starting;
+  const policies = database.policies(instanceUid);
+  const requests = counted(createGateway({ ...parts, metrics, policies, ledger, hasVersionMismatch }));
   const close = (end: number, graceMs: number): Promise<void> => {
     starting.stop();
     opened.defer(() => ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING)));
@@ -177,14 +186,17 @@ const TRY_AGAIN_AFTER = 1_000;
 
 /**
  * Tries to start the ledger until the database accepts the content of the journal. Until then, requests get 503.
- * `first` resolves after the first attempt.
+ * `first` resolves after the first attempt. `hasVersionMismatch`: the Pod is not ready, so that an upgrade does not
+ * replace Pods that serve. A Pod that waits for something else is ready, because old Pods may have to end first.
  */
 function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayParts, 'timer' | 'log'>) {
-  let isOver = false;
+  let [isOver, hasMismatch] = [false, false];
   const attempt = async (isReported: boolean): Promise<void> => {
     try {
       if (!isOver) await start();
+      hasMismatch = false;
     } catch (error) {
+      hasMismatch = isVersionMismatch(error);
       if (isOver) return;
       if (!isReported) log.warn('the ledger does not start yet, and tries again', { why: reasonAndCausesOf(error) });
       timer(TRY_AGAIN_AFTER, () => void attempt(true));
@@ -193,5 +205,5 @@ function keepStarting(start: () => Promise<void>, { timer, log }: Pick<GatewayPa
   const stop = () => {
     isOver = true;
   };
-  return { first: attempt(false), stop };
+  return { first: attempt(false), stop, hasVersionMismatch: () => hasMismatch };
 }

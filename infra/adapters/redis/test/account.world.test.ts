@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { LayoutMismatch } from '#core/ports/backends.ts';
 import { FIGURES_PAGE, MAX_COUNTERS, MAX_REQUESTS } from '#core/ports/counter-store.ts';
 import {
   type AccountsUnderTest,
@@ -238,8 +239,9 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     await admin.del(`{${uid}}:meta`);
     await admin.call(command, `{${uid}}:${name}`, ...more);
     const sentence =
-      /^LAYOUT the store has the layout ".*" and this version reads ".*": stop all processes .* and delete the keys/;
+      /^the store has the layout ".*" and this version reads ".*": stop all processes .* and delete the keys/;
     await expect(start().send()).rejects.toThrow(sentence);
+    await expect(under.store.begin(7, true)).rejects.toThrow(LayoutMismatch);
     await expect(under.store.begin(7, true)).rejects.toThrow(sentence);
     await admin.del(...(await admin.keys(`{${uid}}:*`)));
     expect(await under.store.begin(7, true)).toBe(7);
