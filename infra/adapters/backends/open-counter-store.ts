@@ -14,6 +14,8 @@ export interface OpenCounterStoreDependencies {
   readonly instanceUid: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** For Upstash. Absent: the platform's own. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
   /** The share of the work that uses the store. Absent: the process uses it. */
   readonly share?: MemoryShare | undefined;
 }
@@ -28,7 +30,7 @@ export interface OpenCounterStore {
 /** A store that is away is no error: its calls fail until it is back. */
 export function openCounterStore(
   connection: StoreConnection,
-  { instanceUid, clock, log, share }: OpenCounterStoreDependencies,
+  { instanceUid, clock, log, fetch, share }: OpenCounterStoreDependencies,
 ): OpenCounterStore {
   if (connection.type === 'memory')
     return {
@@ -37,6 +39,6 @@ export function openCounterStore(
       close: async () => undefined,
     };
   const { evaluate, close, reconnect } =
-    connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { share });
+    connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { fetch, share });
   return { counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
 }

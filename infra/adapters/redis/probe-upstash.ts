@@ -17,9 +17,10 @@ export const WRITE = `return redis.call('SET', KEYS[1], '1', 'PX', '1000')`;
 export async function probeUpstash(
   connection: Extract<StoreConnection, { type: 'upstash' }>,
   instanceUid: string,
+  fetch?: typeof globalThis.fetch,
 ): Promise<StoreHealth> {
   try {
-    const { evaluate } = openUpstash(connection, { maxReply: MAX_REPLY });
+    const { evaluate } = openUpstash(connection, { fetch, maxReply: MAX_REPLY });
     await inProbeTime(evaluate(WRITE, `{${instanceUid}}:probe`, []));
     return { ok: true };
   } catch (error) {

@@ -9,8 +9,14 @@ import { MAX_REPLY } from './reply-guard.ts';
 import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Probes the store over a new connection, within 2 s. */
-export function probeShared(connection: SharedStoreConnection, instanceUid: string): Promise<StoreHealth> {
-  return connection.type === 'redis' ? probeRedis(connection, instanceUid) : probeUpstash(connection, instanceUid);
+export function probeShared(
+  connection: SharedStoreConnection,
+  instanceUid: string,
+  fetch?: typeof globalThis.fetch,
+): Promise<StoreHealth> {
+  return connection.type === 'redis'
+    ? probeRedis(connection, instanceUid)
+    : probeUpstash(connection, instanceUid, fetch);
 }
 
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {

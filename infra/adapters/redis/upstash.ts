@@ -14,6 +14,8 @@ const MAX_VALUES = 4096;
 const ANSWER_TIMEOUT = 1700;
 
 interface UpstashDependencies extends Pick<StoreDependencies, 'share'> {
+  /** Default: the platform's own, without a proxy. */
+  readonly fetch?: typeof globalThis.fetch | undefined;
   /** The maximum bytes of a reply. Default: MAX_REPLY with a share, else MAX_OWN_REPLY. */
   readonly maxReply?: number;
 }
@@ -21,7 +23,11 @@ interface UpstashDependencies extends Pick<StoreDependencies, 'share'> {
 /** Sends each call once: the caller repeats it (ports/counter-store.ts). */
 export function openUpstash(
   { url, token }: Extract<StoreConnection, { type: 'upstash' }>,
-  { share, maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY }: UpstashDependencies = {},
+  {
+    share,
+    fetch = globalThis.fetch,
+    maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY,
+  }: UpstashDependencies = {},
 ): RedisConnection {
   const post = async (command: ReadonlyArray<string>): Promise<unknown> => {
     const timeout = AbortSignal.timeout(ANSWER_TIMEOUT);

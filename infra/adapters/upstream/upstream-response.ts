@@ -17,9 +17,12 @@ const MAX_WAITING = 64 * 1024;
 const MAX_PIECES = 64;
 const ABORTED = 'the request was aborted';
 
+/** The connections to one origin. */
+export type UpstreamPool = Pick<Pool, 'dispatch'> & { close(): Promise<void>; destroy(): Promise<void> };
+
 /** The pool and path of a URL. */
 export interface Destination {
-  readonly pool: Pool;
+  readonly pool: UpstreamPool;
   readonly path: string;
 }
 

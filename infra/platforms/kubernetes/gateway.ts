@@ -2,6 +2,7 @@
 // server.
 import { setTimeout as pause } from 'node:timers/promises';
 import { createMountedCredentials, createMountedFile } from '#adapters/process/mounted-files.ts';
+import { createFetch, createProxyFor } from '#adapters/process/proxies.ts';
 import { createPodIdentity } from '#adapters/upstream/pod-identity.ts';
 import { createUpstream } from '#adapters/upstream/undici.ts';
 import { openGateway } from '../../runtime/node/gateway.ts';
@@ -28,10 +29,13 @@ main(async () => {
   const { now } = parts.clock;
   const { AWS_ROLE_ARN: arn, AWS_WEB_IDENTITY_TOKEN_FILE: tokenFile } = environment;
   const role = arn === undefined || tokenFile === undefined ? undefined : { arn, tokenFile };
-  const upstream = createUpstream({ pod: createPodIdentity({ role, fetch, now }) });
+  const proxyFor = createProxyFor(environment);
+  const fetch = createFetch(proxyFor);
+  const upstream = createUpstream({ fetch, proxyFor, pod: createPodIdentity({ role, fetch, now }) });
   const gateway = openGateway({
     ...parts,
     ...mounts,
+    fetch,
     folder: environment.JOURNAL_DIR,
     snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot(parts.log)),
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),

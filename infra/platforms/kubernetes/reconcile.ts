@@ -4,6 +4,7 @@ import { createBackends } from '#adapters/backends/backends.ts';
 import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
+import { createFetch, createProxyFor } from '#adapters/process/proxies.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
@@ -27,7 +28,8 @@ main(async () => {
   const { run, ...parts } = await openFunction('reconcile', environment);
   const { log } = parts;
   const api = await openApi(environment);
-  const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts });
+  const fetch = createFetch(createProxyFor(environment));
+  const { clear, flush } = createStoreMaintenance({ open: openCounterStore, ...parts, fetch });
   const backends = createBackends({
     clock: parts.clock,
     maxReplyBytes: replyMemory(),
@@ -37,7 +39,7 @@ main(async () => {
       await flush(instance, work);
       await retain(environment.RETAIN_MONTHS, work.database, log);
     },
-    probeShared,
+    probeShared: (connection, instanceUid) => probeShared(connection, instanceUid, fetch),
   });
   const platform = {
     servedAt: () => undefined,

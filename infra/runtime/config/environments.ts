@@ -53,6 +53,21 @@ const api = {
   WATCH_NAMESPACE: optional(namespace),
 };
 
+const proxies = {
+  /**
+   * Proxy for `https://` addresses outside the cluster: of providers, token services and Upstash, see
+   * [proxies](../operate/gateways.md#proxies).
+   */
+  HTTPS_PROXY: optional(httpAddress),
+  /** The same for `http://` addresses. */
+  HTTP_PROXY: optional(httpAddress),
+  /**
+   * What is called without a proxy, separated by commas: names with their subdomains, `.suffix` for subdomains only,
+   * addresses, CIDR blocks, or `*` for everything.
+   */
+  NO_PROXY: optional(text),
+};
+
 /** Rules of both: the webhook refuses, the reconciler leaves out. */
 const rules = {
   /**
@@ -138,6 +153,7 @@ export const ReconcileEnvironment = {
   variables: {
     ...server,
     ...api,
+    ...proxies,
     /**
      * Token of at least 16 characters that the reconciler requires of whoever asks it for a resync; two, separated by a
      * comma, while one replaces the other: it accepts both.
@@ -248,6 +264,7 @@ export const TriggerEnvironment = {
 export const GatewayEnvironment = {
   variables: {
     ...server,
+    ...proxies,
     /** File with the compiled instance. */
     SNAPSHOT_FILE: withDefault(text, '/etc/gateway/snapshot/snapshot.json'),
     /** Folder with the credentials of providers: a folder per Secret, in it a file per key. */

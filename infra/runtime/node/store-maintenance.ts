@@ -17,7 +17,9 @@ import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { metricsOf } from './metrics.ts';
 import type { NodeDependencies } from './platform.ts';
 
-interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'> {
+interface StoreMaintenanceDependencies
+  extends Pick<NodeDependencies, 'clock' | 'timer' | 'random'>,
+    Pick<OpenCounterStoreDependencies, 'fetch'> {
   /** Connects to a store with the means of this platform; throws if it has none. */
   readonly open: (connection: SharedStoreConnection, deps: OpenCounterStoreDependencies) => OpenCounterStore;
   readonly log: Log;
@@ -25,7 +27,15 @@ interface StoreMaintenanceDependencies extends Pick<NodeDependencies, 'clock' | 
 }
 
 /** A store in the memory of a gateway is maintained by that gateway. */
-export function createStoreMaintenance({ open, clock, timer, random, log, ...parts }: StoreMaintenanceDependencies) {
+export function createStoreMaintenance({
+  open,
+  clock,
+  timer,
+  random,
+  log,
+  fetch,
+  ...parts
+}: StoreMaintenanceDependencies) {
   return {
     async flush(
       instance: InstanceIdentity,
@@ -35,7 +45,7 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
       const instanceUid = instance.uid;
       const metrics = metricsOf(parts.metrics, instance);
       beginAlertMetrics(metrics);
-      const { counterStore, close } = open(connection, { instanceUid, clock, log, share });
+      const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, share });
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       try {
@@ -50,7 +60,7 @@ export function createStoreMaintenance({ open, clock, timer, random, log, ...par
     },
     async clear(instanceUid: string, connection: StoreConnection, share?: MemoryShare): Promise<void> {
       if (connection.type === 'memory') return;
-      const { counterStore, close } = open(connection, { instanceUid, clock, log, share });
+      const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, share });
       await counterStore.clear().finally(close);
     },
   };
