@@ -97,6 +97,15 @@ export const Workload = withRule(
       .describe(
         'Further environment variables of the container. Reserved names are ignored: `PORT`, `METRICS_PORT`, `HOST`, `SNAPSHOT_FILE`, `CREDENTIALS_DIR`, `DATABASE_DIR`, `STORE_DIR`, `JOURNAL_DIR`.',
       ),
+    caConfigMapRef: z
+      .object({
+        name: Name.describe('Name of the ConfigMap, in the namespace of the instance.'),
+        key: SecretKeyName.describe('Name of the key whose value has the certificates as PEM.'),
+      })
+      .optional()
+      .describe(
+        'Authorities that the gateway trusts, beside those of Node: of providers, proxies, and databases without `sslrootcert`. A change of the ConfigMap replaces the Pods.',
+      ),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),
     serviceAccountName: Name.optional().describe('Service account of the pods, without its token. Default: `default`.'),

@@ -141,10 +141,10 @@ export interface InstanceView {
   readonly store: Reachability;
   /** Absent while the Secret does not contain it. */
   readonly storeType?: StoreConnection['type'];
-  /** The problem of the database's Secret, else of the counter store's: Pods that start now could not read it. */
-  readonly secretProblem?: Problem;
-  /** The versions of both Secrets. */
-  readonly secretVersions: string;
+  /** The problem of the database's Secret, else of the counter store's, else of the ConfigMap with authorities: Pods that start now could not read it. */
+  readonly fileProblem?: Problem;
+  /** The versions of both Secrets, and of the ConfigMap if there is one. */
+  readonly fileVersions: string;
   /** By `identifier`: what keeps the model entry from serving. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;

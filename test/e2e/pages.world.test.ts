@@ -116,7 +116,7 @@ describeOnBothClusters('pages', ['--schedule', '86400'], (stack, cluster) => {
   });
 
   test('YAML of operations fits the objects', async () => {
-    for (const name of ['core', 'scale'])
+    for (const name of ['core', 'scale', 'proxy', 'authorities'])
       await accepts('gatewayinstance llm', 'spec', operate('gateways', name, 'yaml'));
     await accepts('gatewayinstance llm', 'spec', operate('gateways', 'memory', 'yaml'));
     await accepts('secret llm-database', undefined, operate('database', 'Secret', 'yaml'));

@@ -77,6 +77,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
       ],
       ...['--set', 'extraEnv[0].name=LOG_LEVEL,extraEnv[0].value=warn,nodeSelector.disk=ssd,reconcile.retainMonths=13'],
       ...['--set-json', 'tolerations=[{"operator":"Exists"}]', '--set', 'podAnnotations.a=b,priorityClassName=high'],
+      ...['--set', 'caConfigMap.name=corporate-ca'],
       ...['--set-json', 'secretMetadataPrefixes=["example.com","example.org"]'],
     );
     const deployments = readDocuments(text).filter(({ kind }) => kind === 'Deployment');
@@ -95,6 +96,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
                 image: `ghcr.io/example/op@${digest}`,
                 env: expect.arrayContaining([
                   { name: 'LOG_LEVEL', value: 'warn' },
+                  { name: 'NODE_EXTRA_CA_CERTS', value: '/etc/operator/ca/ca.crt' },
                   // Both must refuse the same.
                   { name: 'SECRET_METADATA_PREFIXES', value: 'example.com,example.org' },
                 ]),

@@ -8,6 +8,7 @@ import type { KubeObject } from '#core/ports/cluster.ts';
 import { resourceOf } from '../../infra/packaging/manifests/apply.ts';
 import { openCertificates } from '../../infra/platforms/local/cluster/certificates.ts';
 import { freePort } from '../../infra/platforms/local/state/ports.ts';
+import { startConnectProxy } from '../doubles/connect-proxy.ts';
 import { keyValueOf } from '../gateway/instance.ts';
 import { type Child, startChild } from '../support/child.ts';
 import { eventually } from '../support/eventually.ts';
@@ -222,6 +223,23 @@ describe('the Node bundles', () => {
       openai = client(value);
       await makeCall();
       await allBooked();
+    });
+
+    test('behind a proxy it reaches providers that only the proxy can find', async () => {
+      const proxy = await startConnectProxy();
+      onTestFinished(proxy.close);
+      const CREDENTIALS_DIR = join(world.folder, 'credentials-behind-proxy');
+      cpSync(mounts.CREDENTIALS_DIR, CREDENTIALS_DIR, { recursive: true });
+      const file = join(CREDENTIALS_DIR, 'sample-model-small/apiBase');
+      writeFileSync(file, readFileSync(file, 'utf8').replace('127.0.0.1', 'provider.example.com'));
+      await gateway.stop();
+      gateway = await startNode(bundle('gateway'), { ...mounts, CREDENTIALS_DIR, HTTP_PROXY: proxy.url });
+      openai = client(value);
+      await makeCall();
+      expect(proxy.asked).toEqual([expect.stringMatching(/^provider\.example\.com:\d+$/)]);
+      await gateway.stop();
+      gateway = await startNode(bundle('gateway'), { ...mounts });
+      openai = client(value);
     });
 
     test('SIGTERM lets an open stream end, books it, and exits with 0', async () => {

@@ -337,6 +337,11 @@ const TABLE = {
     text: 'The API server did not answer whether Knative is installed. The next resync asks again, or set `spec.workload.type`.',
     page: 'install/knative.md',
   },
+  ConfigMapNotFound: {
+    ...WORKLOAD,
+    text: 'The ConfigMap of `spec.workload.caConfigMapRef` does not exist. Create it, or correct the name. Pods that run continue.',
+    page: 'operate/gateways.md#private-authorities',
+  },
   KnativeNotInstalled: {
     ...WORKLOAD,
     text: 'Knative Serving is not installed. Install it, or set `spec.workload.type: Deployment`.',

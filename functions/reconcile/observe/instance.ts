@@ -62,27 +62,29 @@ export async function observeInstance(
   object: GatewayInstance,
   members: ReadonlyArray<Member>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
-  const { connections, ...ofSecrets } = await observeSecrets(context, object);
+  const { connections, secretVersions, ...ofSecrets } = await observeSecrets(context, object);
   const { database, store } = connections;
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
   const aliases = isComplete ? 'all' : members.map(aliasOf);
-  const [{ link, ...ofDatabase }, health, snapshot, parts, routes] = await Promise.all([
+  const [{ link, ...ofDatabase }, health, snapshot, ca, parts, routes] = await Promise.all([
     reachDatabase(context, object, { connections, aliases }),
     'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
     observeSnapshot(context, object),
+    observeAuthorities(context, object),
     observeParts(context, object),
     observeRoutes(context, object),
   ]);
-  const secretProblem = [database, store].find((one) => 'reason' in one);
+  const fileProblem = [database, store, ca ?? {}].find((one): one is Problem => 'reason' in one);
   const view: ObservedInstance = {
     object,
     isComplete,
     ...ofDatabase,
     store: health,
     ...('reason' in store ? {} : { storeType: store.type }),
-    ...(secretProblem === undefined ? {} : { secretProblem }),
+    ...(fileProblem === undefined ? {} : { fileProblem }),
     ...ofSecrets,
+    fileVersions: [...secretVersions, ...(ca === undefined || 'reason' in ca ? [] : [ca.version])].join('.'),
     snapshot,
     parts: new Map([...('reason' in parts ? [] : parts), ...routes.live]),
     ...('reason' in parts ? { partsProblem: parts } : {}),
@@ -98,9 +100,7 @@ async function observeSecrets(context: ObserveContext, object: GatewayInstance) 
   const { databaseSecretRef, redisSecretRef } = object.spec;
   return {
     connections: connectionsOf(context, object, secrets),
-    secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef]
-      .map((name) => secrets.get(name)?.version ?? '')
-      .join('.'),
+    secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef].map((name) => secrets.get(name)?.version ?? ''),
     entryProblems: entryProblems(context, object, secrets),
   };
 }
@@ -258,6 +258,22 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
     .map((map) => ({ name: map.metadata.name, uid: map.metadata.uid ?? '' }));
   const isPushed = spec.workload.type !== 'External' || (await isInStore(deps, pathOf(metadata), text));
   return { hash, name, text, bytes: toUtf8(text).length, isPublished, isPushed, older };
+}
+
+/** The version of the ConfigMap with the authorities that the gateway trusts: without its content, which can be large. */
+async function observeAuthorities(
+  { deps }: ObserveContext,
+  { metadata: { namespace }, spec }: GatewayInstance,
+): Promise<Problem | { readonly version: string } | undefined> {
+  const { caConfigMapRef: ref } = spec.workload;
+  if (ref === undefined) return undefined;
+  const fieldSelector = toFieldSelector({ 'metadata.name': ref.name });
+  const [found] = await deps.cluster.list(RESOURCES.configMaps, { namespace, fieldSelector, metadataOnly: true });
+  if (found !== undefined) return { version: found.metadata.resourceVersion ?? '' };
+  return {
+    reason: 'ConfigMapNotFound',
+    message: `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef does not exist: create it`,
+  };
 }
 
 /**

@@ -102,17 +102,17 @@ function whyNotWritten(view: InstanceView, type: WorkloadType, { platform }: Wor
       'Knative Serving is not installed (the cluster serves no serving.knative.dev/v1): install it, or set spec.workload.type to Deployment';
     return { reason: 'KnativeNotInstalled', message };
   }
-  return view.secretProblem ?? whyNotShared(view, type, platform.manyProcesses) ?? whyNotReached(view);
+  return view.fileProblem ?? whyNotShared(view, type, platform.manyProcesses) ?? whyNotReached(view);
 }
 
 /** The problem of a database or counter store that Pods with the previous connections may still reach. */
-function whyNotReached({ parts, secretVersions, database, store }: InstanceView): Problem | undefined {
+function whyNotReached({ parts, fileVersions, database, store }: InstanceView): Problem | undefined {
   const read = TYPES.flatMap((type) => {
     const part = parts.get(PARTS_OF[type][0]);
     if (part === undefined) return [];
     return part.spec.template.metadata.annotations[CONNECTIONS_ANNOTATION] ?? [];
   });
-  if (read.length === 0 || read.includes(secretVersions)) return undefined;
+  if (read.length === 0 || read.includes(fileVersions)) return undefined;
   if (!database.ok) return database;
   return store.ok ? undefined : store;
 }

@@ -113,6 +113,57 @@ describe('a gateway whose store is in memory, which never has two Pods', () => {
   });
 });
 
+describe('a ConfigMap of authorities', () => {
+  const workload = { caConfigMapRef: { name: 'corporate-ca', key: 'bundle.pem' } };
+  const write = (text: string) =>
+    harness.apply({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { namespace: 'default', name: 'corporate-ca' },
+      data: { 'bundle.pem': text },
+    });
+
+  test('is mounted, and Node reads it; each change replaces the Pods', async () => {
+    await write('one');
+    await running({ ...workload, env: [{ name: 'NODE_EXTRA_CA_CERTS', value: '/of/the/spec' }] });
+    const {
+      spec: { template },
+    } = part('Deployment') as unknown as { spec: { template: { spec: object } } };
+    expect(template.spec).toMatchObject({
+      containers: [
+        {
+          env: expect.arrayContaining([{ name: 'NODE_EXTRA_CA_CERTS', value: '/etc/gateway/ca/ca.crt' }]),
+          volumeMounts: expect.arrayContaining([{ name: 'ca', mountPath: '/etc/gateway/ca', readOnly: true }]),
+        },
+      ],
+      volumes: expect.arrayContaining([
+        { name: 'ca', configMap: { name: 'corporate-ca', items: [{ key: 'bundle.pem', path: 'ca.crt' }] } },
+      ]),
+    });
+    expect(JSON.stringify(template.spec)).not.toContain('/of/the/spec');
+    await write('two');
+    expect(await resyncs()).toEqual(['apply Deployment']);
+    expect(await resyncs()).toEqual([]);
+  });
+
+  test('that is missing lets running Pods continue, and delays changes until it exists', async () => {
+    await running();
+    await edit(workload);
+    expect(await resyncs()).toEqual([]);
+    expect(await message('WorkloadReady')).toContain(
+      'changes wait: ConfigMap "corporate-ca" of spec.workload.caConfigMapRef',
+    );
+    await write('one');
+    expect(await resyncs()).toEqual(['apply Deployment']);
+  });
+
+  test('that is missing from the beginning is the reason of the instance', async () => {
+    await harness.apply(makeInstance({ workload: { type: 'Deployment', ...workload } }));
+    await harness.resync();
+    expect(await ready()).toBe('False ConfigMapNotFound');
+  });
+});
+
 describe('a Secret that is missing', () => {
   test('of a model changes nothing in running Pods', async () => {
     await running();

@@ -11,7 +11,7 @@ export interface PodInput {
   readonly instance: GatewayInstance;
   readonly snapshot: { readonly hash: string; readonly name: string };
   readonly store: StoreConnection['type'];
-  /** Versions of the Secrets of database and counter store, which a Pod reads when it starts. */
+  /** Versions of the files that a Pod reads when it starts: of the Secrets of database and counter store, and of authorities. */
   readonly connections: string;
   /** The image of instances that name none. */
   readonly image: string;
@@ -26,13 +26,14 @@ export interface PodInput {
  * mount or the port of a probe.
  */
 const MOUNTS = {
-  snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: '/snapshot.json' },
+  snapshot: { variable: 'SNAPSHOT_FILE', path: '/etc/gateway/snapshot', file: 'snapshot.json' },
   credentials: { variable: 'CREDENTIALS_DIR', path: '/etc/gateway/credentials', file: '' },
   database: { variable: 'DATABASE_DIR', path: '/etc/gateway/database', file: '' },
   store: { variable: 'STORE_DIR', path: '/etc/gateway/store', file: '' },
   journal: { variable: 'JOURNAL_DIR', path: '/var/lib/gateway/journal', file: '' },
 } as const satisfies Record<string, { readonly variable: OwnVariable; readonly path: string; readonly file: string }>;
-type Mount = keyof typeof MOUNTS;
+/** The file with the authorities that Node trusts beside its own, if the instance names a ConfigMap. */
+const AUTHORITIES = { variable: 'NODE_EXTRA_CA_CERTS', path: '/etc/gateway/ca', file: 'ca.crt' };
 
 export const PORT = 8080;
 /** The port of metrics. No Service has it, so clients do not reach it. */
@@ -72,20 +73,23 @@ export function podTemplate(input: PodInput, { labels, annotations, pod, contain
     env = [],
     image,
     resources = RESOURCES,
+    caConfigMapRef,
   } = instance.spec.workload;
-  const files = Object.values(MOUNTS).map(({ variable, path, file }) => ({ name: variable, value: `${path}${file}` }));
+  const files = [...Object.values(MOUNTS), ...(caConfigMapRef === undefined ? [] : [AUTHORITIES])].map(
+    ({ variable, path, file }) => ({ name: variable as string, value: `${path}/${file}`.replace(/\/$/, '') }),
+  );
   const mounted = volumes(input);
   const own = { [SNAPSHOT_ANNOTATION]: snapshot.hash, [CONNECTIONS_ANNOTATION]: connections };
   const gateway = {
     name: 'gateway',
     image: image ?? input.image,
     command: ['node', 'dist/node/gateway.mjs'],
-    env: [...files, ...env.filter(({ name }) => !isOwnVariable(name))],
+    env: [...files, ...env.filter(({ name }) => !files.some((one) => one.name === name) && !isOwnVariable(name))],
     resources,
     securityContext: SECURITY,
     volumeMounts: mounted.map(({ name }) => ({
       name,
-      mountPath: MOUNTS[name].path,
+      mountPath: name === 'ca' ? AUTHORITIES.path : MOUNTS[name].path,
       ...(name === 'journal' ? {} : { readOnly: true }),
     })),
   };
@@ -104,12 +108,13 @@ export function podTemplate(input: PodInput, { labels, annotations, pod, contain
 }
 
 interface Volume {
-  readonly name: Mount;
+  readonly name: keyof typeof MOUNTS | 'ca';
   readonly [source: string]: unknown;
 }
 
 function volumes({ instance, snapshot, store }: PodInput): Volume[] {
-  const { redisSecretRef } = instance.spec;
+  const { redisSecretRef, workload } = instance.spec;
+  const { caConfigMapRef: ca } = workload;
   const sources = credentialSources(instance);
   return [
     { name: 'snapshot', configMap: { name: snapshot.name } },
@@ -120,6 +125,9 @@ function volumes({ instance, snapshot, store }: PodInput): Volume[] {
     },
     { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
     { name: 'journal', emptyDir: {} },
+    ...(ca === undefined
+      ? []
+      : [{ name: 'ca', configMap: { name: ca.name, items: [{ key: ca.key, path: AUTHORITIES.file }] } } as const]),
   ];
 }
 

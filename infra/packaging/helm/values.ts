@@ -98,8 +98,19 @@ const pods = {
     .array(passed)
     .default([])
     .describe(
-      'Further environment variables of the webhook and the reconciler: `LOG_LEVEL`, or those of traces (docs/operate/metrics.md).',
+      'Further environment variables of the webhook and the reconciler: `LOG_LEVEL`, those of traces (docs/operate/metrics.md), or of proxies (docs/operate/gateways.md#proxies).',
     ),
+  caConfigMap: z
+    .strictObject({
+      name: z
+        .string()
+        .default('')
+        .describe(
+          'ConfigMap with authorities that the webhook and the reconciler trust, beside those of Node, in the namespace of the release. Restart their Pods after a change of it. Empty: none.',
+        ),
+      key: z.string().min(1).default('ca.crt').describe('Its key whose value has the certificates as PEM.'),
+    })
+    .prefault({}),
 };
 
 const gateways = z.strictObject({

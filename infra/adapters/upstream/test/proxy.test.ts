@@ -2,9 +2,9 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { startConnectProxy } from '../../../../test/doubles/connect-proxy.ts';
 import { createFetch } from '../../process/proxies.ts';
 import { createUpstream } from '../undici.ts';
-import { startConnectProxy } from './connect-proxy.fixture.ts';
 import { promisesOfUpstream } from './upstream.promises.ts';
 
 const shared = await startConnectProxy();

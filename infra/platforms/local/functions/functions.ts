@@ -6,6 +6,7 @@ import { createReconcile } from '../../../../functions/reconcile/app.ts';
 import { createBackends } from '../../../adapters/backends/backends.ts';
 import { openCounterStore } from '../../../adapters/backends/open-counter-store.ts';
 import { createDatabase } from '../../../adapters/postgres/database.ts';
+import { createProxyFor } from '../../../adapters/process/proxies.ts';
 import { probeShared } from '../../../adapters/redis/probe.ts';
 import { createMetrics } from '../../../adapters/telemetry/metrics.ts';
 import { createUpstream } from '../../../adapters/upstream/undici.ts';
@@ -100,7 +101,7 @@ async function listen(
 }
 
 function openGateways({ state, onStop, log, metrics }: Parts, cluster: Cluster): Gateways {
-  const upstream = createUpstream();
+  const upstream = createUpstream({ proxyFor: createProxyFor(process.env) });
   onStop(upstream.close);
   const gateways = createGateways({ cluster, folder: state.path('journal'), upstream, log, metrics });
   onStop(gateways.close);

@@ -63,3 +63,9 @@ system:serviceaccount:{{ .Release.Namespace }}:reconcile
 - name: RECONCILE_TOKEN
   valueFrom: { secretKeyRef: { name: gateway-operator, key: reconcile-token } }
 {{- end }}
+
+{{/* The volume with further authorities, if there are any. */}}
+{{- define "operator.caVolume" -}}
+- name: ca
+  configMap: { name: {{ .name }}, items: [{ key: {{ .key }}, path: ca.crt }] }
+{{- end }}

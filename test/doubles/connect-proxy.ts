@@ -9,7 +9,10 @@ export interface ConnectProxy {
   close(): Promise<void>;
 }
 
-/** `answer`: the status of each CONNECT request; `never`: the proxy does not answer. */
+/**
+ * `answer`: the status of each CONNECT request; `never`: the proxy does not answer. Every name leads to the loopback, as
+ * if only the proxy could find it.
+ */
 export async function startConnectProxy(answer: number | 'never' = 200): Promise<ConnectProxy> {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
@@ -23,8 +26,7 @@ export async function startConnectProxy(answer: number | 'never' = 200): Promise
     asked.push(credentials === undefined ? url : `${Buffer.from(credentials, 'base64')}@${url}`);
     if (answer === 'never') return;
     if (answer !== 200) return void client.end(`HTTP/1.1 ${answer} Refused\r\ncontent-length: 0\r\n\r\n`);
-    const { hostname, port } = new URL(`http://${url}`);
-    const target = connect(Number(port || 80), hostname.replace(/^\[|\]$/g, ''));
+    const target = connect(Number(new URL(`http://${url}`).port || 80), '127.0.0.1');
     sockets.add(target);
     let isOpen = false;
     target.on('connect', () => {
