@@ -14,15 +14,29 @@ const secretName = Name.describe('Name of the Secret, in the namespace of the in
 
 const RedisSecretRef = z.object({
   nameRef: secretName,
-  keys: z
-    .object({
+  keys: withRule(
+    z.object({
       hostSecret: secretKey(
         'host: a name (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
       ),
       portSecret: secretKey('port'),
       passwordSecret: secretKey('password (for Upstash the token); an empty value means none'),
-    })
-    .describe('Which key of the Secret has each value.'),
+      usernameSecret: secretKey('name of the ACL user; absent: `default`').optional(),
+      caSecret: secretKey(
+        'certificates (PEM) of the trusted authorities, in place of those of Node; only with `rediss://`',
+      ).optional(),
+      clientCertificateSecret: secretKey('client certificate (PEM); together with `clientKeySecret`').optional(),
+      clientKeySecret: secretKey('private key (PEM) of the client certificate, without a passphrase').optional(),
+    }),
+    {
+      id: 'ClientCertificateWithoutKey',
+      cel: 'has(self.clientCertificateSecret) == has(self.clientKeySecret)',
+      isMet: ({ clientCertificateSecret, clientKeySecret }) =>
+        (clientCertificateSecret === undefined) === (clientKeySecret === undefined),
+      message: 'must come together with clientKeySecret; write both, or none',
+      at: 'clientCertificateSecret',
+    },
+  ).describe('Which key of the Secret has each value.'),
 });
 
 const DatabaseSecretRef = z.object({

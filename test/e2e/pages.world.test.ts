@@ -119,6 +119,7 @@ describeOnBothClusters('pages', ['--schedule', '86400'], (stack, cluster) => {
     for (const name of ['core', 'scale', 'proxy', 'authorities'])
       await accepts('gatewayinstance llm', 'spec', operate('gateways', name, 'yaml'));
     await accepts('gatewayinstance llm', 'spec', operate('gateways', 'memory', 'yaml'));
+    await accepts('gatewayinstance llm', 'spec', operate('redis', 'keys', 'yaml'));
     await accepts('secret llm-database', undefined, operate('database', 'Secret', 'yaml'));
     const values = parse(operate('metrics', 'values', 'yaml'));
     expect(Values.parse(values)).toMatchObject(values);

@@ -152,9 +152,10 @@ test.each(['Deployment', 'Knative'] as const)(
 describe('a connection whose entries have names of their own', () => {
   const keys = (names: readonly string[]) => Object.fromEntries(names.map((name) => [`${name}Secret`, `MY_${name}`]));
   const database = ['host', 'port', 'username', 'password', 'dbname', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
+  const counters = ['host', 'port', 'password', 'username', 'ca', 'clientCertificate', 'clientKey'];
   const spec = {
     databaseSecretRef: { nameRef: 'db', keys: keys(database) },
-    redisSecretRef: { nameRef: 'store', keys: keys(['host', 'port', 'password']) },
+    redisSecretRef: { nameRef: 'store', keys: keys(counters) },
   };
   const volume = (named: string, store: StoreConnection['type'] = 'redis') =>
     podOf('Deployment', spec, store).volumes.find(({ name }) => name === named);
@@ -163,7 +164,7 @@ describe('a connection whose entries have names of their own', () => {
 
   test('is mounted under the names that the gateway knows', () => {
     expect(items('database', 'redis')).toEqual(mounted(database));
-    expect(items('store', 'redis')).toEqual(mounted(['host', 'port', 'password']));
+    expect(items('store', 'redis')).toEqual(mounted(counters));
   });
 
   test('needs no entry that this kind of store does not have', () => {

@@ -31,7 +31,14 @@ export type StoreConnection =
       readonly host: string;
       readonly port: number;
       readonly password: string;
+      /** The ACL user; absent: `default`. */
+      readonly username?: string;
       readonly tls: boolean;
+      /** PEM: the authorities that are trusted, in place of those of the platform. */
+      readonly ca?: string;
+      /** PEM: both or none. */
+      readonly clientCertificate?: string;
+      readonly clientKey?: string;
     }
   | { readonly type: 'upstash'; readonly url: string; readonly token: string };
 

@@ -30,6 +30,9 @@ export const DATABASE_FILES = [
   'sslkey',
 ] as const;
 
+/** Files of a mounted Redis Secret. */
+export const STORE_FILES = ['host', 'port', 'password', 'username', 'ca', 'clientCertificate', 'clientKey'] as const;
+
 /** `data` as stored: base64. The host is `name` or `name:port`; an IPv6 address is in brackets. */
 export function toDatabaseConnection(
   ref: GatewayInstanceSpec['databaseSecretRef'],
@@ -71,7 +74,7 @@ function toTls(keys: DatabaseKeys, data: SecretData): Result<Tls, ConnectionProb
   const long = [authoritiesKey, sslcertSecret, sslkeySecret].find(
     (key) => (encodedOf(data, key) ?? '').length > MAX_PEM,
   );
-  if (long !== undefined) return err(invalid(long, 'must be at most 64 KiB; keep only what this database needs'));
+  if (long !== undefined) return err(invalid(long, LONG_PEM));
   const text = modeKey === undefined ? '' : read(data, modeKey);
   const sslrootcert = authoritiesKey === undefined ? '' : read(data, authoritiesKey).trim();
   const isSystem = sslrootcert === 'system';
@@ -87,32 +90,35 @@ function toTls(keys: DatabaseKeys, data: SecretData): Result<Tls, ConnectionProb
     if (!CERTIFICATE.test(sslrootcert)) return err(invalid(authoritiesKey, 'must be certificates (PEM) or `system`'));
     if (!isVerifying && sslmode !== 'require') return err(invalid(modeKey ?? authoritiesKey, NO_MODE));
   }
-  const client = toClientCertificate(keys, data);
+  const client = toClientCertificate(sslcertSecret, sslkeySecret, data);
   if (!client.ok) return client;
   return ok({
     ...(sslmode === undefined ? {} : { sslmode }),
     ...(sslrootcert === '' ? {} : { sslrootcert }),
-    ...client.value,
+    ...(client.value && { sslcert: client.value.certificate, sslkey: client.value.key }),
   });
 }
 
 /** The client certificate, both of its parts or none. */
 function toClientCertificate(
-  { sslcertSecret, sslkeySecret }: DatabaseKeys,
+  certificateKey: string | undefined,
+  keyKey: string | undefined,
   data: SecretData,
-): Result<Pick<Tls, 'sslcert' | 'sslkey'>, ConnectionProblem> {
-  if (sslcertSecret === undefined || sslkeySecret === undefined) return ok({});
-  const [sslcert, sslkey] = [read(data, sslcertSecret), read(data, sslkeySecret)];
-  if (!CERTIFICATE.test(sslcert)) return err(invalid(sslcertSecret, 'must be a certificate (PEM)'));
-  if (!/-----BEGIN ((EC|RSA) )?PRIVATE KEY-----/.test(sslkey))
-    return err(invalid(sslkeySecret, 'must be a private key (PEM) without a passphrase'));
-  return ok({ sslcert, sslkey });
+): Result<{ readonly certificate: string; readonly key: string } | undefined, ConnectionProblem> {
+  if (certificateKey === undefined || keyKey === undefined) return ok(undefined);
+  const [certificate, key] = [read(data, certificateKey), read(data, keyKey)];
+  if (!CERTIFICATE.test(certificate)) return err(invalid(certificateKey, 'must be a certificate (PEM)'));
+  if (!/-----BEGIN ((EC|RSA) )?PRIVATE KEY-----/.test(key))
+    return err(invalid(keyKey, 'must be a private key (PEM) without a passphrase'));
+  return ok({ certificate, key });
 }
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----/;
 
 /** Characters of base64: 64 KiB. Reading certificates takes time and memory that all instances share. */
 const MAX_PEM = 4 * Math.ceil(65_536 / 3);
+
+const LONG_PEM = 'must be at most 64 KiB; keep only what this server needs';
 
 const NO_AUTHORITIES =
   'needs certificates to verify with: map sslrootcertSecret to a key with the certificates (PEM) of its authorities, or with `system` for verify-full';
@@ -128,15 +134,15 @@ export function toStoreConnection(
   ref: GatewayInstanceSpec['redisSecretRef'],
   data: SecretData,
 ): Result<StoreConnection, ConnectionProblem> {
-  const { hostSecret, portSecret, passwordSecret } = ref.keys;
+  const { hostSecret, portSecret, passwordSecret, usernameSecret } = ref.keys;
   if (ownMember(data, hostSecret) === undefined) return err(missing(hostSecret));
-  const long = findLong(data, [hostSecret, passwordSecret]);
+  const long = findLong(data, [hostSecret, passwordSecret, ...(usernameSecret === undefined ? [] : [usernameSecret])]);
   if (long !== undefined) return err(long);
   const host = read(data, hostSecret);
   if (host === 'memory') return ok({ type: 'memory' });
-  const absent = [passwordSecret, ...(isUrl(host) ? [] : [portSecret])].find(
-    (name) => ownMember(data, name) === undefined,
-  );
+  // Upstash is reached by address and token only.
+  const needed = isUrl(host) ? [passwordSecret] : Object.values(ref.keys).filter((name) => name !== undefined);
+  const absent = needed.find((name) => ownMember(data, name) === undefined);
   if (absent !== undefined) return err(missing(absent));
   if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
   const [, scheme, name] = /^(rediss?:\/\/)?([^/:]+|\[[^\]]+\])$/.exec(host) ?? [];
@@ -145,8 +151,43 @@ export function toStoreConnection(
   }
   const port = toPort(read(data, portSecret));
   if (port === undefined) return err(invalid(portSecret, 'is not a port; write a number from 1 to 65535'));
-  const bare = name.replace(/^\[(.*)\]$/, '$1');
-  return ok({ type: 'redis', host: bare, port, password: read(data, passwordSecret), tls: scheme === 'rediss://' });
+  const tls = scheme === 'rediss://';
+  const certificates = toStoreCertificates(ref.keys, data, tls);
+  if (!certificates.ok) return certificates;
+  const username = usernameSecret === undefined ? '' : read(data, usernameSecret);
+  return ok({
+    type: 'redis',
+    host: name.replace(/^\[(.*)\]$/, '$1'),
+    port,
+    password: read(data, passwordSecret),
+    ...(username === '' ? {} : { username }),
+    tls,
+    ...certificates.value,
+  });
+}
+
+type StoreKeys = GatewayInstanceSpec['redisSecretRef']['keys'];
+type StoreCertificates = Pick<Extract<StoreConnection, { type: 'redis' }>, 'ca' | 'clientCertificate' | 'clientKey'>;
+
+function toStoreCertificates(
+  { hostSecret, caSecret, clientCertificateSecret, clientKeySecret }: StoreKeys,
+  data: SecretData,
+  tls: boolean,
+): Result<StoreCertificates, ConnectionProblem> {
+  const given = [caSecret, clientCertificateSecret, clientKeySecret].filter((key) => key !== undefined);
+  const long = given.find((key) => (encodedOf(data, key) ?? '').length > MAX_PEM);
+  if (long !== undefined) return err(invalid(long, LONG_PEM));
+  if (!tls && given.length > 0)
+    return err(invalid(hostSecret, 'has no TLS, but certificates are mapped; write `rediss://name`'));
+  const ca = caSecret === undefined ? undefined : read(data, caSecret);
+  if (caSecret !== undefined && !CERTIFICATE.test(ca ?? ''))
+    return err(invalid(caSecret, 'must be certificates (PEM)'));
+  const client = toClientCertificate(clientCertificateSecret, clientKeySecret, data);
+  if (!client.ok) return client;
+  return ok({
+    ...(ca === undefined ? {} : { ca }),
+    ...(client.value && { clientCertificate: client.value.certificate, clientKey: client.value.key }),
+  });
 }
 
 /**

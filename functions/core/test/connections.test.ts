@@ -141,6 +141,41 @@ test.each([
   expect(read.ok === false && read.failure.key).toBe(key);
 });
 
+const mapped = {
+  ...store,
+  keys: {
+    ...store.keys,
+    usernameSecret: 'my-user',
+    caSecret: 'my-ca',
+    clientCertificateSecret: 'my-cert',
+    clientKeySecret: 'my-key',
+  },
+};
+const tlsStore = { h: 'rediss://kv', n: '6380', p: 'x', 'my-user': 'u', 'my-ca': PEM, 'my-cert': PEM, 'my-key': KEY };
+
+test('a store Secret has an ACL user, authorities and a client certificate, if they are mapped', () => {
+  const value = { type: 'redis', host: 'kv', port: 6380, password: 'x', username: 'u', tls: true };
+  const certificates = { ca: PEM, clientCertificate: PEM, clientKey: KEY };
+  expect(toStoreConnection(mapped, encode(tlsStore))).toEqual({ ok: true, value: { ...value, ...certificates } });
+});
+
+test.each([
+  ...['my-user', 'my-ca', 'my-cert', 'my-key'].map((key) => ['SecretKeyMissing', key, { [key]: undefined }] as const),
+  ['SecretKeyInvalid', 'h', { h: 'kv' }],
+  ['SecretKeyInvalid', 'my-ca', { 'my-ca': 'system' }],
+  ['SecretKeyInvalid', 'my-ca', { 'my-ca': `${PEM}\n`.repeat(2000) }],
+  ['SecretKeyInvalid', 'my-cert', { 'my-cert': KEY }],
+  ['SecretKeyInvalid', 'my-key', { 'my-key': PEM }],
+] as const)('a mapped key of a store Secret that cannot be used is %s at %s', (reason, key, change) => {
+  const data = Object.fromEntries(Object.entries({ ...tlsStore, ...change }).filter(([, text]) => text !== undefined));
+  expect(toStoreConnection(mapped, encode(data as Record<string, string>))).toMatchObject({ failure: { reason, key } });
+});
+
+test('Upstash and counters in memory need no mapped key', () => {
+  expect(toStoreConnection(mapped, encode({ h: 'memory' }))).toMatchObject({ ok: true });
+  expect(toStoreConnection(mapped, encode({ h: 'https://eu1.example', p: 't' }))).toMatchObject({ ok: true });
+});
+
 test.each([
   ['postgres', 'postgres.apps.svc'],
   ['cluster-rw', 'cluster-rw.apps.svc'],

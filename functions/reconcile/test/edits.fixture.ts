@@ -70,6 +70,7 @@ const runs = (field: string, value: unknown): Edit => ({
 const env = (change: Spec) => runs('env', [{ name: 'SEVEN', ...change }]);
 const from = (ref: string, change: Spec = {}) =>
   env({ valueFrom: { [ref]: { name: 'seven', key: 'seven', ...change } } });
+const authorities = runs('caConfigMapRef', { name: 'seven', key: 'seven' });
 const workload: Readonly<Record<string, Edit>> = {
   'workload.image': runs('image', 'gateway:7'),
   'workload.scale.min': runs('scale', { min: 7, max: 7 }),
@@ -86,10 +87,19 @@ const workload: Readonly<Record<string, Edit>> = {
   'workload.env[].valueFrom.configMapKeyRef.name': from('configMapKeyRef'),
   'workload.env[].valueFrom.configMapKeyRef.key': from('configMapKeyRef', { key: 'eight' }),
   'workload.env[].valueFrom.configMapKeyRef.optional': from('configMapKeyRef', { optional: true }),
+  'workload.caConfigMapRef.name': authorities,
+  'workload.caConfigMapRef.key': authorities,
   'workload.podLabels': runs('podLabels', { seven: '7' }),
   'workload.podAnnotations': runs('podAnnotations', { seven: '7' }),
   'workload.serviceAccountName': runs('serviceAccountName', 'seven'),
 };
+/** Edits of what a login over TLS needs. */
+const logsIn = (...keys: ReadonlyArray<string>): Edit => ({
+  before: { workload: { type: 'Deployment' }, redisSecretRef: { nameRef: 'store-3' } },
+  change: { redisSecretRef: { keys: Object.fromEntries(keys.map((key) => [`${key}Secret`, key])) } },
+  clear: { redisSecretRef: { keys: Object.fromEntries(keys.map((key) => [`${key}Secret`, null])) } },
+});
+const storeCertificate = logsIn('clientCertificate', 'clientKey');
 const httpRoute = { parentRefs: [{ name: 'seven' }], hostnames: ['seven.example.com'] };
 const ingress = { host: 'seven.example.com' };
 /** Edits of a route, which only a Deployment has. */
@@ -124,6 +134,10 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     'redisSecretRef.keys.hostSecret': mapping('redisSecretRef', 'hostSecret', 'host-2', 'host'),
     'redisSecretRef.keys.portSecret': mapping('redisSecretRef', 'portSecret', 'port-2', 'port'),
     'redisSecretRef.keys.passwordSecret': mapping('redisSecretRef', 'passwordSecret', 'password-2', 'password'),
+    'redisSecretRef.keys.usernameSecret': logsIn('username'),
+    'redisSecretRef.keys.caSecret': logsIn('ca'),
+    'redisSecretRef.keys.clientCertificateSecret': storeCertificate,
+    'redisSecretRef.keys.clientKeySecret': storeCertificate,
     'databaseSecretRef.nameRef': within('databaseSecretRef', back('nameRef', 'db-2', 'db')),
     'databaseSecretRef.keys.hostSecret': mapping('databaseSecretRef', 'hostSecret', 'host-2', 'host'),
     'databaseSecretRef.keys.portSecret': mapping('databaseSecretRef', 'portSecret', 'port-2', null),

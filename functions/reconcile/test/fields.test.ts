@@ -45,6 +45,8 @@ const namespace: KubeObject = {
   metadata: { name: 'default', labels: { team: 'a' } },
 };
 const database = { host: 'db', username: 'gateway', password: 'x', dbname: 'gateway' };
+const CERTIFICATE = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----';
+const PRIVATE_KEY = '-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----';
 const store = { host: 'memory', port: '6379', password: '' };
 const twice = (data: Readonly<Record<string, string>>) =>
   Object.fromEntries(
@@ -62,12 +64,16 @@ async function converged(): Promise<Harness> {
     makeSecret('db', {
       ...{ ...twice(database), 'host-2': 'moved', 'port-2': '7777', 'dbname-2': 'elsewhere' },
       ...{ 'sslmode-2': 'require', 'system-2': 'system' },
-      'cert-2': '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----',
-      'key-2': '-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----',
+      ...{ 'cert-2': CERTIFICATE, 'key-2': PRIVATE_KEY },
     }),
     makeSecret('db-2', { ...database, host: 'moved' }),
     makeSecret('store', twice(store)),
     makeSecret('store-2', { ...store, host: 'redis.test' }),
+    makeSecret('store-3', {
+      ...{ ...store, host: 'rediss://redis.test', username: 'gateway' },
+      ...{ ca: CERTIFICATE, clientCertificate: CERTIFICATE, clientKey: PRIVATE_KEY },
+    }),
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name: 'seven' }, data: { seven: '7' } },
     makeSecret('openai-2', upstream),
     makeInstance(),
     makeInstance({}, 'second'),

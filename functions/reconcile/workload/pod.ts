@@ -2,7 +2,7 @@
 // API server.
 
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { DATABASE_FILES } from '#core/rules/connections.ts';
+import { DATABASE_FILES, STORE_FILES } from '#core/rules/connections.ts';
 import { isOwnVariable, type OwnVariable } from '#core/rules/reserved-variables.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION } from '#crds/names/group.ts';
@@ -121,7 +121,10 @@ function volumes({ instance, snapshot, store }: PodInput): Volume[] {
     ...(sources.length === 0 ? [] : [{ name: 'credentials', projected: { sources } } as const]),
     {
       name: 'database',
-      secret: { secretName: instance.spec.databaseSecretRef.nameRef, items: databaseItems(instance) },
+      secret: {
+        secretName: instance.spec.databaseSecretRef.nameRef,
+        items: itemsOf(instance.spec.databaseSecretRef.keys, DATABASE_FILES),
+      },
     },
     { name: 'store', secret: { secretName: redisSecretRef.nameRef, items: storeItems(instance, store) } },
     { name: 'journal', emptyDir: {} },
@@ -149,9 +152,12 @@ function credentialSources({ spec }: GatewayInstance): object[] {
 }
 
 /** Secret keys under the file names that the gateway reads. */
-function databaseItems({ spec }: GatewayInstance): object[] {
-  return DATABASE_FILES.flatMap((path) => {
-    const key = spec.databaseSecretRef.keys[`${path}Secret`];
+function itemsOf<Path extends string>(
+  keys: Readonly<Partial<Record<`${Path}Secret`, string | undefined>>>,
+  files: ReadonlyArray<Path>,
+): object[] {
+  return files.flatMap((path) => {
+    const key = keys[`${path}Secret`];
     return key === undefined ? [] : [{ key, path }];
   });
 }
@@ -161,9 +167,8 @@ function databaseItems({ spec }: GatewayInstance): object[] {
  * starting.
  */
 function storeItems({ spec }: GatewayInstance, store: StoreConnection['type']): object[] {
-  const { hostSecret, portSecret, passwordSecret } = spec.redisSecretRef.keys;
-  const host = { key: hostSecret, path: 'host' };
-  const password = { key: passwordSecret, path: 'password' };
-  if (store === 'memory') return [host];
-  return store === 'upstash' ? [host, password] : [host, { key: portSecret, path: 'port' }, password];
+  const files = STORE_FILES.filter(
+    (path) => store === 'redis' || path === 'host' || (store === 'upstash' && path === 'password'),
+  );
+  return itemsOf(spec.redisSecretRef.keys, files);
 }

@@ -1,5 +1,6 @@
 // Redis or Valkey over TCP: one connection that fails immediately while the server is away, and reconnects by itself.
 import { isIP } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
 import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
@@ -118,7 +119,8 @@ export async function readLibrary(): Promise<{
 type Options = Omit<RedisOptions, 'replyMapping'>;
 
 /** Options of every connection. With `lazyConnect`, `connect()` reports the outcome. */
-export function optionsOf({ host, port, password, tls }: RedisAddress): Options {
+export function optionsOf(address: RedisAddress): Options {
+  const { host, port, username, password, tls } = address;
   return {
     host,
     port,
@@ -129,7 +131,17 @@ export function optionsOf({ host, port, password, tls }: RedisAddress): Options 
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     keepAlive: 10_000,
+    ...(username === undefined ? {} : { username }),
     ...(password === '' ? {} : { password }),
-    ...(tls ? { tls: isIP(host) === 0 ? { servername: host } : {} } : {}),
+    ...(tls ? { tls: tlsOf(address) } : {}),
+  };
+}
+
+/** An absent CA leaves the choice to Node. */
+function tlsOf({ host, ca, clientCertificate: cert, clientKey: key }: RedisAddress): ConnectionOptions {
+  return {
+    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
   };
 }

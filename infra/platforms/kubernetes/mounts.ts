@@ -9,6 +9,7 @@ import type { Log } from '#core/ports/telemetry.ts';
 import {
   type ConnectionProblem,
   DATABASE_FILES,
+  STORE_FILES,
   toDatabaseConnection,
   toStoreConnection,
 } from '#core/rules/connections.ts';
@@ -78,15 +79,18 @@ function readConnection(folder: string): DatabaseConnection {
     passwordSecret: 'password',
     dbnameSecret: 'dbname',
   };
-  const mounted = Object.fromEntries(Object.keys(data).map((name) => [`${name}Secret`, name]));
-  return orThrow(toDatabaseConnection({ nameRef: 'mounted', keys: { ...required, ...mounted } }, data));
+  return orThrow(toDatabaseConnection({ nameRef: 'mounted', keys: { ...required, ...keysOf(data) } }, data));
 }
 
 /** The connection of the counter store. A folder without `host` is an error, never a store in memory. */
 function readStoreConnection(folder: string): StoreConnection {
-  const keys = { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' };
-  return orThrow(toStoreConnection({ nameRef: 'mounted', keys }, readEntries(folder, ['host', 'port', 'password'])));
+  const data = readEntries(folder, STORE_FILES);
+  const required = { hostSecret: 'host', portSecret: 'port', passwordSecret: 'password' };
+  return orThrow(toStoreConnection({ nameRef: 'mounted', keys: { ...required, ...keysOf(data) } }, data));
 }
+
+/** The `keys` of a reference whose Secret has one key for each file, with the file's name. */
+const keysOf = (data: object) => Object.fromEntries(Object.keys(data).map((name) => [`${name}Secret`, name]));
 
 /** The keys of a Secret with their values in base64; keys that are not mounted are absent. */
 function readEntries(folder: string, names: ReadonlyArray<string>): Readonly<Record<string, string>> {

@@ -274,7 +274,10 @@ export const GatewayEnvironment = {
      * `sslrootcert`, `sslcert` and `sslkey`.
      */
     DATABASE_DIR: withDefault(text, '/etc/gateway/database'),
-    /** Folder with the files `host`, `port`, `password`; `host` alone if it is `memory`. */
+    /**
+     * Folder with the files `host`, `port`, `password`; `host` alone if it is `memory`. Optional are `username`, `ca`,
+     * `clientCertificate` and `clientKey`.
+     */
     STORE_DIR: withDefault(text, '/etc/gateway/store'),
     /**
      * Folder of the journal. It must outlive the process: an `emptyDir` survives a crash of the container, a persistent

@@ -1,7 +1,6 @@
-import 'reflect-metadata';
-import * as x509 from '@peculiar/x509';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { newAuthority } from '../../../../test/support/authority.ts';
 import { startPostgres, type TestPostgres } from '../../../../test/support/postgres.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createSession, type Session } from '../session.ts';
@@ -305,34 +304,3 @@ describe('a session', () => {
     }
   });
 });
-
-/** An authority that signs certificates for names. */
-async function newAuthority() {
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-  const validity = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
-  const newKeys = () => crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const name = `CN=authority ${crypto.randomUUID()}`;
-  const own = await newKeys();
-  const cert = await x509.X509CertificateGenerator.createSelfSigned({
-    ...validity,
-    name,
-    keys: own,
-    signingAlgorithm: algorithm,
-    extensions: [new x509.BasicConstraintsExtension(true, undefined, true)],
-  });
-  const sign = async (dns: string): Promise<{ cert: string; key: string }> => {
-    const keys = await newKeys();
-    const signed = await x509.X509CertificateGenerator.create({
-      ...validity,
-      subject: `CN=${dns}`,
-      issuer: name,
-      publicKey: keys.publicKey,
-      signingKey: own.privateKey,
-      signingAlgorithm: algorithm,
-      extensions: [new x509.SubjectAlternativeNameExtension([{ type: 'dns', value: dns }])],
-    });
-    const key = await crypto.subtle.exportKey('pkcs8', keys.privateKey);
-    return { cert: signed.toString('pem'), key: x509.PemConverter.encode(key, 'PRIVATE KEY') };
-  };
-  return { cert: cert.toString('pem'), sign };
-}

@@ -3,8 +3,9 @@ import { afterAll, beforeAll } from 'vitest';
 import { describeAccounts } from '#core/ports/test/counter-store.promises.ts';
 import type { AccountsUnderTest } from '#core/ports/test/counter-store.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
+import { type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
+import { startStrictRedis } from '../../../../test/support/redis-login.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
 import type { Evaluate } from '../counter-store.ts';
@@ -19,9 +20,10 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
   let upstash: RedisConnection;
 
   beforeAll(async () => {
-    server = await startRedis();
+    const strict = await startStrictRedis();
+    server = strict.server;
     front = await startUpstash(server);
-    redis = openRedis(server.connection, { log: createMemoryLog() });
+    redis = openRedis(strict.connection, { log: createMemoryLog() });
     upstash = openUpstash({ type: 'upstash', url: front.url, token: TOKEN });
   });
   afterAll(async () => {
@@ -30,7 +32,7 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
     await server?.stop();
   });
 
-  describeAccounts('Redis over TCP', () => underManualClock(redis.evaluate));
+  describeAccounts('Redis over TLS, as an ACL user', () => underManualClock(redis.evaluate));
   describeAccounts('Upstash over HTTPS', () => underManualClock(upstash.evaluate));
 });
 

@@ -124,8 +124,12 @@ describeUnless(missing, 'a Redis', () => {
     });
 
     test.each([
-      ['with a wrong password', { password: 'wrong' }, /WRONGPASS.*check the password in the store Secret/],
-      ['without a password', { password: '' }, /NOAUTH.*check the password in the store Secret/],
+      [
+        'with a wrong password',
+        { password: 'wrong' },
+        /WRONGPASS.*check the user name and the password in the store Secret/,
+      ],
+      ['without a password', { password: '' }, /NOAUTH.*check the user name and the password in the store Secret/],
       ['on a port without a listener', { port: 1 }, /ECONNREFUSED.*check the host and port in the store Secret/],
       ['under a name that is not there', { host: 'nowhere.invalid' }, /ENOTFOUND|EAI_AGAIN/],
       ['over TLS that it does not speak', { tls: true }, /whether it speaks TLS/],
