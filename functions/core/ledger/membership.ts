@@ -167,13 +167,12 @@ async function join(context: LedgerContext): Promise<void> {
 /**
  * The epoch belongs to another store: the store of the instance was replaced while processes run. The store of the
  * process that has started last wins. A process with an earlier store books requests that have ended, and does not
- * serve while a later process lives; a process with the latest store raises the epoch, if its store replies.
+ * serve while a later process lives; a process with the latest store raises the epoch, if its store takes writes.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
-  const { account, counterStore, log, instanceUid: instance } = context;
+  const { account, log, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
   if (!hasSuccessor) {
-    await counterStore.accounts(false, 1);
     await raise(context, epoch);
     return log.warn(
       'ledger: this process moves the counters to another counter store, and builds them from PostgreSQL',
@@ -186,8 +185,12 @@ async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: E
   );
 }
 
-/** Raises the epoch, unless another process does; the process that raises it begins it in its store. */
-async function raise({ account, epochs }: LedgerContext, from: number): Promise<void> {
+/**
+ * Raises the epoch, unless another process does; the process that raises it begins it in its store. If that takes no
+ * writes (a replica, a full Redis), this throws before: the other processes stay in the present epoch.
+ */
+async function raise({ account, counterStore, epochs }: LedgerContext, from: number): Promise<void> {
+  await counterStore.begin(0, true);
   account.raisedEpoch = (await epochs.raise(from, account.storeEpoch)) ?? account.raisedEpoch;
 }
 

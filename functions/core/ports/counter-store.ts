@@ -311,7 +311,8 @@ export interface CounterStore {
   ): Promise<AuditReply | StaleStore>;
   /**
    * Returns the store's epoch. `isNew`: this process has raised the epoch, so a store with a lower epoch is emptied and
-   * begins it. The others find it there, unless their connection leads to another server.
+   * begins it; a store that has the epoch or a later one changes nothing, but throws if it takes no writes. The others
+   * find it there, unless their connection leads to another server.
    */
   begin(epoch: number, isNew: boolean): Promise<number>;
   /** Ends the connection, if there is one: the next call connects again, to where the address leads then. */

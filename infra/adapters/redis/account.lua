@@ -733,7 +733,11 @@ local function wipe()
   for _, use in pairs(uses) do redisCall('UNLINK', use.present, use.before) end
 end
 function operations.begin()
-  if input.epoch <= epoch or not input.isNew then return { epoch = epoch } end
+  if input.epoch <= epoch or not input.isNew then
+    -- The first write of a script shows whether this server takes writes: a full one allows them after a deletion.
+    if input.isNew then redisCall('HSET', KEYS[1], 'now', nowText) end
+    return { epoch = epoch }
+  end
   wipe()
   redisCall('HSET', KEYS[1], 'layout', LAYOUT, 'epoch', int(input.epoch), 'now', nowText)
   return { epoch = input.epoch }

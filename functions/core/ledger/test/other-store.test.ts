@@ -93,6 +93,29 @@ test('a new store that does not reply changes nothing for the processes on the o
 test.each([
   ['another address', undefined],
   ['the same address', SAME],
+])('a new store at %s that takes no writes changes nothing for the processes on the old one', async (_, address) => {
+  const old = await startOld();
+  const process = scenario.createOtherStore(address);
+  const { store } = process.otherStore ?? scenario;
+  const { part } = store;
+  const begin: typeof part.begin = (epoch, isNew) =>
+    isNew ? Promise.reject(new Error('READONLY')) : part.begin(epoch, isNew);
+  store.part = { ...part, begin };
+  const other = startNew(process);
+  const { epoch } = await scenario.epochs.part.state();
+  await scenario.time.advance(10_000);
+  expect((await scenario.epochs.part.state()).epoch).toBe(epoch);
+  expect((await scenario.tryReservation(old, requestOf(20n, key))).outcome).toBe('reserved');
+  expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).not.toBe('reserved');
+  // The store takes writes from now on.
+  store.part = part;
+  await scenario.time.advance(6000);
+  expect((await scenario.tryReservation(other, requestOf(20n, key))).outcome).toBe('reserved');
+});
+
+test.each([
+  ['another address', undefined],
+  ['the same address', SAME],
 ])('a process books what has ended, while it waits for one on a store at %s, and when it stops', async (_, address) => {
   const old = await startOld();
   const [first, second] = [await scenario.take(old, 100n, key), await scenario.take(old, 100n, key)];

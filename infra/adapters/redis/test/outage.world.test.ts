@@ -94,6 +94,20 @@ describeUnless(missing, 'a Redis', () => {
     expect(health).toMatchObject({ ok: false, message: expect.stringMatching(/OOM.*more memory/) });
   });
 
+  test.each([
+    ['is full', ['--maxmemory', '1', '--maxmemory-policy', 'noeviction'], /^OOM/],
+    ['is a replica', ['--replicaof', '127.0.0.1', '1'], /^READONLY/],
+  ])('that %s is found out before an epoch is raised for it', async (_, options, why) => {
+    const other = await startRedis(options);
+    onTestFinished(other.stop);
+    const redis = openRedis(other.connection, { log: createMemoryLog() });
+    onTestFinished(redis.close);
+    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: randomUUID() });
+    // Reading works.
+    expect(await accounts.accounts(false, 1)).toEqual([]);
+    await expect(accounts.begin(0, true)).rejects.toThrow(why);
+  });
+
   test('that became a replica is replaced by the server that its name resolves to now', async () => {
     const log = createMemoryLog();
     const redis = openRedis(server.connection, { log });
