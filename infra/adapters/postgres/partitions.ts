@@ -81,8 +81,8 @@ export function createMonths(session: Session) {
     },
     /**
      * Drops whole months, one transaction each. The current month, `keptMonths` months before it, and months that the
-     * window of a budget may reach are kept (an edit of its duration counts single charges at the edge). Returns the
-     * dropped months, like `2026_01`.
+     * window of a budget may reach are kept (an edit of its duration counts single charges at the edge). Then forgets
+     * the accounts of dropped months. Returns the months dropped now, like `2026_01`.
      */
     drop: async (keptMonths: number) => {
       const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [keptMonths]);
@@ -90,6 +90,7 @@ export function createMonths(session: Session) {
         await session.transaction(LIMIT, (query) => dropMonth(query, month));
         knownMonths.clear();
       }
+      await forgetAccounts(session);
       return rows.map(({ month }) => month);
     },
   };
@@ -178,7 +179,40 @@ async function dropMonth(query: Query, month: string): Promise<void> {
   await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
   // The tables are dropped in the order in which a booking locks them.
   for (const table of ['entry', 'charge']) await query(`drop table if exists gateway_operator.${table}_${month}`);
-  await query(`delete from gateway_operator.account where to_char(closed_at at time zone 'UTC', 'YYYY_MM') = $1`, [
-    month,
-  ]);
 }
+
+/** The maximum accounts, and the maximum charges of accounts, that one transaction deletes. */
+const PORTION = 2000;
+
+/**
+ * Forgets the accounts that were closed before the end of the last dropped month, with their charges. An account may
+ * have charges in 150,000 counters, so no booking waits for this: portions in transactions of their own, after the
+ * months are dropped. What a process leaves when it ends, the next resync forgets.
+ */
+async function forgetAccounts(session: Session): Promise<void> {
+  for (let isOver = false; !isOver; )
+    isOver = await session.transaction(LIMIT, async (query) => {
+      const charges = await query(FORGET_CHARGES, [PORTION]);
+      return charges.length < PORTION && (await query(FORGET_ACCOUNTS, [PORTION])).length < PORTION;
+    });
+}
+
+/** Accounts of dropped months. A row that another transaction has locked is left to the next time. */
+const OLD_ACCOUNTS = `
+select a.instance_uid, a.account from gateway_operator.account a
+where a.closed_at < (
+  select (to_date(max(month), 'YYYY_MM') + interval '1 month') at time zone 'UTC' from gateway_operator.dropped_month)`;
+
+const FORGET_CHARGES = `
+delete from gateway_operator.account_charge where ctid = any(array(
+  select c.ctid from (${OLD_ACCOUNTS}) a join gateway_operator.account_charge c using (instance_uid, account)
+  limit $1 for update of c skip locked))
+returning 1`;
+
+/** Without the charges, nothing is left to cascade. */
+const FORGET_ACCOUNTS = `
+delete from gateway_operator.account where (instance_uid, account) in (
+  ${OLD_ACCOUNTS} and not exists (
+    select from gateway_operator.account_charge c where c.instance_uid = a.instance_uid and c.account = a.account)
+  limit $1 for update skip locked)
+returning 1`;

@@ -236,6 +236,29 @@ describe('several connections', () => {
     expect(charged).toEqual([{ account: recent }]);
   });
 
+  test('accounts of a dropped month are forgotten after it, in portions; one that is locked is left to the next time', async () => {
+    const [old, locked] = [crypto.randomUUID(), crypto.randomUUID()];
+    for (const account of [old, locked]) await close(account, [figuresOf(scopeWindow(1), 5n)]);
+    await batch(crypto.randomUUID(), 1, [ledgerRowOf({ id: idAt(Date.now() - 200 * DAY) })]);
+    await server.query(
+      connection,
+      `update gateway_operator.account set closed_at = now() - interval '200 days'
+      where closed_at is not null`,
+    );
+    await server.query(connection, MANY_CHARGES, [old]);
+    const charges = () => server.query(connection, 'select from gateway_operator.account_charge');
+    expect(await charges()).toHaveLength(5002);
+    await during(
+      (query) => query('select 1 from gateway_operator.account where account = $1 for update', [locked]),
+      async () => {
+        expect(await database.dropMonths(2)).not.toEqual([]);
+        expect([await rowOf(old), await rowOf(locked)]).toMatchObject([undefined, { isClosed: true }]);
+      },
+    );
+    expect(await database.dropMonths(2)).toEqual([]);
+    expect([await rowOf(locked), await charges()]).toEqual([undefined, []]);
+  });
+
   test('a request that is its own account leaves no row', async () => {
     const id = idAt(NOON);
     await batch(id, 1, [ledgerRowOf({ id })], { closesAccount: true });
@@ -249,6 +272,9 @@ const WAITING = `select 1 from pg_stat_activity where datname = current_database
 /** Another client inserts the same ledger row: a booking of it waits for the end of that transaction. */
 const INSERT_COPY = `insert into gateway_operator.entry
   select $1::uuid, 'settled', 'instance-1', 1, 0, 0, 0, 0, '', '', false, now(), '{}', '{}', '{}'`;
+
+const MANY_CHARGES = `insert into gateway_operator.account_charge
+  select 'instance-1', $1::uuid, gen_random_uuid(), n, n + 1, gen_random_uuid() from generate_series(1, 5000) as n`;
 
 const TOTALS = `
 select (select sum(amount) from gateway_operator.sum) as sums, (select sum(amount) from gateway_operator.hour_sum) as hours,
