@@ -8,8 +8,9 @@ const ALIVE = `interval '5 seconds'`;
 const REMEMBERED = `interval '12 hours'`;
 
 /**
- * Batches share this lock, and a raise takes it exclusively: it waits for batches in progress, and later batches see
- * the new epoch.
+ * Bookings and closings share this lock. A raise and an opening take it exclusively: they wait for those in progress,
+ * and later ones see the new state. So none of them locks the row of the epoch before other rows: it is the last one
+ * (insert-batch.ts).
  */
 export const EPOCH_LOCK = 'hashtextextended($1, 7203418869)';
 
@@ -79,7 +80,8 @@ interface RaiseReply {
 }
 
 const OPEN = `
-update gateway_operator.store_epoch set opened_at = clock_timestamp()
+with alone as materialized (select pg_advisory_xact_lock(${EPOCH_LOCK}))
+update gateway_operator.store_epoch set opened_at = clock_timestamp() from alone
 where instance_uid = $1 and epoch = $2 and opened_at is null`;
 
 const LEAVE = `

@@ -81,8 +81,7 @@ async function recordBatch(
     if (recorded.length > 0) return 'booked';
     if (closesAccount) return 'closed';
   }
-  // Sums are read as soon as the epoch is open, so it opens after the bookings by ids that are in progress.
-  const [current] = await query<Epoch>(`${CURRENT} for share`, [instanceUid]);
+  const [current] = await query<Epoch>(CURRENT, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return 'epoch';
   return account !== undefined || current?.isOpen === true ? 'closed' : 'booked';
 }
@@ -92,6 +91,10 @@ interface Epoch {
   readonly isOpen: boolean;
 }
 
+/**
+ * The epoch, which stays as it is until the locks are released. Sums are read as soon as it is open, so it opens after
+ * the bookings by ids and the closings that are in progress.
+ */
 const CURRENT = `
 select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_operator.store_epoch where instance_uid = $1`;
 
@@ -121,9 +124,7 @@ async function close(
   const { query } = booking;
   const { account, epoch, isLast } = closing;
   await lock(query, instanceUid, account);
-  let [current] = await query<Epoch>(CURRENT, [instanceUid]);
-  // Charges that are made before an epoch is open are in all sums that are read in it, so it opens after this closing.
-  if (current?.isOpen === false) [current] = await query<Epoch>(`${CURRENT} for update`, [instanceUid]);
+  const [current] = await query<Epoch>(CURRENT, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
   const [closedAccount] = await query<{ booked: string }>(CLOSE, [

@@ -132,6 +132,44 @@ describe('several connections', () => {
     expect([steps.toSorted(), await spentOfOne()]).toEqual([['booked', 'open'], 5n]);
   });
 
+  test('a stop and a closing before the epoch is open do not deadlock', async () => {
+    const other = elsewhere();
+    await book(crypto.randomUUID(), 1, 1n);
+    const all: Promise<unknown>[] = [];
+    await during(
+      (query) => query('select 1 from gateway_operator.hour_sum for update'),
+      async () => {
+        all.push(batch(crypto.randomUUID(), 1, [ledgerRowOf({ cost: 20n })], { closesAccount: true, callCount: 7 }));
+        await expect.poll(waiting, { interval: 5 }).toBe(1);
+        all.push(other.close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 300n)], { callCount: 8 }));
+        await expect.poll(waiting, { interval: 5 }).toBe(2);
+      },
+    );
+    expect(await Promise.all(all)).toMatchObject([{ outcome: 'booked' }, { outcome: 'closed' }]);
+    expect(await spentOfOne()).toBe(321n);
+    expect(await epochs.state()).toMatchObject({ callCount: 8 });
+  });
+
+  test('an epoch opens after the closings that are under way', async () => {
+    const steps: string[] = [];
+    const all: Promise<unknown>[] = [];
+    await book(crypto.randomUUID(), 1, 1n);
+    await epochs.state();
+    await during(
+      (query) => query('select 1 from gateway_operator.sum for update'),
+      async () => {
+        const closing = close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 5n)], { isRebuild: true });
+        all.push(closing.then(({ outcome }) => steps.push(outcome)));
+        await expect.poll(waiting, { interval: 5 }).toBe(1);
+        all.push(epochs.open(1).then(() => steps.push('open')));
+        await expect.poll(waiting, { interval: 5 }).toBe(2);
+        expect(steps).toEqual([]);
+      },
+    );
+    await Promise.all(all);
+    expect([steps.toSorted(), await spentOfOne()]).toEqual([['closed', 'open'], 6n]);
+  });
+
   test('a process that is suspended in a booking loses it after 2 s: its account can be closed', async () => {
     const account = crypto.randomUUID();
     const session = createSession(connection, { log });
