@@ -75,7 +75,8 @@ export function createMemoryLedgerDatabase({
       if (account !== undefined) {
         const row = rows.get(account.id) ?? NEW;
         const [bookedBatch, number] = [Math.max(row.bookedBatch, account.batch), Math.max(row.number, account.number)];
-        rows.set(account.id, { ...row, bookedBatch, number, isClosed: row.isClosed || closesAccount === true });
+        const closed = closesAccount === true ? { isClosed: true, isClosing: false } : {};
+        rows.set(account.id, { ...row, bookedBatch, number, ...closed });
         epochs.record(epoch, callCount);
       }
       return { outcome: 'booked', rejected: ledgerRows.insert(batchRows) };

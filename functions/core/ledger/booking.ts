@@ -129,8 +129,8 @@ async function bookSealed(context: LedgerContext): Promise<void> {
 
 /**
  * Books all rows of a process that stops or waits without an account, or whose account another process has closed.
- * Previous accounts are closed first, without a charge, so that no process charges what is booked here; charges that
- * were made before are corrected.
+ * Previous accounts are closed first, without a charge, so that no process charges what is booked here: not even one
+ * whose closing has begun, which may be dead. Charges that were made before are corrected.
  */
 export async function bookWithoutAccount(context: LedgerContext): Promise<void> {
   const { account, database, journal, ids } = context;
@@ -138,10 +138,6 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
   const last = { epoch, closesAccount: true, callCount: 0 };
   for (const id of previousAccounts.keys())
     await database.bookBatch({ ...last, account: { id, batch: 0, number: 0 }, rows: [] });
-  // Until a closing ends, charges come that could not be corrected.
-  const rows = await database.accountRows([...previousAccounts.keys()]);
-  if ([...rows.values()].some(({ isClosing }) => isClosing))
-    throw new Error('another process charges an account of this process, which is corrected afterwards');
   await addCorrections(context);
   // New accounts, each closed in its transaction: their epoch does not matter.
   for (const portion of toTransactions(requests.unbooked().map(({ row }) => row))) {

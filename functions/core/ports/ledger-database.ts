@@ -14,7 +14,7 @@ export interface Batch {
   readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
   /**
    * Whether to close the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not
-   * matter.
+   * matter. A closing that another process has begun ends: it charges no further page.
    */
   readonly closesAccount?: boolean | undefined;
   /** The store's count of all calls, as of the last reply to the account. */

@@ -98,13 +98,17 @@ interface Epoch {
 const CURRENT = `
 select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_operator.store_epoch where instance_uid = $1`;
 
-/** A batch that was booked before its account was closed is recorded again without effect. */
+/**
+ * A batch that was booked before its account was closed is recorded again without effect. A batch that closes the
+ * account ends a closing by another process, which charges no further page.
+ */
 export const RECORD_BATCH = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
 select $1, $2::uuid, $3::bigint, $4::bigint, case when $6::boolean then clock_timestamp() end
 where $6::boolean or exists (select from gateway_operator.store_epoch where instance_uid = $1 and epoch = $5::bigint)
 on conflict (instance_uid, account) do update set booked = greatest(a.booked, excluded.booked),
-    number = greatest(a.number, excluded.number), closed_at = coalesce(a.closed_at, excluded.closed_at)
+    number = greatest(a.number, excluded.number), closed_at = coalesce(a.closed_at, excluded.closed_at),
+    is_charged = case when $6::boolean and not a.is_charged then null else a.is_charged end
   where a.closed_at is null or a.booked >= excluded.booked
 returning 1`;
 

@@ -229,8 +229,8 @@ create table gateway_operator.account (
   booked bigint not null,
   number bigint not null,
   closed_at timestamptz(3),
-  -- Whether a closing has charged all figures of the account; false: it has begun. Null: not closed, or closed by a clean
-  -- stop.
+  -- Whether a closing has charged all figures of the account; false: it has begun. Null: not closed, or closed by its
+  -- own process, which books its requests by their ids.
   is_charged boolean,
   primary key (instance_uid, account)
 ) with (fillfactor = 70);

@@ -409,9 +409,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     scenario: { faults: { sleep: 1, stop: 1 } },
     edits: [
       {
-        file: `${CORE}/booking.ts`,
-        line: 'if ([...rows.values()].some(({ isClosing }) => isClosing))',
-        becomes: 'if (rows.size < 0)',
+        file: `${DOUBLES}/ledger-database.ts`,
+        line: '{ isClosed: true, isClosing: false }',
+        becomes: '{ isClosed: true }',
       },
     ],
   },

@@ -102,6 +102,32 @@ describe('a stop', () => {
     expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(30n);
   });
 
+  test('of a process whose account a dead process has begun to close books its requests, and corrects the charges', async () => {
+    const reservations = [
+      await scenario.take(ledger, 60n, key),
+      await scenario.take(ledger, 20n, scopeOf('other', 100n)),
+    ];
+    await scenario.time.advance(500);
+    const [first] = reservations[0]?.scopeWindows ?? [];
+    const account = scenario.calls.at(-1)?.account ?? '';
+    if (first === undefined) throw new Error('nothing is reserved');
+    // The first of two pages.
+    const figures = [{ ...first, escrow: 60n, risk: 60n, unbooked: [] }];
+    const { epoch } = scenario.epochs.part.current();
+    const now = scenario.time.clock.now();
+    await scenario.database.part.close({ epoch, account, figures, isLast: false, callCount: 0, at: now });
+    scenario.store.behaviour = 'refuses';
+    for (const reservation of reservations) void ledger.settle(reservation, settlementOf(5n));
+    expect((await scenario.ended(ledger.close())).millis).toBeLessThan(2000);
+    expect(costs().toSorted()).toEqual([-60n, 5n, 5n, 60n]);
+    expect(scenario.folder.records).toEqual([]);
+    scenario.store.behaviour = 'up';
+    const other = await scenario.start();
+    await scenario.time.advance(30_000);
+    expect(costs().reduce((sum, cost) => sum + cost, 0n)).toBe(10n);
+    expect(await scenario.spent(other, key)).toBe(5n);
+  });
+
   test('of a process that could not join books what its journal has', async () => {
     const reservation = await scenario.take(ledger, 60n, key);
     await scenario.time.advance(500);

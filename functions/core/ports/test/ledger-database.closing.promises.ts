@@ -88,6 +88,18 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
         expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([321n, 5n]);
       });
 
+      test('ends if the process of the account closes it: no later page charges', async () => {
+        await book(account, 1, 1n);
+        await page(false, figuresOf(scopeWindow(2), 5n));
+        expect((await batch(account, 0, [], { closesAccount: true })).outcome).toBe('booked');
+        const row = { bookedBatch: 1, number: 10, isClosed: true, isCharged: false, isClosing: false };
+        expect(await rowOf(account)).toEqual(row);
+        const closed = { outcome: 'closed', row, ledgerRows: [] };
+        expect(await page(true, figuresOf(scopeWindow(1), 20n))).toEqual(closed);
+        expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([1n, 5n]);
+        expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
+      });
+
       test('is not in progress any more in the next epoch, in which no page charges', async () => {
         await page(false, figuresOf(scopeWindow(1), 5n));
         await under.epochs.raise(1, 1);
