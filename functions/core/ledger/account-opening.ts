@@ -1,9 +1,9 @@
 // Opens an account for a process: what PostgreSQL has is dropped, and everything else is reported (LEDGER 3, 6).
 
-import { MAX_COUNTERS } from '../ports/counter-store.ts';
+import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
-import type { Nano } from '../ports/money.ts';
+import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, dropUnreported, resetAccount, takeCharges } from './account.ts';
 import { applyDone, beginCall, takeCounterChange } from './account-call.ts';
 import { forgetAccount } from './account-closing.ts';
@@ -45,9 +45,45 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, callC
     leaveAccount(context);
     return false;
   }
-  for (const previous of closedAccounts) await forgetAccount(context, { epoch, account: previous, isCharged: true });
+  for (const previous of closedAccounts)
+    if (!(await forgetPrevious(context, epoch, previous))) {
+      leaveAccount(context);
+      return false;
+    }
   account.knownEpoch = epoch;
   return true;
+}
+
+/** The interval of renewals of the lease while a previous account is forgotten. */
+const RENEWAL: Millis = 1000;
+
+/**
+ * Forgets a previous account, which may have hundreds of pages. Calls between them renew the lease of the new account,
+ * which makes no other calls before it is open. False: the new account is over.
+ */
+async function forgetPrevious(context: LedgerContext, epoch: number, previous: string): Promise<boolean> {
+  const { account, intervalClock } = context;
+  let isLive = true;
+  const onPage = async (): Promise<void> => {
+    if (!isLive || intervalClock.now() - account.sentAt < RENEWAL) return;
+    isLive = (await send(context, beginCall(account))).outcome === 'done';
+  };
+  await forgetAccount(context, { epoch, account: previous, isCharged: true }, { onPage });
+  return isLive;
+}
+
+/** Sends a call of an account that is not open yet, and applies its reply. */
+async function send(
+  context: LedgerContext,
+  call: AccountCall,
+  counters: ReadonlyArray<CounterState> = [],
+): Promise<AccountReply> {
+  const { account } = context;
+  const reply = await context.sync.call(call);
+  if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [] }, reply);
+  if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
+  if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
+  return reply;
 }
 
 /**
@@ -112,20 +148,14 @@ async function reportAll(
       return { ...change, registered, spend: spendOfFirst, laterSpend: later };
     });
     const call = { ...beginCall(account), changes, previousAccounts: closedAccounts };
-    const reply = await context.sync.call(call);
-    if (reply.outcome === 'done') {
-      loads = 0;
-      applyDone(account, { call, counters, waiters: [] }, reply);
-    } else if (reply.outcome === 'absent' && loads < MAX_LOADS) {
+    const reply = await send(context, call, counters);
+    if (reply.outcome === 'done') loads = 0;
+    else if (reply.outcome === 'absent' && loads < MAX_LOADS) {
       loads += 1;
       const absent = reply.absent.flatMap((index) => counters[index]?.scopeWindow ?? []);
       await load(context, account.epoch, absent);
       remaining.unshift(...counters);
-    } else {
-      if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
-      if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
-      return false;
-    }
+    } else return false;
   } while (remaining.length > 0);
   return true;
 }

@@ -1,8 +1,9 @@
 // Accounts with more counters than a page: no step depends on their number, and each may be the last of its process.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
 import { FIGURES_PAGE } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
-import { createProcess, type Failure, IMMORTAL, type Process } from './processes.fixture.ts';
+import { createProcess, type Failure, IMMORTAL, type Process, slow } from './processes.fixture.ts';
 import { createScenario, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 /** More than one page, and less than two. */
@@ -126,6 +127,30 @@ describe('an account with more counters than a page', () => {
     expect([kinds.expired, kinds.correction, kinds.settled].map((rows) => rows?.length)).toEqual(
       [1, 1, 1].map(() => COUNTERS),
     );
+  });
+
+  test('of an earlier process may take longer to forget than leases last: its successor renews its lease meanwhile', async () => {
+    const { time, store } = scenario;
+    store.part = createMemoryCounterStore({ clock: time.clock, epoch: 0, figuresPage: 20 });
+    const process = createProcess();
+    const mortal = await scenario.start(process, scenario.folder);
+    const reservations = await Promise.all(scopes.map((scope) => scenario.take(mortal, AMOUNT, scope)));
+    for (const reservation of reservations) void mortal.settle(reservation, settlementOf(1n));
+    await time.advance(2000);
+    process.is.dead = true;
+    const previous = scenario.calls.at(-1)?.account;
+    await scenario.start();
+    const { part } = store;
+    store.part = slow(part, time, (method) => (method === 'forget' ? 1500 : 0));
+    const next = scenario.process(IMMORTAL, scenario.folder);
+    const starting = next.start();
+    await time.advance(35_000);
+    expect((await part.accounts(true, 10)).map(({ account }) => account)).toEqual([previous]);
+    await time.advance(10_000);
+    await scenario.ended(starting);
+    store.part = part;
+    expect(scenario.log.lines.filter(({ level }) => level === 'warn')).toEqual([]);
+    expect(await shownIn(reservations.flatMap(({ scopeWindows }) => scopeWindows))).toEqual(new Set(['1 0']));
   });
 
   test('ends with a clean stop by steps of bounded size', async () => {
