@@ -85,31 +85,42 @@ export function createLoading(context: LedgerContext): CounterLoading {
 
 type Spends = ReadonlyArray<ScopeSpend | undefined>;
 
+/** Begins a step and waits for its end. Rejects at the deadline, and begins no step after it. */
+type StepRunner = <T>(step: () => Promise<T>) => Promise<T>;
+
 /**
  * The maximum number of concurrent reads of spend. Each may need a connection to PostgreSQL, of which look-ups of keys and
  * bookings need the others.
  */
 const MAX_READS = 4;
+/** The maximum number of waiting reads: more would not be read within their deadlines. */
+const MAX_WAITING = 512;
+const TOO_MANY = 'too many requests read their spend';
+const PARTS = 'counter store or database';
 
 /**
  * Reads the spend of scopes in their current windows, without reservations. Undefined for a scope without a budget.
- * Namespaces take turns. A read that nobody waits for any more is not begun.
+ * Namespaces take turns. A read that nobody waits for any more ends: it leaves its place, and begins no further step.
  */
 export function createSpend(context: LedgerContext) {
   const { timer, intervalClock } = context;
-  const reads = createFairLimiter(MAX_READS);
+  const reads = createFairLimiter(MAX_READS, MAX_WAITING);
   return async (
     scopes: ReadonlyArray<ScopePolicy>,
     waited: Millis = 0,
   ): Promise<Result<Spends, ReservationRefusal>> => {
     try {
+      const namespace = namespaceOf(scopes);
+      if (reads.isFull(namespace)) throw new Error(TOO_MANY);
       const left = Math.max(REQUEST_DEADLINE - waited, MIN_WAIT);
       const deadline = intervalClock.now() + left;
-      const spends = reads.run(namespaceOf(scopes), async () => {
-        if (intervalClock.now() >= deadline) throw new Error('too many requests read their spend');
-        return read(context, scopes);
-      });
-      return ok(await withTimeout(timer, left, 'counter store or database', spends));
+      const inTime: StepRunner = async (step) => {
+        const rest = deadline - intervalClock.now();
+        if (rest <= 0) throw new Error(TOO_MANY);
+        return withTimeout(timer, rest, PARTS, step());
+      };
+      const spends = reads.run(namespace, () => read(context, scopes, inTime));
+      return ok(await withTimeout(timer, left, PARTS, spends));
     } catch (error) {
       return err({ reason: 'unavailable', why: reasonOf(error) });
     }
@@ -134,20 +145,20 @@ export const createKnownSpend =
     });
   };
 
-async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>): Promise<Spends> {
+async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>, inTime: StepRunner): Promise<Spends> {
   const { account, counterStore } = context;
-  await account.whenOpen.promise;
+  await inTime(() => account.whenOpen.promise);
   // Settlements that wait for the next call are spend too.
-  await context.sync.flush();
+  await inTime(() => context.sync.flush());
   const now = account.now();
   const counters = scopes
     .filter(({ budget }) => budget !== undefined)
     .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
-  let states = await counterStore.read(counters);
+  let states = await inTime(() => counterStore.read(counters));
   const absent = counters.filter((_, index) => states[index] === undefined);
   if (absent.length > 0) {
-    await load(context, account.epoch, absent);
-    states = await counterStore.read(counters);
+    await inTime(() => load(context, account.epoch, absent));
+    states = await inTime(() => counterStore.read(counters));
   }
   const spends = counters.flatMap((counter, index) => {
     const spent = states[index]?.spent;

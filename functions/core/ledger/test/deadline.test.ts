@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { AccountCall } from '../../ports/counter-store.ts';
 import type { StartableLedger } from '../ledger.ts';
-import { createProcess, slow } from './processes.fixture.ts';
+import { createProcess, IMMORTAL, slow } from './processes.fixture.ts';
 import { createScenario, outcome, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
 
 const [key, other] = [scopeOf('key', 100n), scopeOf('other', 1000n)];
@@ -57,6 +57,39 @@ describe('a request is refused within a second of its arrival when a part does n
     void watch(400);
     await scenario.time.advance(1500);
     expect(after).toEqual([600, 900]);
+  });
+});
+
+describe('a read of spend', () => {
+  /** The scopes of a VirtualKey in this namespace. */
+  const scopesIn = (namespace: string) => [{ ...key, object: { namespace, name: 'key' } }];
+
+  test('whose part does not answer leaves its place at its deadline', async () => {
+    const { part } = scenario.store;
+    scenario.store.part = { ...part, read: () => new Promise(() => undefined) };
+    const reads = Promise.all(['a', 'b', 'c', 'd'].map((namespace) => ledger.spend(scopesIn(namespace))));
+    const { value, millis } = await scenario.ended(reads);
+    expect([value.map(({ ok }) => ok), millis]).toEqual([[false, false, false, false], 900]);
+    scenario.store.part = part;
+    expect(await scenario.ended(ledger.spend(scopesIn('e')))).toMatchObject({ value: { ok: true }, millis: 0 });
+  });
+
+  test('begins no step after its deadline', async () => {
+    const steps: string[] = [];
+    const next = scenario.process({ ...IMMORTAL, failureOf: (method) => void steps.push(method) }, { records: [] });
+    expect(await scenario.ended(next.spend([key]))).toMatchObject({ value: { ok: false }, millis: 900 });
+    await scenario.ended(next.start());
+    await scenario.time.advance(100);
+    expect(steps).not.toContain('read');
+  });
+
+  test('is refused immediately if too many of its namespace wait', async () => {
+    scenario.store.behaviour = 'hangs';
+    let refused = 0;
+    const reads = Array.from({ length: 1000 }, () => ledger.spend(scopesIn('a')).then(() => (refused += 1)));
+    await scenario.time.settle();
+    expect(refused).toBeGreaterThan(800);
+    await scenario.ended(Promise.all(reads));
   });
 });
 
