@@ -21,24 +21,32 @@ const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
 export function createScopeWrites(session: Session): Pick<Registry, 'putScope'> {
   const write = (writes: ReadonlyArray<ScopeWrite>) => session.transaction(LIMIT, (query) => putScopes(query, writes));
-  const putAll = async (writes: ReadonlyArray<ScopeWrite>): Promise<ReadonlyArray<Promise<ScopeOutcome>>> => {
+  return { putScope: createCallMerger(PORTION, (writes) => putAll(toTransactions(writes), write)) };
+}
+
+/**
+ * Writes portions one after the other, so that they never take more than one connection. If PostgreSQL refuses some of
+ * the writes of a portion, they are found by halves, and stop no other write. The first portion that finds the database
+ * unreachable is the last one: each of the others would cost a timeout too.
+ */
+async function putAll(
+  portions: ReadonlyArray<ReadonlyArray<ScopeWrite>>,
+  write: (portion: ReadonlyArray<ScopeWrite>) => Promise<ReadonlyArray<ScopeOutcome>>,
+): Promise<ReadonlyArray<Promise<ScopeOutcome>>> {
+  const outcomes: Promise<ScopeOutcome>[] = [];
+  const remaining = [...portions];
+  for (let portion = remaining.shift(); portion !== undefined; portion = remaining.shift()) {
     try {
-      return (await write(writes)).map(async (outcome) => outcome);
+      outcomes.push(...(await write(portion)).map(async (outcome) => outcome));
     } catch (error) {
-      if (writes.length === 1 || error instanceof DatabaseUnreachable) return writes.map(() => toRejection(error));
-      // PostgreSQL refuses some of the writes: they are found by halves, and stop no other write. The halves are written
-      // one after the other, so that a batch never takes more than one connection.
-      const half = Math.ceil(writes.length / 2);
-      return [...(await putAll(writes.slice(0, half))), ...(await putAll(writes.slice(half)))];
+      const half = Math.ceil(portion.length / 2);
+      if (error instanceof DatabaseUnreachable)
+        return [...outcomes, ...[portion, ...remaining].flat().map(() => toRejection(error))];
+      if (portion.length === 1) outcomes.push(toRejection(error));
+      else remaining.unshift(portion.slice(0, half), portion.slice(half));
     }
-  };
-  return {
-    putScope: createCallMerger(PORTION, async (writes) => {
-      const outcomes: Promise<ScopeOutcome>[] = [];
-      for (const portion of toTransactions(writes)) outcomes.push(...(await putAll(portion)));
-      return outcomes;
-    }),
-  };
+  }
+  return outcomes;
 }
 
 /** The writes in portions of one transaction each. */

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { toTransactions } from '../scope-writes.ts';
+import { DatabaseUnreachable } from '#core/ports/backends.ts';
+import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
+import { createScopeWrites, toTransactions } from '../scope-writes.ts';
+import type { Session } from '../session.ts';
 
 const recount = { scopeId: 'key', window: { start: 0, end: 1 } };
 const writeOf = (count: number) => ({ recounts: Array.from({ length: count }, () => recount) });
@@ -23,3 +26,25 @@ describe('transactions of writes of scopes', () => {
     expect(toTransactions([writeOf(1), writeOf(1500), writeOf(1)]).map((each) => each.length)).toEqual([1, 1, 1]);
   });
 });
+
+test.each([
+  ['the first portion', [], 1],
+  ['a portion after a refused one', ['refused'], 2],
+])(
+  'a database that %s finds unreachable is asked no more: one timeout, whatever the number of writes',
+  async (_, refusals, expected) => {
+    let transactions = 0;
+    const session: Pick<Session, 'transaction'> = {
+      transaction: async () => {
+        transactions += 1;
+        const refusal = refusals[transactions - 1];
+        throw refusal === undefined ? new DatabaseUnreachable('silent') : new Error(refusal);
+      },
+    };
+    const { putScope } = createScopeWrites(session as Session);
+    const writes = Array.from({ length: 400 }, (__, place) => ({ ...scopeWrite(`key-${place}`), ...writeOf(73) }));
+    const outcomes = await Promise.allSettled(writes.map(putScope));
+    expect(outcomes).toEqual(writes.map(() => ({ status: 'rejected', reason: new DatabaseUnreachable('silent') })));
+    expect(transactions).toBe(expected);
+  },
+);
