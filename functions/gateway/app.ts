@@ -36,7 +36,7 @@ interface Route {
  * Workers, I/O of one request cannot serve another.
  */
 export function createSharedState(
-  deps: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>,
+  deps: Pick<GatewayDeps, 'clock' | 'intervalClock' | 'log' | 'metrics' | 'memory'>,
 ): SharedState & { readonly policies: PolicyMemory } {
   return {
     policies: createPolicyMemory(),

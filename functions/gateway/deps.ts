@@ -19,6 +19,8 @@ export interface GatewayDeps {
   readonly hasVersionMismatch?: () => boolean;
   readonly upstream: Upstream;
   readonly clock: Clock;
+  /** A clock for the intervals of cooldowns, which is never set. Default: `clock`. */
+  readonly intervalClock?: Clock | undefined;
   readonly ids: Ids;
   readonly hash: Hash;
   readonly mac: Mac;

@@ -63,11 +63,12 @@ const MAX_COOLDOWN: Millis = 3_600_000;
 const MAX_SHARED_WAIT: Millis = 60_000;
 
 export function createCooldowns({
-  clock,
+  clock: wallClock,
+  intervalClock: clock = wallClock,
   log,
   metrics,
   memory,
-}: Pick<GatewayDeps, 'clock' | 'log' | 'metrics' | 'memory'>) {
+}: Pick<GatewayDeps, 'clock' | 'intervalClock' | 'log' | 'metrics' | 'memory'>) {
   const maxAge = memory?.maxRequestTime ?? Number.POSITIVE_INFINITY;
   const states = createLru<State>(MAX_STATES);
   const ownerCooldowns = createLru<Cooldown>(MAX_OWNER_COOLDOWNS);

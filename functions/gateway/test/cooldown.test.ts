@@ -418,6 +418,28 @@ test('states of entries are bounded: those of edited instances are forgotten, an
   expect(own.filter((until) => until !== undefined).length).toBeLessThan(5_000);
 });
 
+test('a clock that is set back or ahead changes no cooldown', () => {
+  const { deps, clock } = stage();
+  let wallTime = clock.now();
+  const cooldowns = createCooldowns({ ...deps, clock: { now: () => wallTime }, intervalClock: clock });
+  const key = { scopeId: 'key', object: { namespace: 'apps', name: 'key' } };
+  const called = { entry: entry('gpt'), base: '', credentials: {} };
+  const isCoolingDown = () => cooldowns.endOfCooldown(called, key) !== undefined;
+  cooldowns.recordFailure(called, COOLDOWN, { isFirst: true, retryAfter: 60 });
+  wallTime += 3_600_000;
+  clock.tick(59_999);
+  expect(isCoolingDown()).toBe(true);
+  wallTime -= 7_200_000;
+  clock.tick(1);
+  expect(isCoolingDown()).toBe(false);
+  // Failures in the time `within` begin a cooldown, whatever the clock shows.
+  for (let failure = 0; failure < COOLDOWN.failures; failure += 1) {
+    cooldowns.recordFailure(called, COOLDOWN, { isFirst: true });
+    wallTime += 3_600_000;
+  }
+  expect(isCoolingDown()).toBe(true);
+});
+
 test('a request that the platform ends without a notice counts at its entry for a minute', () => {
   const { deps, clock } = stage();
   const cooldowns = createCooldowns({ ...deps, memory: { limit: 1, own: 0, maxRequestTime: 60_000 } });

@@ -11,6 +11,7 @@ import {
   type StoreConnection,
   storeName,
 } from '#core/ports/backends.ts';
+import type { Clock } from '#core/ports/clock.ts';
 import type { HttpExchange, HttpHandler } from '#core/ports/http-exchange.ts';
 import type { Log, Metrics } from '#core/ports/telemetry.ts';
 import { createGateway } from '../../../functions/gateway/app.ts';
@@ -58,6 +59,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   const { instance, connection, storeConnection, folder, clock, log, fetch } = parts;
   const instanceUid = instance.uid;
   const metrics = metricsOf(parts.metrics, instance);
+  const intervalClock: Clock = { now: () => performance.now() };
   const {
     counterStore,
     isShared,
@@ -82,7 +84,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
       ...database.ledgerDatabase(instanceUid, parts.random),
       scopesOfOtherInstances: database.scopesOfOtherInstances,
     },
-    intervalClock: { now: () => performance.now() },
+    intervalClock,
     // With counters in memory, a restarted container does not wait for its predecessor; a new Pod does.
     ...(isShared ? {} : { processName: store }),
   });
@@ -91,7 +93,9 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   opened.defer(starting.stop);
   const { hasVersionMismatch } = starting;
   const policies = database.policies(instanceUid);
-  const requests = counted(createGateway({ ...parts, metrics, policies, ledger, hasVersionMismatch }));
+  const requests = counted(
+    createGateway({ ...parts, intervalClock, metrics, policies, ledger, hasVersionMismatch }),
+  );
   const close = (end: number, graceMs: number): Promise<void> => {
     starting.stop();
     opened.defer(() => ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING)));
