@@ -19,7 +19,8 @@ const MAX_SLOW_LOADS = 6;
  */
 export function createTriggerQueue(deps: ReconcileDeps, memory: Memory, maxWaiting: number) {
   const { triggers, slowTriggers } = deps.limits ?? PROCESS_LIMITS;
-  const [quick, slow] = [createFairLimiter(triggers, maxWaiting), createFairLimiter(slowTriggers, maxWaiting)];
+  const quick = createFairLimiter(triggers, maxWaiting);
+  const slow = createFairLimiter(slowTriggers, maxWaiting, { hasSlotsForNewcomers: true });
   const slowLoads = createFairLimiter(MAX_SLOW_LOADS);
   const loads: Memory['loads'] = {
     isFull: () => false,

@@ -1,8 +1,18 @@
 // A limiter of concurrent tasks in which each owner gets a fair share. `p-limit` has one queue, in which an owner with
 // many tasks would delay the others.
 
-/** The maximum share of the slots, and of the waiting tasks, for one owner. */
+/** The maximum share of the slots, and of the waiting tasks, for one owner; and the share of the slots for newcomers. */
 const SHARE = 1 / 4;
+
+interface FairLimits {
+  /** The maximum number of running tasks of one owner. Default: its share of the slots. */
+  readonly maxOwn?: number;
+  /**
+   * Whether the last quarter of the slots is for owners without a running task: then a few owners whose tasks hang do
+   * not have all slots.
+   */
+  readonly hasSlotsForNewcomers?: boolean;
+}
 
 /**
  * Runs tasks of owners, at most `slots` concurrently and `maxOwn` of one owner. A free slot goes to the owner with the
@@ -11,24 +21,26 @@ const SHARE = 1 / 4;
 export function createFairLimiter(
   slots: number,
   maxWaiting = Number.POSITIVE_INFINITY,
-  maxOwn = Math.ceil(slots * SHARE),
+  { maxOwn = Math.ceil(slots * SHARE), hasSlotsForNewcomers = false }: FairLimits = {},
 ) {
+  const slotsOfAll = hasSlotsForNewcomers ? slots * (1 - SHARE) : slots;
   const running = new Map<string, number>();
   const waiting = new Map<string, Array<() => void>>();
-  let [free, waitingCount] = [slots, 0];
+  let [runningCount, waitingCount] = [0, 0];
   const runningOf = (owner: string): number => running.get(owner) ?? 0;
   const change = (owner: string, by: 1 | -1): void => {
-    free -= by;
+    runningCount += by;
     const count = runningOf(owner) + by;
     if (count === 0) running.delete(owner);
     else running.set(owner, count);
   };
   const startNext = (): void => {
-    if (free === 0) return;
+    if (runningCount >= slots) return;
+    const max = runningCount >= slotsOfAll ? 1 : maxOwn;
     let next: string | undefined;
     for (const owner of waiting.keys()) {
       const count = runningOf(owner);
-      if (count < maxOwn && (next === undefined || count < runningOf(next))) next = owner;
+      if (count < max && (next === undefined || count < runningOf(next))) next = owner;
       if (count === 0) break;
     }
     if (next === undefined) return;

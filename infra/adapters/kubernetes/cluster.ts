@@ -93,7 +93,7 @@ const METADATA = METADATA_LIST.replace('List;', ';');
 export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads = READS }: ClusterDeps): Cluster {
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
   const maxOwn = Math.max(MIN_OWN, maxReads * SHARE);
-  const { run: limitReads } = createFairLimiter(maxReads, Number.POSITIVE_INFINITY, maxOwn);
+  const { run: limitReads } = createFairLimiter(maxReads, Number.POSITIVE_INFINITY, { maxOwn });
   /**
    * Parses each response before the next read of the owner, so that its text is not kept. Reads are limited by
    * namespace, because whoever may write Secrets of 1 MB decides how long the reads of that namespace take.

@@ -45,7 +45,8 @@ interface PendingTrigger {
  * second trigger of an object begins the first one anew.
  */
 export function createTrigger(deps: TriggerDependencies): (trigger: Trigger, traceparent?: string) => Promise<void> {
-  const [quick, slow] = [createFairLimiter(MAX_SENT.quick), createFairLimiter(MAX_SENT.slow)];
+  const quick = createFairLimiter(MAX_SENT.quick);
+  const slow = createFairLimiter(MAX_SENT.slow, undefined, { hasSlotsForNewcomers: true });
   const slowUntil = createLru<number>(MAX_SLOW);
   const isSlow = (namespace: string): boolean => (slowUntil.get(namespace) ?? 0) > Date.now();
   const post = async (trigger: Trigger, { namespace, traceparent, isDropped }: PendingTrigger): Promise<string> => {
