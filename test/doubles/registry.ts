@@ -33,8 +33,8 @@ interface Row extends Omit<Claim, 'values' | 'policy' | 'holder' | 'alias'> {
   instanceUid: string;
   holder: Claim['holder'];
   readonly values: Map<string, LiveValue>;
-  /** Creation times of values that no longer work. */
-  readonly before: Map<string, LiveValue['createdAt']>;
+  /** Values that no longer work. */
+  readonly before: Map<string, LiveValue>;
   readonly secret: string;
   retired: boolean;
   /** The generation of the holder's spec from which the policy was made. */
@@ -91,7 +91,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       const published = value?.unlessLive === undefined ? undefined : row.values.get(value.unlessLive);
       if (published !== undefined && published.notAfter === undefined) return 'overtaken';
       const ended = value?.unlessEnded;
-      if (ended !== undefined && row.before.has(ended) && !row.values.has(ended)) return 'overtaken';
+      if (ended !== undefined && hasEnded(row, ended)) return 'overtaken';
       const { generation: later } = row;
       if (later > write.generation && later !== write.overwrites) return { later };
       await writePolicy(instanceUid, write);
@@ -123,6 +123,9 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
         else forget(row, value);
       }
       return true;
+    },
+    removeValue: async (scopeId, hash) => {
+      rows.get(scopeId)?.values.delete(hash);
     },
     retire: async (scopeIds, observed) => {
       const same = scopeIds.filter((scopeId) => isSame(rows.get(scopeId), observed));
@@ -231,7 +234,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
 
   function makeValue({ before, values }: Row, hash: string, rotation: string | undefined): LiveValue {
     const newest = Math.max(...[...values.values()].map(({ createdAt }) => createdAt + 1), 0);
-    const createdAt = before.get(hash) ?? Math.max(clock.now(), newest);
+    const createdAt = before.get(hash)?.createdAt ?? Math.max(clock.now(), newest);
     return { hash, createdAt, ...(rotation === undefined ? {} : { rotation }) };
   }
 
@@ -259,9 +262,16 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
 
 const hash: Hash = (text) => createHash('sha256').update(text).digest('hex');
 
-function forget(row: Row | undefined, { hash, createdAt }: LiveValue): void {
-  row?.values.delete(hash);
-  row?.before.set(hash, createdAt);
+function forget(row: Row | undefined, value: LiveValue): void {
+  row?.values.delete(value.hash);
+  row?.before.set(value.hash, value);
+}
+
+/** Whether a rotation replaced the value, or it no longer works while another value without an end does. */
+function hasEnded({ values, before }: Row, hash: string): boolean {
+  const value = values.get(hash) ?? before.get(hash);
+  if (value?.notAfter !== undefined) return true;
+  return value !== undefined && !values.has(hash) && [...values.values()].some((one) => one.notAfter === undefined);
 }
 
 const valuesOf = ({ values }: Row): ReadonlyArray<LiveValue> =>

@@ -92,7 +92,10 @@ export interface ValueWrite {
   readonly rotation?: string | undefined;
   /** Nothing is written if this value is live in the claim: another run has published it meanwhile. */
   readonly unlessLive?: string | undefined;
-  /** Nothing is written if this value has ended in the claim. */
+  /**
+   * Nothing is written if this value has ended in the claim: a rotation replaced it, or it no longer works while another
+   * value without an end does.
+   */
   readonly unlessEnded?: string | undefined;
 }
 
@@ -192,6 +195,8 @@ export interface Registry {
     overlap?: Millis,
     observed?: ObservedHolder,
   ): Promise<boolean>;
+  /** Removes a value that nobody ever had, because no Secret was written with it. */
+  removeValue(scopeId: ScopeId, hash: string): Promise<void>;
   /**
    * Frees the aliases and ends their values; ledger rows and sums stay. `observed`: only of claims that still have this
    * holder, since a caller reads claims long before it retires them; false: a claim has another holder, or is retained

@@ -1,7 +1,8 @@
 // Writes of a VirtualKey's Secret. Values are handled here, and in act/database.ts where a new value is created for its
 // row.
 import { toBase64 } from '#core/json/base64.ts';
-import { type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
+import { overlapOf } from '#core/keys/rotation.ts';
+import { ClusterError, type KubeObject, RESOURCES, type WriteResult } from '#core/ports/cluster.ts';
 import type { ActionOf, Outcome } from '../action.ts';
 import { dataOf, metadataOf } from '../key/secret-shape.ts';
 import { type PresentSecret, pathOf, presentSecret } from '../world.ts';
@@ -9,7 +10,8 @@ import { type ActContext, conflictOutcome, doneOutcome, toOutcome } from './cont
 
 /**
  * Creates the Secret. An existing Secret of that name is never taken over: it is observed and planned for. It is
- * overwritten only if it is as it was observed. A new value that is not published is ended: no client ever had it.
+ * overwritten only if it is as it was observed. If a new value cannot be published, it is removed, because no client
+ * ever had it; the value that it should replace ends nevertheless, because it may be a leaked one.
  */
 export async function putSecret(action: ActionOf<'PutSecret'>, context: ActContext): Promise<Outcome> {
   const { deps, world, links, newValues } = context;
@@ -17,14 +19,26 @@ export async function putSecret(action: ActionOf<'PutSecret'>, context: ActConte
   const created = newValues.get(pathOf(action));
   const value = action.value === 'new' ? created?.value : valueToWrite(action, context);
   if (value === undefined) return conflictOutcome;
-  const written = await write(action, secret, value, context);
+  const registry = links.get(action.instance)?.registry;
+  const endPrevious = async (): Promise<void> => {
+    const rotation = world.keys.get(pathOf(action))?.object.spec.rotation;
+    if (created !== undefined && secret?.hash !== undefined)
+      await registry?.retireValues(created.scopeId, [secret.hash], overlapOf(rotation));
+  };
+  const written = await write(action, secret, value, context).catch(async (error) => {
+    // The API server may refuse with an error of its own, as for a webhook that does not answer.
+    if (action.value === 'new' && error instanceof ClusterError && error.status !== undefined) await endPrevious();
+    throw error;
+  });
   if (written.ok || action.value !== 'new' || created === undefined) return toOutcome(written);
   newValues.delete(pathOf(action));
   // The refusal may be about our own write, which the network repeated.
   const stored = await deps.cluster.get(RESOURCES.secrets, action.namespace, action.shape.name);
   if ((stored?.data as Readonly<Record<string, string>> | undefined)?.key === toBase64(value)) return doneOutcome();
-  await links.get(action.instance)?.registry.retireValues(created.scopeId, [deps.hash(value)]);
-  return toOutcome(written);
+  await registry?.removeValue(created.scopeId, deps.hash(value));
+  const outcome = toOutcome(written);
+  if (outcome.ended !== 'conflict') await endPrevious();
+  return outcome;
 }
 
 function valueToWrite({ value, ...at }: ActionOf<'PutSecret'>, { world }: ActContext): string | undefined {
@@ -64,5 +78,9 @@ async function write(
   const ownerReferences = owners.length === 0 ? null : owners;
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
   const removed = Object.fromEntries(superfluous.map((entry) => [entry, null]));
-  return deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata, data: { ...data, ...removed } });
+  const patch = { metadata, data: { ...data, ...removed } };
+  const written = await deps.cluster.patch(RESOURCES.secrets, namespace, name, patch);
+  if (written.ok || written.refusal !== 'invalid' || stored?.immutable !== true) return written;
+  const message = `Secret "${name}" is immutable, so it cannot be changed: delete it, and the operator creates it again with a new key value`;
+  return { ...written, message };
 }

@@ -118,7 +118,7 @@ function planAbsentSecret(one: ValueCase): SecretPlan {
   const isMoved = previous?.hash !== undefined && isOurs(previous, key, live);
   if (isMoved && live.includes(previous.hash))
     return { steps: [put('previous', `its Secret is now called "${one.shape.name}"`)] };
-  if (isMoved && isRestorable(one, previous.hash)) return { value: restored(one, previous.hash), steps: [] };
+  if (isMoved && isRestorable(one, previous.hash)) return { value: restored(previous.hash), steps: [] };
   const isLost = live.length > 0 || key.status?.keyID !== undefined;
   const why = isLost
     ? `Secret "${one.shape.name}" is lost: a new key value replaces it`
@@ -131,7 +131,7 @@ function planAbsentSecret(one: ValueCase): SecretPlan {
  * ours.
  */
 function planPresentSecret(one: ValueCase, secret: PresentSecret | undefined): SecretPlan {
-  const { view, key, live, claim, time, put } = one;
+  const { view, key, live, ended, claim, time, put } = one;
   if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
   const { hash = '', name } = secret;
   // Only a Secret with our label may be deleted later.
@@ -141,7 +141,7 @@ function planPresentSecret(one: ValueCase, secret: PresentSecret | undefined): S
   // The Secret holds the value that the VirtualKey had: its row was lost, or its values were retired.
   if (hash !== '' && !isOld && isRestorable(one, hash))
     return {
-      value: { ...newValue(key), ...restored(one, hash) },
+      value: { ...newValue(key), ...restored(hash) },
       why: `its claim lacks the value in Secret "${name}", which is recorded again`,
       steps: [],
     };
@@ -152,9 +152,9 @@ function planPresentSecret(one: ValueCase, secret: PresentSecret | undefined): S
     const why = `the key value in Secret "${name}" was edited: the correct value is restored`;
     return { value: { hash: view.statusHash, unlessLive }, why, steps: [put('status', why)] };
   }
-  // The Secret was changed back to a value that a rotation had replaced: a new value replaces it before it ends.
-  if (isOld) {
-    const why = `the value in Secret "${name}" was replaced by a rotation and stops working soon`;
+  // The Secret was changed back to a value that a rotation had replaced, or the rotation could not write the Secret.
+  if (isOld || (live.length === 0 && ended.has(hash))) {
+    const why = `a rotation has ended the value in Secret "${name}", or it ends soon`;
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
   const why = `the key value in Secret "${name}" was edited and the correct value is lost: a new value replaces it`;
@@ -188,19 +188,17 @@ function planWorkingValue({ key, view, claim, time, shape, put }: ValueCase, sec
 
 /**
  * Whether this is the last known value of the VirtualKey, and its claim has no values or only earlier ones: a backup of
- * the database was restored. A forged Secret has no such value, because only the reconciler may write the status.
+ * the database was restored, or its values were retired. A forged Secret has no such value, because only the reconciler
+ * may write the status. A value that was ended is not restored.
  */
 function isRestorable({ live, ended, claim, key }: ValueCase, hash: string): boolean {
   const keyID = key.status?.keyID;
+  if (ended.has(hash)) return false;
   if (live.length === 0) return keyID === undefined || keyID === hash;
-  return keyID === hash && !hashesOf(claim).includes(hash) && !ended.has(hash);
+  return keyID === hash && !hashesOf(claim).includes(hash);
 }
 
-/** In a claim with values, a value that was ended there is not restored: it comes from a backup of the cluster. */
-const restored = ({ live }: ValueCase, hash: string): ScopeValue => ({
-  hash,
-  unlessEnded: live.length === 0 ? undefined : hash,
-});
+const restored = (hash: string): ScopeValue => ({ hash, unlessEnded: hash });
 
 const newValue = ({ metadata }: VirtualKey): ScopeValue => ({ rotation: requestedRotation(metadata.annotations) });
 

@@ -24,7 +24,7 @@ const pass = async (millis: number) => {
 };
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
-const WRITES = ['putScope', 'retireValues'];
+const WRITES = ['putScope', 'retireValues', 'removeValue'];
 
 test.each([
   ['in time', HOUR, async (): Promise<unknown> => undefined],

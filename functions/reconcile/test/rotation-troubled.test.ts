@@ -1,6 +1,6 @@
 // Rotation of a key that does not work, or whose Secret a person edits.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
@@ -132,5 +132,50 @@ describe('a Secret that is edited during an overlap', () => {
     expect(await harness.works(first)).toBe(false);
     expect(await published()).not.toBe(first);
     expect(await harness.works(await published())).toBe(true);
+  });
+});
+
+describe('a Secret that cannot be written', () => {
+  const message = async () => {
+    const { conditions } = await harness.status(virtualKeys, 'chat');
+    return conditions?.find(({ type }) => type === 'Ready')?.message;
+  };
+  const refuse = (refusal: 'forbidden' | 'webhook' | undefined) =>
+    harness.cluster.inject(({ verb, resource }) => {
+      if (verb !== 'patch' || resource.plural !== 'secrets' || refusal === undefined) return undefined;
+      if (refusal === 'webhook') throw new ClusterError('failed calling webhook', 500);
+      return refusal;
+    });
+
+  test.each([
+    ['immutable', 'Secret "chat-key" is immutable, so it cannot be changed: delete it'],
+    ['forbidden', 'injected: forbidden'],
+    ['webhook', 'failed calling webhook'],
+  ])('(%s) does not keep a value working beyond its rotation', async (why, shown) => {
+    const first = await working();
+    if (why === 'immutable') await harness.edit(RESOURCES.secrets, 'chat-key', { immutable: true });
+    else refuse(why as 'forbidden' | 'webhook');
+    let removed = 0;
+    harness.onDatabase = (method) => {
+      if (method === 'removeValue') removed += 1;
+    };
+    await pass(HOUR);
+    expect(await harness.works(first)).toBe(true);
+    expect(await message()).toContain(shown);
+    await pass(11 * MINUTE);
+    for (let resync = 0; resync < 3; resync += 1) {
+      await pass(MINUTE);
+      expect([await published(), await harness.works(first)]).toEqual([first, false]);
+      expect(await message()).toContain(shown);
+    }
+    // After an error of the API server, the new value may be published.
+    expect(removed).toBe(why === 'webhook' ? 0 : 5);
+    // Somebody follows the advice.
+    refuse(undefined);
+    if (why === 'immutable') await harness.remove(RESOURCES.secrets, 'chat-key');
+    await pass(MINUTE);
+    const second = await published();
+    expect([await harness.works(first), await harness.works(second)]).toEqual([false, true]);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('True Ready');
   });
 });

@@ -6,7 +6,9 @@ import { ClaimRow as ClaimSchema, checkRows } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session, type Statement } from './session.ts';
 import { createSharing } from './shared-policies.ts';
 
-export function createClaims(session: Session): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'retire'> {
+export function createClaims(
+  session: Session,
+): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'removeValue' | 'retire'> {
   /** Bytes of the claims in memory: of the last full read, and of claims that were read again later. */
   const readBytes = { bytes: 0 };
   const keep = (bytes: number): void => {
@@ -55,6 +57,12 @@ export function createClaims(session: Session): Pick<Registry, 'claims' | 'claim
         });
       await session.query(LIMIT, text, values);
       return true;
+    },
+    removeValue: async (scopeId, hash) => {
+      await session.query(LIMIT, 'delete from gateway_operator.key_value where scope_id = $1 and hash = $2', [
+        scopeId,
+        hash,
+      ]);
     },
     retire: (scopeIds, observed) => session.transaction(LIMIT, (query) => retire(query, scopeIds, observed)),
   };

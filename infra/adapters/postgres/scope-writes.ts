@@ -141,7 +141,9 @@ order by c.scope_id for update of c`;
 const OVERTAKEN = `
 select w.place from ${WANTED}
   join gateway_operator.key_value v on v.scope_id = w.scope_id and v.hash in (w."unlessLive", w."unlessEnded")
-where case when v.hash = w."unlessEnded" then v.retired_at is not null else v.retired_at is null and v.not_after is null end`;
+where case when v.hash = w."unlessEnded" then v.not_after is not null or (v.retired_at is not null and exists (
+    select 1 from gateway_operator.key_value o where o.scope_id = v.scope_id and o.retired_at is null and o.not_after is null))
+  else v.retired_at is null and v.not_after is null end`;
 
 async function writePolicies(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<void> {
   if (writes.length === 0) return;

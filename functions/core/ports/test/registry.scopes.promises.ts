@@ -144,6 +144,20 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await claims()).toMatchObject([{ values: [{ hash: hash('b') }, { hash: hash('c') }] }]);
     });
 
+    test('a value that a rotation has ended is no value of `unlessEnded`, also in a claim without others', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a'), unlessEnded: hash('a') } });
+      const { scopeId } = write.policy;
+      await registry.putScope(write);
+      // As if the namespace of the key was not allowed for a while.
+      await registry.retireValues(scopeId, [hash('a')]);
+      expect(await registry.putScope(write)).toBe('written');
+      await registry.retireValues(scopeId, [hash('a')], 0);
+      expect(await registry.putScope(write)).toBe('overtaken');
+      await registry.retireValues(scopeId, [hash('a')]);
+      expect(await registry.putScope(write)).toBe('overtaken');
+      expect(await claims()).toMatchObject([{ values: [] }]);
+    });
+
     test('a policy of an earlier generation never takes the place of a later one; an adopter begins anew', async () => {
       const write = scopeWrite('billing', { value: { hash: hash('a') } });
       const at = (generation: number, blocked: boolean, by = 'billing') => ({

@@ -71,6 +71,18 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       expect((await find(hash('b')))?.key.name).toBe('billing');
     });
 
+    test('a value that is removed was never there', async () => {
+      const { claimed } = await workingKey('billing', hash('a'));
+      await addValue(claimed, hash('b'));
+      await registry.removeValue(claimed.scopeId, hash('b'));
+      await registry.removeValue(claimed.scopeId, hash('b'));
+      expect(await find(hash('b'))).toBeUndefined();
+      expect((await claims())[0]?.values).toMatchObject([{ hash: hash('a') }]);
+      const restored = { hash: hash('b'), unlessEnded: hash('b') };
+      expect(await put(claimed, { value: restored })).toBe('written');
+      expect(await find(hash('b'))).toBeDefined();
+    });
+
     test("a value with an overlap works so long on the database's clock, is listed with its end, and keeps it", async () => {
       const { claimed } = await workingKey('billing', hash('a'));
       await addValue(claimed, hash('b'));
