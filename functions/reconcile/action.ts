@@ -82,7 +82,7 @@ interface ActionDetails {
   readonly DeleteWorkload: ActionPart & { readonly object: string; readonly uid: string };
   /**
    * Claim, policy and value in one transaction. New scopes have no id yet. `proof` adopts a claim. `holder`: the uid of
-   * an object that is gone; its policy is of no generation.
+   * an object that is not in the world. If the object is gone, its policy is of no generation (0).
    */
   readonly PutScope: ActionClaim & {
     readonly policy: PolicyWrite['policy'];

@@ -9,7 +9,7 @@ import { removeFinalizer } from './plan/deletion.ts';
 import { type GuardedActions, guardDeletions } from './plan/deletion-guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
-import { planOrphanedClaims, planScopeOwner, planUnplannedKeys } from './plan/member.ts';
+import { planBlocks, planOrphanedClaims, planScopeOwner, planUnplannedKeys } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
 import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
 import { hasFinalizer, idOf, isDeleted, type Member, type Path, type World } from './world.ts';
@@ -78,6 +78,7 @@ function planSteps(context: PlanContext): ReadonlyArray<Action> {
     ...[...instances.values()].flatMap((view) => planInstance(view, context)),
     ...[...instances].flatMap(([path, view]) => planOrphanedClaims(path, view, context)),
     ...[...instances].flatMap(([path, view]) => planUnplannedKeys(path, view, context)),
+    ...[...instances].flatMap(([path, view]) => planBlocks(path, view, context)),
     ...[...teams.values()].flatMap((team) => planScopeOwner(team, context)),
     ...[...users.values()].flatMap((user) => {
       const steps = [planScopeOwner(user, context), planOwnedKey(user, context)];

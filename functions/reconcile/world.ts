@@ -66,6 +66,8 @@ export interface World {
    * that are not loaded the ones in deletion without the operator's finalizer.
    */
   readonly disabled: ReadonlySet<string>;
+  /** Generations, by uid, of members whose spec is blocked, and that are not planned for otherwise in this run. */
+  readonly blocked: ReadonlyMap<string, number>;
   /**
    * VirtualKeys, Users and Teams that are left to the next run. Their statuses too: a status shows what is in force.
    */
@@ -106,6 +108,7 @@ export const createWorld = (platform: PlatformView, shared: Partial<WorldBuilder
   unobserved: new Map(),
   notLoaded: new Set(),
   disabled: new Set(),
+  blocked: new Map(),
   deferred: new Set(),
   namespaces: new Map(),
   failures: new Map(),

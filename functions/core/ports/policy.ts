@@ -87,10 +87,10 @@ export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'sinc
   readonly model?: string | undefined;
 }
 
-/** A change of a VirtualKey's policy, whose other members do not change. */
+/** A change of a policy, whose other members do not change. */
 export interface PolicyChange extends Pick<KeyPolicy, 'scopeId' | 'anchor' | 'blocked'> {
   readonly kind?: never;
-  readonly retained: string;
+  readonly retained?: string;
 }
 
 /** A policy as the reconciler keeps it: members that are only compared may be hashes (policy-digest.ts). */

@@ -71,8 +71,7 @@ export const databaseHandlers = {
     const scope = { instanceUid, kind, alias, holder, ...write, ...given };
     const first = await registry.putScope(scope);
     // The list was outdated, or a backup of the cluster was restored: then the object has this generation now.
-    const isRestored =
-      typeof first === 'object' && (action.holder !== undefined || (await isAsPlanned(action, context)));
+    const isRestored = typeof first === 'object' && (action.generation === 0 || (await isAsPlanned(action, context)));
     const outcome = isRestored ? await registry.putScope({ ...scope, overwrites: first.later }) : first;
     // In the first attempt, the scope that has the value may be one that this run retires.
     const isFirst = !context.world.attempts.has(identify(action));

@@ -62,7 +62,10 @@ export async function loadObjects(
     whole: true,
     drop: (own) => {
       removeObject(found, own);
-      found.notLoaded.add(own.metadata.uid);
+      const { metadata, object } = own;
+      found.notLoaded.add(metadata.uid);
+      if (object !== undefined && 'blocked' in object.spec && object.spec.blocked)
+        found.blocked.set(metadata.uid, metadata.generation);
       if (own.kind === 'VirtualKey' && isAbandoned(own)) found.disabled.add(own.metadata.uid);
     },
   });

@@ -85,12 +85,12 @@ type PartsContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'roundRob
  * must not wait for another's. Each object is in one part. All malformed objects are in a part of their own.
  */
 export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>> {
-  const { keys, users, teams, malformed, platform, violations, notLoaded, disabled } = all;
+  const { keys, users, teams, malformed, platform, violations, notLoaded, disabled, blocked } = all;
   const parts = new Map<Path, Omit<Part, 'shares'>>();
   // Each part has the violations of all objects.
   const create = (path: Path, more: Partial<WorldBuilder> = {}) => {
     const unobserved = new Map(all.unobserved);
-    return { path, world: createWorld(platform, { violations, notLoaded, disabled, unobserved, ...more }) };
+    return { path, world: createWorld(platform, { violations, notLoaded, disabled, blocked, unobserved, ...more }) };
   };
   const worldOf = (path: Path): WorldBuilder => {
     const part = parts.get(path) ?? create(path);

@@ -197,6 +197,22 @@ export function planUnplannedKeys(path: string, instance: InstanceView, { world 
   });
 }
 
+/** Blocks claims whose object is blocked, if nothing else is planned for it in this run. */
+export function planBlocks(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
+  const { object, database, claims } = instance;
+  if (!database.ok || object.spec.paused || isDeleted(object)) return [];
+  return [...claims.values()].flatMap((claim): Action[] => {
+    const { holder, kind: scope, alias, scopeId, anchor, policy } = claim;
+    const generation = world.blocked.get(holder.uid);
+    const isDone = policy === undefined || policy.blocked === true || retainedSecret(claim) !== undefined;
+    if (generation === undefined || isDone) return [];
+    const { uid, namespace, name } = holder;
+    const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
+    const write = { policy: { scopeId, anchor, blocked: true }, generation, isNew: false, holder: uid };
+    return [{ action: 'PutScope', ...on, why: 'spec.blocked is true', ...write }];
+  });
+}
+
 const DISABLED = 'its object is malformed, or in deletion: nothing can be planned for it';
 const OWNERLESS = 'a User or Team that it is charged to is gone: it is blocked until a VirtualKey adopts it';
 

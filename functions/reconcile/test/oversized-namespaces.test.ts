@@ -1,9 +1,10 @@
 // A namespace whose VirtualKeys, Users and Teams are too large is not changed, and does not delay others.
 import { expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
-import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from '../../../test/reconcile/objects.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 
@@ -225,3 +226,40 @@ test('in a namespace that is too large only claims of objects that are gone are 
   expect((await harness.resync()).guarded).toMatchObject([{ action: 'RetireScope', count: 17, of: 27 }]);
   expect([await count('a'), await count('b')]).toEqual([27, 24]);
 });
+
+test.each([
+  [virtualKeys, 'of-team', ['of-team']],
+  [users, 'alice', ['of-member']],
+  [teams, 'team', KEYS],
+] as const)('a $kind of a namespace that is too large is blocked by its spec', async (kind, name, stopped) => {
+  const harness = createHarness(small);
+  await applyTeamWithKeys(harness);
+  const before = await policies(harness);
+  await applyTeams(harness, 15, 'a');
+  await harness.edit(kind, name, { spec: { blocked: true } }, 'a');
+  expect((await harness.resync()).oversizedNamespaces).toHaveLength(1);
+  expect(await blockedKeys(harness)).toEqual(stopped.toSorted());
+  // All else stays as it is, and nothing is left to do.
+  if (kind === virtualKeys)
+    expect(await policies(harness)).toEqual(before.set(name, { ...before.get(name), blocked: true } as KeyPolicy));
+  expect((await harness.resync()).actions).toEqual({});
+  // An operator that restarts with a trigger does not undo it, and the end of the block waits for the namespace.
+  await harness.edit(kind, name, { spec: { blocked: false } }, 'a');
+  await harness.resync();
+  expect(await blockedKeys(harness)).toEqual(stopped.toSorted());
+  for (let index = 0; index < 15; index += 1) await harness.remove(teams, `a-${index}`, 'a');
+  await harness.resync();
+  await harness.resync();
+  expect(await blockedKeys(harness)).toEqual([]);
+});
+
+/** The names of keys whose values a gateway refuses because of a block. */
+async function blockedKeys(harness: Harness): Promise<ReadonlyArray<string>> {
+  const uid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const ofKeys = KEYS.map(async (name) => {
+    const hash = sha256((await harness.value(`${name}-key`, 'a')) ?? '');
+    const record = (await harness.database().policies(uid).find([hash])).get(hash);
+    return record?.scopes?.some(({ blocked }) => blocked) === false ? [] : [name];
+  });
+  return (await Promise.all(ofKeys)).flat().toSorted();
+}

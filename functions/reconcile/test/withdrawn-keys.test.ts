@@ -326,3 +326,27 @@ test('an edit of a VirtualKey has its turn, also if more older ones than a resyn
   }
   expect(await harness.policy(value)).toMatchObject({ blocked: true });
 });
+
+test('a VirtualKey that is deferred, because older ones change all the time, is blocked by its spec', async () => {
+  const harness = createHarness({ limits: { ...PROCESS_LIMITS, changedKeys: 5, secrets: 5 } });
+  const names = Array.from({ length: 10 }, (_, index) => `older-${index}`);
+  await harness.apply(...makeSecrets(), makeInstance());
+  for (const name of [...names, 'youngest']) {
+    await harness.apply(makeKey({}, name, 'tenant'));
+    harness.clock.pass(1000);
+  }
+  for (let run = 0; run < 4; run += 1) await harness.resync();
+  const value = await harness.value('youngest-key', 'tenant');
+  const before = await harness.policy(value);
+  const edit = async (tag: string) => {
+    for (const name of names) await harness.edit(virtualKeys, name, { spec: { tags: [tag] } }, 'tenant');
+  };
+  await edit('one');
+  await harness.edit(virtualKeys, 'youngest', { spec: { blocked: true } }, 'tenant');
+  await harness.resync();
+  expect(await harness.policy(value)).toEqual({ ...before, blocked: true });
+  await harness.edit(virtualKeys, 'youngest', { spec: { blocked: false } }, 'tenant');
+  for (let run = 0; run < 4; run += 1) await harness.resync();
+  expect(await harness.policy(value)).toEqual(before);
+  expect(await harness.ready(virtualKeys, 'youngest', 'tenant')).toBe('True Ready');
+});
