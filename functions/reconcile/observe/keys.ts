@@ -56,10 +56,11 @@ export function selectKeys(
     for (const key of taken) roundRobin.advance(lists[wasProcessed(key) ? 'unready' : 'edited'], toRow(key));
   world.deferred = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
   const blocked = deferred.filter(({ spec }) => spec.blocked);
-  world.blocked = new Map([
-    ...world.blocked,
-    ...blocked.map(({ metadata: { uid, generation } }) => [uid, generation] as const),
-  ]);
+  if (blocked.length > 0)
+    world.blocked = new Map([
+      ...world.blocked,
+      ...blocked.map(({ metadata: { uid, generation } }) => [uid, generation] as const),
+    ]);
   const read = all.complete === 'all' ? Map.groupBy(unchanged, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
     const isDue = roundRobin.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));
