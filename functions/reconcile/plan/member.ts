@@ -165,7 +165,7 @@ export function planOrphanedClaims(
 }
 
 /**
- * What becomes of key values for which no VirtualKey is planned: the VirtualKey is retained, malformed, not loaded or not
+ * What becomes of key values for which no VirtualKey is planned: the VirtualKey is retained, malformed, deferred or not
  * loaded. A namespace whose labels are not known counts as allowed.
  */
 export function planUnplannedKeys(path: string, instance: InstanceView, { world }: PlanContext): Action[] {
