@@ -103,6 +103,56 @@ test('an object whose other finalizer goes by itself is not reported', async () 
   expect([objects(), webhooks()]).toEqual([[], 0]);
 });
 
+describe('very many objects', () => {
+  /** Deletes and patches take some time; `max`: how many were under way at the same time. */
+  const slow = (millis: number) => {
+    let [underWay, max] = [0, 0];
+    const take = async <T>(call: () => Promise<T>): Promise<T> => {
+      underWay += 1;
+      max = Math.max(max, underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      harness.clock.pass(millis);
+      underWay -= 1;
+      return call();
+    };
+    const cluster: Cluster = {
+      ...harness.cluster,
+      delete: (...args) => take(() => harness.cluster.delete(...args)),
+      patch: (...args) => take(() => harness.cluster.patch(...args)),
+    };
+    return { cluster, max: () => max };
+  };
+  const removeFrom = (cluster: Cluster, clean: (call: number) => Promise<unknown>) => {
+    let calls = 0;
+    const pause = async () => {
+      harness.clock.pass(10_000);
+      calls += 1;
+      await clean(calls);
+    };
+    const print = (line: string) => void output.push(line);
+    return removeOperator({ cluster, print, now: harness.clock.now, pause }, 'Delete');
+  };
+  const released = () => output.filter((line) => line.startsWith('released')).length;
+
+  test.each([
+    ['and an operator that cleans up', () => harness.resync(), 0],
+    ['and no operator', async () => undefined, 106],
+  ])('%s: at most 32 calls are under way, because each must end within seconds', async (_, clean, left) => {
+    for (let index = 0; index < 100; index += 1) await harness.apply(makeTeam({ teamAlias: `${index}` }, `t-${index}`));
+    await harness.resync();
+    const { cluster, max } = slow(0);
+    await removeFrom(cluster, clean);
+    expect([objects(), released()]).toEqual([[], left]);
+    expect(max()).toBe(32);
+  });
+
+  test('whose deletion takes longer than an operator may make no progress: all are cleaned up', async () => {
+    // The operator is slow, too: it does nothing at first.
+    await removeFrom(slow(30_000).cluster, async (call) => (call % 3 === 0 ? harness.resync() : undefined));
+    expect([objects(), released()]).toEqual([[], 0]);
+  });
+});
+
 test('objects are read as metadata, page by page: whoever has very many objects does not prevent an uninstall', async () => {
   const reads: unknown[] = [];
   const cluster: Cluster = {
