@@ -147,10 +147,8 @@ export const objectHandlers = {
     if (!(await isAsPlanned(action, context))) return conflictOutcome;
     const target = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
     const written = await context.deps.cluster.apply(PARTS[part], target);
-    if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict') {
-      const why = `the API server does not take ${PARTS[part].kind} "${metadata.name}": ${written.message}`;
-      return failedOutcome(why, isRoute(part) ? 'RouteRefused' : 'WorkloadRefused');
-    }
+    if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict')
+      return toRefused(action, written.message);
     // Controllers may write the status of these objects at any time, so their version proves nothing.
     const isSame =
       written.ok && before !== undefined && context.deps.hash(comparedText(written.object)) === before.comparedHash;
@@ -162,6 +160,12 @@ export const objectHandlers = {
     return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
   },
 } satisfies Handlers;
+
+/** The outcome of a part that is not written. A condition of the instance shows why. */
+export function toRefused({ part, object }: ActionOf<'ApplyWorkload'>, why: string): Outcome {
+  const message = `the API server does not take ${PARTS[part].kind} "${object.metadata.name}": ${why}`;
+  return failedOutcome(message, isRoute(part) ? 'RouteRefused' : 'WorkloadRefused');
+}
 
 /** Writes only if the object still has the version of the world. */
 async function patch(
@@ -196,8 +200,9 @@ export async function findUnchanged(
     if (action.action !== 'ApplyWorkload') return [];
     const live = world.instances.get(pathOf(action))?.parts.get(action.part);
     if (live === undefined) return [];
-    const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true });
-    return would.ok && deps.hash(comparedText(would.object)) === live.comparedHash ? [action] : [];
+    // A dry run that fails proves nothing, and the plan of everything else does not depend on it.
+    const would = await deps.cluster.apply(PARTS[action.part], action.object, { isDry: true }).catch(() => undefined);
+    return would?.ok && deps.hash(comparedText(would.object)) === live.comparedHash ? [action] : [];
   });
   return same.flat();
 }

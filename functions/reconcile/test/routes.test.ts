@@ -183,6 +183,23 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
     expect(await routeReady()).toBe('False RouteNotReady');
   });
 
+  test('whose write fails, as if a webhook of another program is broken, has the cause in RouteReady', async () => {
+    await running();
+    let fails = true;
+    harness.cluster.inject(({ verb, resource }) => {
+      if (fails && verb === 'apply' && resource.kind === kind) throw new ClusterError('failed calling webhook', 500);
+      return undefined;
+    });
+    await edit(spec);
+    await harness.resync();
+    expect(await routeReady()).toBe('False RouteRefused');
+    expect((await condition())?.message).toContain(`does not take ${kind} "main-gateway": failed calling webhook`);
+    expect(await ready()).toBe('True Ready');
+    fails = false;
+    expect(await resyncs()).toEqual([`apply ${kind}`]);
+    expect(await routeReady()).toBe('False RouteNotReady');
+  });
+
   test('that the reconciler may not read is not written, and everything else is', async () => {
     harness.cluster.inject(({ verb, resource }) => {
       if (verb === 'get' && resource.kind === kind) throw new ClusterError('forbidden', 403);

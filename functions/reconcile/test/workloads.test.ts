@@ -1,6 +1,6 @@
 // Objects that run gateways: they are created and repaired, and objects of others are not changed.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type Cluster, ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { OWNED_LABEL } from '#crds/names/group.ts';
 import { runDeployment } from '../../../test/reconcile/controllers.ts';
@@ -50,6 +50,47 @@ describe('a Deployment', () => {
       expect((await harness.resync()).actions).toEqual({});
     }
     expect(harness.cluster.objects()).toEqual(before);
+  });
+
+  test('whose write fails, as if a webhook of another program is broken, has the cause in WorkloadReady', async () => {
+    let fails = true;
+    harness.cluster.inject(({ verb, resource }) => {
+      if (fails && verb === 'apply' && resource.kind === 'Deployment')
+        throw new ClusterError('failed calling webhook', 500);
+      return undefined;
+    });
+    await harness.apply(makeInstance({ workload: { type: 'Deployment' } }));
+    await harness.resync();
+    expect(await ready()).toBe('False WorkloadRefused');
+    expect(await message('WorkloadReady')).toContain('does not take Deployment "main-gateway": failed calling webhook');
+    fails = false;
+    await running();
+    fails = true;
+    await edit({ image: 'other:2' });
+    await harness.resync();
+    expect(await ready()).toBe('True Ready');
+    expect(await message('WorkloadReady')).toContain('changes wait');
+  });
+
+  test('whose dry run fails is in the plan, with everything else', async () => {
+    let fails = false;
+    const through = (memory: Cluster): Cluster => ({
+      ...memory,
+      apply: async (resource, object, how) => {
+        if (fails && how?.isDry && resource.kind === 'Deployment')
+          throw new ClusterError('failed calling webhook', 500);
+        return memory.apply(resource, object, how);
+      },
+    });
+    harness = createHarness({ through });
+    harness.servedAt = 'nobody';
+    await harness.apply(...makeSecrets());
+    await running();
+    await harness.apply(makeKey({ keyAlias: 'more' }, 'more'));
+    expect((await harness.dryRun()).map(({ action }) => action)).not.toContain('ApplyWorkload');
+    fails = true;
+    const planned = (await harness.dryRun()).map(({ action, name }) => `${action} ${name}`);
+    expect(planned).toEqual(expect.arrayContaining(['ApplyWorkload main', 'PutScope more']));
   });
 
   test('whose controller has written a revision number is as desired', async () => {
