@@ -349,13 +349,13 @@ const TABLE = {
   },
   WorkloadUnreadable: {
     ...PARTS,
-    text: 'The reconciler may not read the workload, the HTTPRoute or the Ingress. Apply `access.yaml` of this version.',
+    text: 'The reconciler cannot read the workload, the HTTPRoute or the Ingress, as the message shows. If it is forbidden, apply `access.yaml` of this version.',
     page: 'install/kubernetes.md',
   },
   WorkloadRefused: {
     ...WORKLOAD,
     needsNoSecretRead: true,
-    text: 'The API server refused an object of the workload, as the message shows.',
+    text: 'The API server refused or could not write an object of the workload, as the message shows.',
     page: 'operate/gateways.md',
   },
   WorkloadConflict: {
@@ -395,7 +395,7 @@ const TABLE = {
   },
   RouteRefused: {
     ...ROUTE,
-    text: 'The API server refused the HTTPRoute or the Ingress, as the message shows.',
+    text: 'The API server refused or could not write the HTTPRoute or the Ingress, as the message shows.',
     page: 'install/first-gateway.md#reach-a-gateway-from-outside',
   },
   RouteNotReady: {

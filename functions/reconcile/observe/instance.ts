@@ -295,7 +295,7 @@ async function observeParts(
   try {
     return new Map((await mapConcurrent(parts, (part) => observePart(context, instance, part))).flat());
   } catch (error) {
-    if (!(error instanceof ClusterError && error.status === 403)) throw error;
+    if (statusOf(error) !== 403) throw error;
     return unreadable('the workload', error);
   }
 }
@@ -309,14 +309,16 @@ async function observePart<Part extends PartName>(
   return object === undefined ? [] : [[part, toLivePart(object, uid, hash)]];
 }
 
-const unreadable = (what: string, error: Error): Problem => ({
-  reason: 'WorkloadUnreadable',
-  message: `${what} cannot be read: ${reasonOf(error)}: apply the operator's access.yaml of this version`,
-});
+function unreadable(what: string, error: unknown): Problem {
+  const advice = statusOf(error) === 403 ? ": apply the operator's access.yaml of this version" : '';
+  return { reason: 'WorkloadUnreadable', message: `${what} cannot be read: ${reasonOf(error)}${advice}` };
+}
+
+const statusOf = (error: unknown): number | undefined => (error instanceof ClusterError ? error.status : undefined);
 
 /**
  * The HTTPRoute and the Ingress that the instance may have, or may have had. Nothing else of the instance depends on
- * whether the cluster serves these kinds and lets the reconciler read them.
+ * whether the cluster serves these kinds and the reconciler can read them.
  */
 async function observeRoutes(context: ObserveContext, instance: GatewayInstance) {
   const problems = new Map<RouteName, Problem>();
@@ -324,10 +326,7 @@ async function observeRoutes(context: ObserveContext, instance: GatewayInstance)
     try {
       return await observePart(context, instance, part);
     } catch (error) {
-      const status = error instanceof ClusterError ? error.status : undefined;
-      if (status === 403)
-        problems.set(part, unreadable(partTitle(part, instance.metadata.name), error as ClusterError));
-      else if (status !== 404) throw error;
+      if (statusOf(error) !== 404) problems.set(part, unreadable(partTitle(part, instance.metadata.name), error));
       else if (part === 'HTTPRoute') problems.set(part, HTTP_ROUTE_NOT_INSTALLED);
       return [];
     }

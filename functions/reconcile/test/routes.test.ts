@@ -200,15 +200,37 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
     expect(await routeReady()).toBe('False RouteNotReady');
   });
 
-  test('that the reconciler may not read is not written, and everything else is', async () => {
+  test.each([
+    ['may not read', new ClusterError('forbidden', 403), true],
+    ['cannot read', new ClusterError('GET of the object: 500 Internal Server Error', 500), false],
+    ['gets no answer about', new ClusterError('GET of the object: timeout'), false],
+  ])('that the reconciler %s is not written, and everything else is', async (_, error, isAdvised) => {
     harness.cluster.inject(({ verb, resource }) => {
-      if (verb === 'get' && resource.kind === kind) throw new ClusterError('forbidden', 403);
+      if (verb === 'get' && resource.kind === kind) throw error;
       return undefined;
     });
     await routed(spec);
     expect(await routeReady()).toBe('False WorkloadUnreadable');
+    expect((await condition())?.message).toContain(`${kind} "main-gateway" cannot be read: ${error.message}`);
+    expect((await condition())?.message.includes('access.yaml')).toBe(isAdvised);
     expect(await ready()).toBe('True Ready');
     expect(there()).toEqual(['Deployment', 'Service', 'PodDisruptionBudget']);
+  });
+
+  test('that cannot be read any more keeps the address, and nothing is removed', async () => {
+    await routed(spec);
+    await work();
+    await harness.resync();
+    harness.cluster.inject(({ verb, resource }) => {
+      if (verb === 'get' && resource.kind === kind) throw new ClusterError('GET of the object: 500', 500);
+      return undefined;
+    });
+    await edit({ routing: { retries: 7 } });
+    expect(await resyncs()).toEqual(['apply Deployment']);
+    expect(await routeReady()).toBe('False WorkloadUnreadable');
+    expect(await ready()).toBe('True Ready');
+    expect(await urls()).toEqual({ url: OUTSIDE, internalURL: INSIDE });
+    expect(part(kind)).toBeDefined();
   });
 
   test('is removed when a run that wrote it died, and its field was removed before the next run', async () => {
