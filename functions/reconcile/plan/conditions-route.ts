@@ -4,8 +4,8 @@ import { toOtherReason } from '#core/conditions/reasons.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import type { InstanceAddress } from '../action.ts';
 import type { LivePart } from '../workload/live-part.ts';
-import { partTitle, ROUTES, type RouteName } from '../workload/object-parts.ts';
-import { requestedRoute } from '../workload/route.ts';
+import { partTitle, type RouteName } from '../workload/object-parts.ts';
+import { hasHosts, type RequestedRoute, requestedRoute } from '../workload/route.ts';
 import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
 import { type WorkloadConditions, whyLeftAlone } from './conditions-workload.ts';
 
@@ -19,27 +19,34 @@ export interface RouteConditions {
 
 /**
  * `url` of the spec is the address for clients from the first time that the route works until the field is removed.
- * While an object of the other kind still exists, that one leads to the gateway.
+ * After an edit, the previous address stays until the route works as it is now.
  */
 export function evaluateRoute(view: InstanceView, workload: Workload, world: World): RouteConditions {
   const internalURL = workload.url;
   const requested = requestedRoute(view.object);
   if (requested === undefined) return { reached: undefined, address: { url: internalURL, internalURL } };
-  const { part, url } = requested;
-  const reached = checkRoute(view, part, workload, world);
+  const { url } = requested;
+  const reached = checkRoute(view, requested, workload, world);
   const { url: before, internalURL: internalBefore } = view.object.status ?? {};
   const wasUsed = internalBefore !== undefined && before !== internalBefore;
-  const hasOther = ROUTES.some((other) => other !== part && view.parts.get(other)?.isOurs === true);
-  const used = hasOther ? before : url;
-  return { reached, address: { url: reached.ok ? url : wasUsed ? used : internalURL, internalURL } };
+  return { reached, address: { url: reached.ok ? url : wasUsed ? before : internalURL, internalURL } };
 }
 
-function checkRoute(view: InstanceView, part: RouteName, { type }: Workload, world: World): Reachability {
+function checkRoute(
+  view: InstanceView,
+  { part, hosts }: RequestedRoute,
+  { type }: Workload,
+  world: World,
+): Reachability {
   const problem = whyNotSupported(type) ?? view.routeProblems.get(part) ?? whyNotWritten(view, part, world);
   if (problem !== undefined) return { ok: false, ...problem };
   const live = view.parts.get(part);
   const title = partTitle(part, view.object.metadata.name);
   if (live === undefined) return notReady(`${title} does not exist yet`);
+  if (!hasHosts(live, hosts))
+    return notReady(
+      `${title} does not have the host names of the spec yet: if it takes long, look at the log of the reconciler`,
+    );
   return part === 'HTTPRoute' ? readHTTPRoute(live, view.object, title) : readIngress(live, title);
 }
 

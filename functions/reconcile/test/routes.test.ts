@@ -233,6 +233,28 @@ describe.each(KINDS)('%s', (kind, spec, work) => {
     expect(part(kind)).toBeDefined();
   });
 
+  test('that is edited and cannot be written leads to the previous address', async () => {
+    await routed(spec);
+    await work();
+    await harness.resync();
+    let fails = true;
+    harness.cluster.inject(({ verb, resource }) => {
+      if (fails && verb === 'apply' && resource.kind === 'Deployment') throw new ClusterError('webhook', 500);
+      return undefined;
+    });
+    const hosts = kind === 'HTTPRoute' ? { hostnames: ['new.example.com'] } : { host: 'new.example.com' };
+    await edit({ [Object.keys(spec)[0] ?? '']: hosts, routing: { retries: 7 } });
+    await harness.resync();
+    expect(await routeReady()).toBe('False RouteNotReady');
+    expect((await condition())?.message).toContain('does not have the host names of the spec yet');
+    expect(await urls()).toEqual({ url: OUTSIDE, internalURL: INSIDE });
+    fails = false;
+    await harness.resync();
+    await work();
+    await harness.resync();
+    expect(await urls()).toEqual({ url: 'https://new.example.com', internalURL: INSIDE });
+  });
+
   test('is removed when a run that wrote it died, and its field was removed before the next run', async () => {
     await running();
     await edit(spec);
@@ -329,6 +351,20 @@ test('an HTTPRoute works when one of its Gateways has accepted it as it is, and 
     expect(await routeReady()).toBe(expected);
   }
   expect((await condition())?.message).toContain('is accepted by Gateway default/private');
+});
+
+test('an HTTPRoute that is edited leads to the previous address until a Gateway has accepted the edit', async () => {
+  await routed({ httpRoute });
+  await acceptRoute(harness);
+  await harness.resync();
+  await edit({ httpRoute: { hostnames: ['new.example.com'] } });
+  expect(await resyncs()).toEqual(['apply HTTPRoute']);
+  expect(await routeReady()).toBe('False RouteNotReady');
+  expect(await urls()).toEqual({ url: OUTSIDE, internalURL: INSIDE });
+  await acceptRoute(harness);
+  await harness.resync();
+  expect(await routeReady()).toBe('True Ready');
+  expect(await urls()).toEqual({ url: 'https://new.example.com', internalURL: INSIDE });
 });
 
 test('an HTTPRoute in place of an Ingress: the Ingress leads to the gateway until the HTTPRoute works', async () => {

@@ -47,6 +47,8 @@ const Fields = z.object({
   spec: z
     .object({
       replicas: z.number().default(1),
+      hostnames: firstOf(z.string()),
+      rules: firstOf(z.object({ host: Text })),
       template: z.object({ metadata: z.object({ annotations: Annotations }).prefault({}) }).prefault({}),
     })
     .prefault({}),

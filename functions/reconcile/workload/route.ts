@@ -4,6 +4,7 @@ import { MAX_REQUEST } from '#core/ledger/settlement.ts';
 import { parseDuration } from '#core/money/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import type { LivePart } from './live-part.ts';
 import { type RouteName, toPart } from './object-parts.ts';
 
 /** The port of the Service of a gateway. */
@@ -11,13 +12,29 @@ const SERVICE_PORT = 80;
 /** Seconds that a proxy waits longer than the gateway: the gateway's own error reaches the client. */
 const LONGER = 30;
 
-/** The part that the spec asks for, and its address for clients; undefined: none. */
-export function requestedRoute({
-  spec,
-}: GatewayInstance): { readonly part: RouteName; readonly url: string } | undefined {
+export interface RequestedRoute {
+  readonly part: RouteName;
+  readonly hosts: ReadonlyArray<string>;
+  /** The address for clients. */
+  readonly url: string;
+}
+
+/** The part that the spec asks for; undefined: none. */
+export function requestedRoute({ spec }: GatewayInstance): RequestedRoute | undefined {
   const { httpRoute, ingress } = spec;
-  if (httpRoute !== undefined) return { part: 'HTTPRoute', url: httpRoute.url ?? `https://${httpRoute.hostnames[0]}` };
-  return ingress && { part: 'Ingress', url: ingress.url ?? `https://${ingress.host}` };
+  const toRoute = (part: RouteName, hosts: ReadonlyArray<string>, url = `https://${hosts[0]}`) => ({
+    part,
+    hosts,
+    url,
+  });
+  if (httpRoute !== undefined) return toRoute('HTTPRoute', httpRoute.hostnames, httpRoute.url);
+  return ingress && toRoute('Ingress', [ingress.host], ingress.url);
+}
+
+/** Whether the live HTTPRoute or Ingress has all these host names. */
+export function hasHosts({ spec: { hostnames, rules } }: LivePart, hosts: ReadonlyArray<string>): boolean {
+  const live = new Set([...hostnames, ...rules.map(({ host }) => host)]);
+  return hosts.every((host) => live.has(host));
 }
 
 /** Undefined if the spec asks for none. */
