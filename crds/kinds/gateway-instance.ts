@@ -122,7 +122,7 @@ export const GatewayInstanceSpec = withRule(
     models: listBy('identifier', ModelEntry, 512).default([]).describe('The models that the instance serves.'),
     workload: Workload.prefault({}).describe('Where the gateway of this instance runs.'),
     httpRoute: HTTPRoute.optional().describe(
-      'An HTTPRoute of Gateway API, `<name>-gateway`, through which clients outside the cluster reach the gateway: all paths, with a timeout of `routing.timeouts.total` and 30 s. At most one of `httpRoute` and `ingress`.',
+      'An HTTPRoute of Gateway API, `<name>-gateway`, through which clients outside the cluster reach the gateway: all paths. At most one of `httpRoute` and `ingress`.',
     ),
     ingress: Ingress.optional().describe(
       'An Ingress, `<name>-gateway`, through which clients outside the cluster reach the gateway: all paths.',

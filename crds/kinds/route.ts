@@ -1,7 +1,7 @@
 // `spec.httpRoute` and `spec.ingress` of an instance: how clients outside the cluster reach its gateway.
 import * as z from 'zod';
 import { listOf, type Rule, withRule } from '../validation/rule.ts';
-import { Address, Annotations, matching, Name, Namespace } from './shared-fields.ts';
+import { Address, Annotations, choice, matching, Name, Namespace } from './shared-fields.ts';
 import type { Workload } from './workload.ts';
 
 const Hostname = matching(
@@ -38,6 +38,9 @@ export const HTTPRoute = withRule(
       message: isFilled,
     }).describe('The host names of the requests, e.g. `llm.example.com`.'),
     url: routeUrl('the first host name'),
+    timeouts: choice('FromRouting', 'None').describe(
+      "`FromRouting`: the route's request timeout is `routing.timeouts.total` and 30 s. `None`: the route has no timeouts, for a controller that refuses a route with them, as that of GKE does.",
+    ),
   }),
   {
     id: 'WildcardNeedsUrl',

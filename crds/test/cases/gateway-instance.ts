@@ -259,6 +259,7 @@ export const gatewayInstances: readonly Case[] = [
       ],
       hostnames: ['*.example.com', 'llm.example.com'],
       url: 'https://llm.example.com/ai',
+      timeouts: 'None',
     },
   }),
   accept('GatewayInstance', 'with everything that ingress takes', {

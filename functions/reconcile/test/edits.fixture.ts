@@ -117,6 +117,7 @@ const routes: Readonly<Record<string, Edit>> = {
     parentRefs: [{ name: 'seven', sectionName: 'eight' }],
   }),
   'httpRoute.hostnames': leads('httpRoute', httpRoute, { hostnames: ['eight.example.com'] }),
+  'httpRoute.timeouts': leads('httpRoute', httpRoute, { timeouts: 'None' }),
   'httpRoute.url': leads('httpRoute', httpRoute, { url: 'https://eight.example.com' }),
   'ingress.ingressClassName': leads('ingress', ingress, { ingressClassName: 'eight' }),
   'ingress.host': leads('ingress', ingress, { host: 'eight.example.com' }),

@@ -81,6 +81,17 @@ test('an HTTPRoute has the Gateways and host names of the spec, all paths, and w
   expect(part('HTTPRoute')).toMatchObject({ spec: { rules: [{ timeouts: { request: '3630s' } }] } });
 });
 
+test('an HTTPRoute has no timeouts if the spec asks for none, because some controllers refuse such a route', async () => {
+  await routed({ httpRoute });
+  await edit({ httpRoute: { timeouts: 'None' } });
+  expect(await resyncs()).toEqual(['apply HTTPRoute']);
+  const { rules } = (part('HTTPRoute')?.spec ?? { rules: [] }) as { readonly rules: ReadonlyArray<object> };
+  expect(rules.map((rule) => Object.keys(rule).toSorted())).toEqual([['backendRefs', 'matches']]);
+  await edit({ httpRoute: { timeouts: null } });
+  expect(await resyncs()).toEqual(['apply HTTPRoute']);
+  expect(part('HTTPRoute')).toMatchObject({ spec: { rules: [{ timeouts: { request: '630s' } }] } });
+});
+
 test('an Ingress has the class, host, certificate and annotations of the spec, and all paths', async () => {
   await routed({ ingress });
   const service = { name: 'main-gateway', port: { number: 80 } };

@@ -47,13 +47,13 @@ export function desiredRoute(instance: GatewayInstance, version: string): KubeOb
 
 function httpRouteSpec(
   { metadata, spec }: GatewayInstance,
-  { parentRefs, hostnames }: NonNullable<GatewayInstance['spec']['httpRoute']>,
+  { parentRefs, hostnames, timeouts }: NonNullable<GatewayInstance['spec']['httpRoute']>,
 ): object {
   const total = Math.min(MAX_REQUEST, parseDuration(spec.routing.timeouts.total) ?? MAX_REQUEST);
   const rule = {
     matches: [{ path: { type: 'PathPrefix', value: '/' } }],
     backendRefs: [{ name: gatewayName(metadata.name), port: SERVICE_PORT }],
-    timeouts: { request: `${Math.ceil(total / 1000) + LONGER}s` },
+    ...(timeouts === 'None' ? {} : { timeouts: { request: `${Math.ceil(total / 1000) + LONGER}s` } }),
   };
   return { parentRefs, hostnames, rules: [rule] };
 }
