@@ -28,14 +28,16 @@ import { documentsOf } from './world.ts';
 const SAMPLE = documentsOf('docs/samples/outside.yaml');
 const PAGE = 'docs/install/first-gateway.md';
 const GATEWAY_API = 'sigs.k8s.io/gateway-api@v1.6.1';
+/** The last version whose standard channel has no timeouts of HTTPRoutes. */
+const WITHOUT_TIMEOUTS = 'sigs.k8s.io/gateway-api@v1.1.0';
 /** The name of the page's instance. */
 const INSTANCE = 'llm';
 const INSIDE = `http://${gatewayName(INSTANCE)}.default.svc`;
 const OUTSIDE = 'https://llm.example.com';
 
 /** The folder of the Go module, which is downloaded once; undefined where there is no Go, or no way to it. */
-function gatewayApi(): string | undefined {
-  const { status, stdout } = spawnSync('go', ['mod', 'download', '-json', GATEWAY_API], { encoding: 'utf8' });
+function gatewayApi(version: string): string | undefined {
+  const { status, stdout } = spawnSync('go', ['mod', 'download', '-json', version], { encoding: 'utf8' });
   return status === 0 ? (JSON.parse(stdout) as { readonly Dir: string }).Dir : undefined;
 }
 
@@ -164,17 +166,41 @@ describeUnless(whyNoControlPlane(), 'from outside', () => {
     await edit({ httpRoute: null });
   });
 
-  const module = gatewayApi();
-  const why = module === undefined ? `go mod download ${GATEWAY_API} brings no CRDs here` : undefined;
-  testUnless(why, 'the Gateway and the HTTPRoute of the page are accepted by the CRDs of Gateway API', async () => {
+  const whyNot = (version: string) =>
+    gatewayApi(version) === undefined ? `go mod download ${version} brings no CRDs here` : undefined;
+  const installGatewayApi = async (version: string) => {
     const files = ['gateways', 'httproutes'].map((name) => `gateway.networking.k8s.io_${name}.yaml`);
-    const crds = files.flatMap((name) => ['-f', join(module ?? '', 'config/crd/standard', name)]);
+    const crds = files.flatMap((name) => ['-f', join(gatewayApi(version) ?? '', 'config/crd/standard', name)]);
     expect((await kubectl('apply', '--server-side', ...crds)).stderr).toBe('');
     expect((await kubectl('wait', '--for=condition=Established', '--timeout=60s', ...crds)).code).toBe(0);
     await eventually(
       () => kubectl('get', 'httproutes'),
       ({ code }) => code === 0,
     );
+  };
+
+  testUnless(
+    whyNot(WITHOUT_TIMEOUTS),
+    'CRDs without timeouts refuse an HTTPRoute with one, and take it without',
+    async () => {
+      await installGatewayApi(WITHOUT_TIMEOUTS);
+      await edit(fieldOf('httpRoute'));
+      expect((await harness.resync()).failed).toEqual({ ApplyWorkload: 1 });
+      expect((await state()).route).toBe('False RouteRefused');
+      const { conditions } = await harness.status(gatewayInstances, INSTANCE);
+      expect(conditions?.find(({ type }) => type === 'RouteReady')?.message).toContain('.timeouts: field not declared');
+      await edit({ httpRoute: { timeouts: 'None' } });
+      expect(await resync()).toEqual({ applied: 1, deleted: 0 });
+      expect(await resync()).toEqual({ applied: 0, deleted: 0 });
+      expect((await state()).route).toBe('False RouteNotReady');
+      await edit({ httpRoute: null });
+      expect(await resync()).toEqual({ applied: 0, deleted: 1 });
+    },
+  );
+
+  const title = 'the Gateway and the HTTPRoute of the page are accepted by the CRDs of Gateway API';
+  testUnless(whyNot(GATEWAY_API), title, async () => {
+    await installGatewayApi(GATEWAY_API);
     const gateway = SAMPLE.find(({ kind }) => kind === 'Gateway');
     await kubectl('create', 'namespace', gateway?.metadata.namespace ?? '');
     const words = ['apply', '--validate=strict', '-f', '-'];
