@@ -59,8 +59,10 @@ test('an operator that served the whole cluster, and is restricted to one namesp
   const value = (await harness.value('elsewhere-key', 'tenant')) ?? '';
   isRestricted = true;
   harness.restart();
+  await harness.apply(makeKey({ keyAlias: 'elsewhere' }, 'same'));
   await harness.resync();
   expect(await harness.works(value)).toBe(true);
+  expect(await harness.ready(virtualKeys, 'same')).toBe('False AliasTaken');
   isRestricted = false;
   harness.restart();
   await harness.resync();
