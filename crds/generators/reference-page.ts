@@ -50,7 +50,7 @@ const HEAD = `# Fields
 Generated from \`crds/*.ts\` by \`npm run generate\`; \`kubectl explain\` shows the same. \`[]\` stands for any entry of a list, \`{}\` for any
 value of a map.
 
-- A *duration* is a number and a unit: \`s\`, \`m\`, \`h\`, \`d\`, \`w\`, \`mo\` (30 days), e.g. \`30d\`; at most 36,525 days.
+- A *duration* is a number and a unit: \`s\`, \`m\`, \`h\`, \`d\`, \`w\`, \`mo\`, e.g. \`30d\`; at most 36,525 days. \`mo\` is 30 days, or a calendar month with [\`budgetWindow: Calendar\`](../guides/set-budgets.md#calendar-windows).
 - *Dollars* are a quoted decimal string: \`"12"\`, \`"0.5"\`, \`"12.50"\`; at most nine decimals, at most \`"1000000000"\`.
 - *Text* has at most 256 characters, no blanks at its ends and no control characters.
 `;

@@ -109,7 +109,7 @@ export const VirtualKeySpec = withRule(
       'Maximum dollars that the key may spend in one window, in quotes, e.g. `"12.50"`. `"0"` means none.',
     ),
     budgetDuration: Duration.describe(
-      'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo` (30 days), e.g. `30d`.',
+      'Length of the budget window: a number and `s`, `m`, `h`, `d`, `w` or `mo`, e.g. `30d`. `mo` is 30 days, or a calendar month with `budgetWindow: Calendar`.',
     ),
     budgets: listBy('budgetDuration', WindowBudget, 8)
       .optional()

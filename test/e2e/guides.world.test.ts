@@ -87,7 +87,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
     await client.connect();
     const ask = async (name: string) => (await client.query(block(page, name, 'sql'))).rows;
     expect(await ask('week')).toContainEqual(
-      expect.objectContaining({ namespace: 'team-web', virtualkey: 'claude-grace' }),
+      expect.objectContaining({ namespace: 'team-web', name: 'claude-grace' }),
     );
     expect(await ask('models')).toContainEqual(expect.objectContaining({ model: 'claude-sonnet-4-5', requests: '4' }));
     expect(await ask('requests')).toHaveLength(4);

@@ -65,13 +65,14 @@ describeUnless(whyNoRedis(), 'reports', () => {
     }
   }
 
-  /** The rows of a query of the page; the month that it selects is this one. */
-  function report(name: string): Promise<ReadonlyArray<Row>> {
+  /** The rows of a query of the page, or of its form for another kind. The month that it selects is this one. */
+  function report(name: string, kind = ''): Promise<ReadonlyArray<Row>> {
     const [year, month] = [new Date().getUTCFullYear(), new Date().getUTCMonth()];
     const first = (later: number) => new Date(Date.UTC(year, month + later, 1)).toISOString().slice(0, 10);
     const text = documented('docs/guides/find-out-who-spent-what.md', name, 'sql')
       .replaceAll('2026-11-01', first(0))
-      .replaceAll('2026-12-01', first(1));
+      .replaceAll('2026-12-01', first(1))
+      .replaceAll(/c\.kind = '\w+'/g, (condition) => (kind === '' ? condition : `c.kind = '${kind}'`));
     const isOfLastMonth = text.includes(`interval '1 month'`);
     return server.query<Row>(
       connection,
@@ -106,7 +107,9 @@ describeUnless(whyNoRedis(), 'reports', () => {
     expect(spends).toMatchObject({ value: KINDS.map(() => ({ spent: sum })) });
     const namespace = 'team-web';
     const [user_name, team] = ['claude-user', 'claude-team'];
-    expect(await report('week')).toEqual([{ namespace, virtualkey: 'claude-grace', dollars: dollars(sum) }]);
+    expect(await report('week')).toEqual([{ namespace, name: 'claude-grace', dollars: dollars(sum) }]);
+    expect(await report('week', 'user')).toEqual([{ namespace, name: user_name, dollars: dollars(sum) }]);
+    expect(await report('week', 'team')).toEqual([{ namespace, name: team, dollars: dollars(sum) }]);
     expect(await report('users')).toEqual([{ namespace, user_name, dollars: dollars(sum) }]);
     const day = expect.stringMatching(/^\d{4}-\d\d-\d\d$/);
     expect(await report('teams')).toEqual([{ day, namespace, team, dollars: dollars(sum) }]);
