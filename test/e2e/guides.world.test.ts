@@ -86,9 +86,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
     const client = new Client({ host, port, user: username, password, database: dbname });
     await client.connect();
     const ask = async (name: string) => (await client.query(block(page, name, 'sql'))).rows;
-    expect(await ask('week')).toContainEqual(
-      expect.objectContaining({ namespace: 'team-web', name: 'claude-grace' }),
-    );
+    expect(await ask('week')).toContainEqual(expect.objectContaining({ namespace: 'team-web', name: 'claude-grace' }));
     expect(await ask('models')).toContainEqual(expect.objectContaining({ model: 'claude-sonnet-4-5', requests: '4' }));
     expect(await ask('requests')).toHaveLength(4);
     // Its month is a date of the page.
@@ -191,19 +189,16 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
       () => type(`${refused}`).catch(({ stderr }) => stderr as string),
       (output) => output.includes(message),
     );
-    const ofThreeMistakes = { teamRef: null, maxBudget: '101', budgetDuration: '1h' };
-    for (const [field, value] of Object.entries(ofThreeMistakes)) {
-      const patch = JSON.stringify({ spec: { [field]: value } });
-      const { stderr } = await stack().kubectl([
-        'patch',
-        'vk',
-        'notebooks',
-        '-n=team-data',
-        '--type=merge',
-        '-p',
-        patch,
-      ]);
-      expect(stderr).toContain(`spec.${field}: `);
+    const edit = (spec: object) =>
+      stack().kubectl(['patch', 'vk', 'notebooks', '-n=team-data', '--type=merge', '-p', JSON.stringify({ spec })]);
+    const ofFourMistakes = { teamRef: null, maxBudget: '101', budgetDuration: '1h', deletionPolicy: 'Retain' };
+    for (const [field, value] of Object.entries(ofFourMistakes)) {
+      expect((await edit({ [field]: value })).stderr).toContain(`spec.${field}: `);
+      // A VirtualKey that does not follow the policy can be blocked, and nobody unblocks it.
+      expect(await edit({ [field]: value, blocked: true })).toMatchObject({ code: 0 });
+      expect((await edit({ blocked: false })).stderr).toContain(`spec.${field}: `);
+      const followed = { teamRef: { name: 'team-data' }, maxBudget: '100', budgetDuration: '30d' };
+      expect(await edit({ ...followed, deletionPolicy: 'Delete', blocked: false })).toMatchObject({ code: 0 });
     }
     // The operator is exempt: it removes the finalizer.
     await type('kubectl delete virtualkey notebooks -n team-data --timeout=30s');
