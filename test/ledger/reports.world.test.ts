@@ -84,6 +84,11 @@ describeUnless(whyNoRedis(), 'reports', () => {
     const order: Order = { connection, folder: join(folder, 'lost'), instanceUid, scopes, redis: redis.connection };
     const child = startChild(process.execPath, [join(import.meta.dirname, 'spender.ts'), JSON.stringify(order)]);
     await child.until(() => child.stdout().split('settled').length > 300);
+    // On a busy machine nothing is booked yet.
+    await eventually(
+      () => server.query<Row>(connection, 'select 1 from gateway_operator.entry limit 1'),
+      (rows) => rows.length === 1,
+    );
     await child.end('SIGKILL');
     rmSync(order.folder, { recursive: true, force: true });
 
