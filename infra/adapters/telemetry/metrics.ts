@@ -24,6 +24,14 @@ const HELP = 'See docs/reference/metrics.md.';
  */
 const OF_TARGETS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node']);
 
+/** The sum of a counter, or the last value of a gauge, since these were written; and the number of its last change. */
+interface Kept {
+  value: number;
+  change: number;
+}
+
+type KeptByName = Map<string, Map<Labels, Kept>>;
+
 /** One name is one kind of metric, with the names of labels that came first; another use of the name throws. */
 export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
   const registry = new Registry();
@@ -41,27 +49,27 @@ export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
   }
 
   // The library finds a series by a text of its labels, each time. Each request changes about ten series, always with the
-  // same objects of labels, so their changes are kept by object and written when somebody reads.
-  const [increments, levels] = [new Map<string, Map<Labels, number>>(), new Map<string, Map<Labels, number>>()];
+  // same objects of labels, so their changes are kept by object and written when somebody reads. The first one of each
+  // object is written immediately, which checks the labels.
+  const [increments, levels]: [KeptByName, KeptByName] = [new Map(), new Map()];
   let kept = 0;
+  let changes = 0;
 
-  /** The kept values of this metric. The first one of these labels is written immediately, which checks them. */
-  function keptOf(values: Map<string, Map<Labels, number>>, name: string, labels: Labels, write: () => void) {
-    const known = values.get(name);
-    if (known?.has(labels)) return known;
-    write();
+  function keep(values: KeptByName, name: string, labels: Labels, value: number): void {
     if (kept >= MAX_KEPT) writeKept();
     kept += 1;
-    const ofName = values.get(name) ?? new Map<Labels, number>();
-    values.set(name, ofName.set(labels, 0));
-    return ofName;
+    changes += 1;
+    const ofName = values.get(name) ?? new Map<Labels, Kept>();
+    values.set(name, ofName.set(labels, { value, change: changes }));
   }
 
   function writeKept(): void {
     for (const [name, ofName] of increments)
-      for (const [labels, by] of ofName) metric(Counter, name, labels).inc(labels, by);
+      for (const [labels, { value }] of ofName) metric(Counter, name, labels).inc(labels, value);
+    // The last one is written last, also if another object has equal labels.
     for (const [name, ofName] of levels)
-      for (const [labels, value] of ofName) metric(Gauge, name, labels).set(labels, value);
+      for (const [labels, { value }] of [...ofName].sort(([, one], [, other]) => one.change - other.change))
+        metric(Gauge, name, labels).set(labels, value);
     increments.clear();
     levels.clear();
     kept = 0;
@@ -70,14 +78,24 @@ export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
   return {
     add: (name, labels = NO_LABELS, by = 1) => {
       if (!(by >= 0)) throw new Error(`counter ${name} only goes up, not by ${by}`);
-      const ofName = keptOf(increments, name, labels, () => metric(Counter, name, labels).inc(labels, 0));
-      ofName.set(labels, (ofName.get(labels) ?? 0) + by);
+      const known = increments.get(name)?.get(labels);
+      if (known !== undefined) {
+        known.value += by;
+        return;
+      }
+      metric(Counter, name, labels).inc(labels, 0);
+      keep(increments, name, labels, by);
     },
     set: (name, value, labels = NO_LABELS) => {
-      const ofName = keptOf(levels, name, labels, () => metric(Gauge, name, labels).set(labels, value));
-      // The last one is written last, also if another object has equal labels.
-      ofName.delete(labels);
-      ofName.set(labels, value);
+      const known = levels.get(name)?.get(labels);
+      if (known !== undefined) {
+        changes += 1;
+        known.value = value;
+        known.change = changes;
+        return;
+      }
+      metric(Gauge, name, labels).set(labels, value);
+      keep(levels, name, labels, value);
     },
     observe: (name, seconds, labels = NO_LABELS) => metric(Histogram, name, labels).observe(labels, seconds),
     retain: async (name, labels) => {
