@@ -22,14 +22,28 @@ interface LogOptions {
  */
 export function createLog({ write, fields: always = {}, level: lowest = 'info', clock = Date }: LogOptions): Log {
   const timeOf = createTimes();
+  const reserved = new Set(['time', 'level', 'message', ...Object.keys(always)]);
+  const alwaysText =
+    isPlain(always) && reserved.size === 3 + Object.keys(always).length ? membersOf(always) : undefined;
   const at = (level: LogLevel): Log[LogLevel] => {
     if (LEVELS.indexOf(level) < LEVELS.indexOf(lowest)) return () => undefined;
     return (message, fields = {}) => {
-      const first = { time: timeOf(clock.now()), level, message };
-      const line = toLine({ ...first, ...always }, fields);
+      const time = timeOf(clock.now());
+      const line = toLine(`{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}`, fields);
+      if (line !== undefined) return write(`${line}\n`);
+      const first = { time, level, message };
       // These three are first, and no field replaces them: so they are written before and after the fields.
-      write(`${line ?? JSON.stringify(toPlain({ ...first, ...always, ...fields, ...first }))}\n`);
+      write(`${JSON.stringify(toPlain({ ...first, ...always, ...fields, ...first }))}\n`);
     };
+  };
+  /**
+   * The line by JSON itself, if it has no secret, as nearly all lines: JSON escapes no character of `SUSPICIOUS`.
+   */
+  const toLine = (head: string, fields: Fields): string | undefined => {
+    if (alwaysText === undefined || !isPlain(fields)) return undefined;
+    for (const name in fields) if (reserved.has(name)) return undefined;
+    const line = `${head}${alwaysText}${membersOf(fields)}}`;
+    return SUSPICIOUS.test(line) ? undefined : line;
   };
   return { info: at('info'), warn: at('warn'), error: at('error') };
 }
@@ -47,25 +61,21 @@ function createTimes(): (millis: number) => string {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/**
- * The line by JSON itself, if it has no secret, as nearly all lines: JSON escapes no character of `SUSPICIOUS`.
- */
-function toLine(head: Fields, fields: Fields): string | undefined {
-  for (const name in head) if (name in fields) return undefined;
-  if (!isPlain(head) || !isPlain(fields)) return undefined;
+/** The members as JSON, each after a comma. */
+function membersOf(fields: Fields): string {
   const text = JSON.stringify(fields);
-  const line = text === '{}' ? JSON.stringify(head) : `${JSON.stringify(head).slice(0, -1)},${text.slice(1)}`;
-  return SUSPICIOUS.test(line) ? undefined : line;
+  return text === '{}' ? '' : `,${text.slice(1, -1)}`;
 }
 
 /** Whether JSON can write the value unchanged: texts, numbers, lists of texts, and objects of these. */
-function isPlain(fields: object, isMember = false): boolean {
-  for (const value of Object.values(fields)) {
+function isPlain(fields: Fields, isMember = false): boolean {
+  for (const name in fields) {
+    const value = fields[name];
     if (typeof value === 'bigint') return false;
     if (typeof value !== 'object' || value === null) continue;
     const isKnown = Array.isArray(value)
       ? value.every((entry) => typeof entry === 'string')
-      : !isMember && Object.getPrototypeOf(value) === Object.prototype && isPlain(value, true);
+      : !isMember && Object.getPrototypeOf(value) === Object.prototype && isPlain(value as Fields, true);
     if (!isKnown) return false;
   }
   return true;
