@@ -21,17 +21,21 @@ export interface OpenLines {
 
 export function createOpenLines(): OpenLines {
   /** The lines of each id, oldest first: a few, however long its request runs. */
-  const open = new Map<string, ReadonlyArray<Line>>();
+  const open = new Map<string, Line[]>();
   let bytes = 0;
   return {
     add(id, line) {
-      const own = open.get(id) ?? [];
-      const isReplaced = ({ isProgress }: Line) => isProgress && line.isProgress;
-      open.set(id, [...own.filter((one) => !isReplaced(one)), line]);
-      bytes += line.bytes - lengthOf(own.filter(isReplaced));
+      const own = open.get(id);
+      bytes += line.bytes;
+      if (own === undefined) return void open.set(id, [line]);
+      const replaced = line.isProgress ? own.findIndex(({ isProgress }) => isProgress) : -1;
+      if (replaced !== -1) bytes -= lengthOf(own.splice(replaced, 1));
+      own.push(line);
     },
     finish(id) {
-      bytes -= lengthOf(open.get(id) ?? []);
+      const own = open.get(id);
+      if (own === undefined) return;
+      bytes -= lengthOf(own);
       open.delete(id);
     },
     isEmpty: () => open.size === 0,
