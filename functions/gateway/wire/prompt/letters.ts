@@ -80,6 +80,11 @@ export function tokensPerByte(text: string, random: Random): number {
     const end = Math.min(text.length, Math.floor(from) + SAMPLE);
     for (let at = Math.floor(from); at < end; at += 1) {
       const unit = text.charCodeAt(at);
+      if (unit <= LAST_ASCII) {
+        bytes += 1;
+        tokens += ASCII_SHARES[unit] ?? RARE;
+        continue;
+      }
       const size = bytesOf(unit);
       bytes += size;
       tokens += size * shareOf(unit);
@@ -117,3 +122,6 @@ function shareOf(unit: number): number {
   if (unit >= 0x41 && unit <= 0x5a) return CAPITALS;
   return unit >= 0x30 && unit <= 0x39 ? DIGITS : PUNCTUATION;
 }
+
+/** The shares of the ASCII letters. A table, because every request is read. */
+const ASCII_SHARES = Float64Array.from({ length: LAST_ASCII + 1 }, (_, unit) => shareOf(unit));
