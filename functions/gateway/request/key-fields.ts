@@ -9,7 +9,9 @@ const MAX_LABELS = 4 * 1024;
 export function createKeyFields(): (record: KeyRecord) => Readonly<Record<string, unknown>> {
   const known = new WeakMap<KeyRecord, Readonly<Record<string, unknown>>>();
   return (record) => {
-    const fields = known.get(record) ?? toFields(record);
+    const before = known.get(record);
+    if (before !== undefined) return before;
+    const fields = toFields(record);
     known.set(record, fields);
     return fields;
   };

@@ -171,7 +171,9 @@ export class MemoryShare {
     const { limits, clock, shares, keys } = this.#state;
     this.#since = clock.now();
     const useOf = (name: string, maxRatio: number) => {
-      const use = keys.get(name) ?? { maxRatio, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
+      const known = keys.get(name);
+      if (known !== undefined) return known;
+      const use = { maxRatio, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
       keys.set(name, use);
       return use;
     };

@@ -57,10 +57,12 @@ function labelsOfModel(model: Labels) {
 }
 
 /** Returns the same object for the same text, because metrics find known label objects faster. There are few texts. */
-function memoize<T>(make: (word: string) => T): (word: string) => T {
+function memoize<T extends {}>(make: (word: string) => T): (word: string) => T {
   const known = new Map<string, T>();
   return (word) => {
-    const value = known.get(word) ?? make(word);
+    const before = known.get(word);
+    if (before !== undefined) return before;
+    const value = make(word);
     known.set(word, value);
     return value;
   };

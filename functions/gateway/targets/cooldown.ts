@@ -73,7 +73,9 @@ export function createCooldowns({
   const states = createLru<State>(MAX_STATES);
   const ownerCooldowns = createLru<Cooldown>(MAX_OWNER_COOLDOWNS);
   const stateOf = (identifier: string): State => {
-    const state = states.get(identifier) ?? { failures: [], cooldown: undefined, inFlight: new Set() };
+    const known = states.get(identifier);
+    if (known !== undefined) return known;
+    const state: State = { failures: [], cooldown: undefined, inFlight: new Set() };
     states.set(identifier, state);
     return state;
   };
@@ -131,7 +133,7 @@ export function createCooldowns({
     },
     recordSuccess: (identifier: string) => {
       const state = states.get(identifier);
-      if (state !== undefined) state.failures = [];
+      if (state !== undefined && state.failures.length > 0) state.failures = [];
     },
   };
 

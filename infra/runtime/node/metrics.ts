@@ -22,7 +22,9 @@ export function metricsOf(
   const known = new WeakMap<Labels, Labels>();
   const joined = (own: Labels | undefined): Labels => {
     if (own === undefined) return instance;
-    const both = known.get(own) ?? { ...own, ...instance };
+    const before = known.get(own);
+    if (before !== undefined) return before;
+    const both = { ...own, ...instance };
     known.set(own, both);
     return both;
   };
