@@ -1,5 +1,5 @@
 // What is an upstream in a test? A script of replies, and the texts that providers send.
-import { type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/upstream.ts';
+import { type StopSignal, type Upstream, UpstreamError, type UpstreamRequest } from '#core/ports/upstream.ts';
 import { joinBody } from '../../infra/adapters/upstream/body.ts';
 
 export interface WireReply {
@@ -30,7 +30,7 @@ export function createUpstreamFake(script: Script) {
     return { status, headers, body: read(typeof body === 'string' ? [body] : body, request.signal) };
   };
 
-  async function* read(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string>, signal: AbortSignal) {
+  async function* read(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array | string>, signal: StopSignal) {
     const iterator = toAsync(body);
     try {
       while (true) {
@@ -60,11 +60,11 @@ async function* toAsync<T>(items: AsyncIterable<T> | Iterable<T>): AsyncGenerato
   yield* items;
 }
 
-function aborted(signal: AbortSignal): Promise<never> {
+function aborted(signal: StopSignal): Promise<never> {
   return new Promise((_, reject) => {
     const fail = () => reject(new UpstreamError('broken', 'aborted'));
     if (signal.aborted) fail();
-    else signal.addEventListener('abort', fail, { once: true });
+    else signal.addEventListener('abort', fail);
   });
 }
 

@@ -64,9 +64,9 @@ function smallestOf(
   spends: ReadonlyArray<ScopeSpend | undefined>,
 ): RemainingBudget | undefined {
   let smallest: RemainingBudget | undefined;
-  for (const [index, scope] of chargedScopes.entries()) {
-    const spend = spends[index];
-    if (scope.budget === undefined || spend === undefined) continue;
+  for (let index = 0; index < chargedScopes.length; index += 1) {
+    const [scope, spend] = [chargedScopes[index], spends[index]];
+    if (scope?.budget === undefined || spend === undefined) continue;
     const limit = BigInt(scope.budget.limit);
     const { spent, window } = spend;
     const remaining = spent < limit ? limit - spent : 0n;

@@ -6,7 +6,7 @@ import type { Failure } from '#core/failure/failure.ts';
 import { fromUtf8 } from '#core/json/bytes.ts';
 import { member, parseJson } from '#core/json/json.ts';
 import { toUsage, type Usage } from '#core/money/usage.ts';
-import { UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
+import { type StopSignal, UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
 import type { Endpoint, WireError } from '../wire/codec.ts';
 import { addUsage, toUsage as toMessagesUsage } from '../wire/dialects/anthropic-dialect.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
@@ -79,7 +79,7 @@ const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
  * The failure of a call that broke: before the reply, or, with `outputBytes`, in the middle of a plain reply. Throws
  * any error that is our own.
  */
-export function failureOf(error: unknown, signal: AbortSignal, outputBytes = 0): AttemptFailure {
+export function failureOf(error: unknown, signal: Pick<StopSignal, 'aborted'>, outputBytes = 0): AttemptFailure {
   if (!(error instanceof UpstreamError)) throw error;
   const { kind } = error;
   if (kind === 'unsent' || (kind === 'unsigned' && signal.aborted)) return UNSENT;

@@ -6,7 +6,7 @@ import { isTooCostly, LONG_TEXT } from '#core/json/json-limits.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
+import { type StopSignal, UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
 import type { MemoryShare } from '../request/memory-budget.ts';
 import type { Endpoint, Piece, Reply, ReplyOptions, StreamFormat, StreamReader } from '../wire/codec.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
@@ -44,7 +44,7 @@ interface CallContext {
   readonly stream: boolean;
   readonly clock: Clock;
   /** The end of the call. */
-  readonly signal: AbortSignal;
+  readonly signal: Pick<StopSignal, 'aborted'>;
   readonly marks?: Pick<ReplyOptions, 'entryMark' | 'markId'>;
   /** Memory for a plain reply, and for an event whose end has not arrived. */
   readonly share: MemoryShare;

@@ -17,6 +17,7 @@ import type { Call, ReplyOptions } from '../wire/codec.ts';
 import type { RequestBody } from '../wire/request.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
 import { type Attempts, createNextAttempt, failureOfRequest, skipEntry } from './attempts.ts';
+import { CallStop } from './call-stop.ts';
 import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 
 const ticket: unique symbol = Symbol('Exchange');
@@ -162,8 +163,8 @@ export function createCallUpstream(
     if (!share.take(copied, 'increased')) return err(NO_ROOM);
     const before = share.bytes;
     attempts.isCalled = true;
-    const controller = new AbortController();
-    const stop = () => controller.abort();
+    const signal = new CallStop();
+    const stop = () => signal.abort();
     const { timeout } = target.entry;
     const cancel = timeout === undefined ? () => {} : deps.timer(timeout, stop);
     const forget = deadline.onEnd(stop);
@@ -172,12 +173,12 @@ export function createCallUpstream(
       const { connect, firstByte, idle, total } = routing.timeouts;
       // A plain reply may arrive in one piece: its first byte may be its last.
       const timeouts = request.stream ? { connect, firstByte, idle } : { connect, firstByte: total, idle: total };
-      const response = await deps.upstream({ ...call.value, timeouts, signal: controller.signal });
+      const response = await deps.upstream({ ...call.value, timeouts, signal });
       const opened = await openReply(response, {
         endpoint,
         stream: request.stream,
         clock: deps.clock,
-        signal: controller.signal,
+        signal,
         share,
         marks: marksOf(reservation, target),
       });
@@ -195,7 +196,7 @@ export function createCallUpstream(
       const { type, reply } = opened.value;
       return ok({ ...answered, type, reply });
     } catch (error) {
-      return err(failureOf(error, controller.signal));
+      return err(failureOf(error, signal));
     } finally {
       cancel();
       forget();

@@ -1,6 +1,7 @@
 // The upstream of a Worker: `fetch`, with timeouts, which `fetch` does not have.
 import type { Timer } from '#core/ports/platform.ts';
 import { type Upstream, UpstreamError } from '#core/ports/upstream.ts';
+import { toAbortSignal } from './abort-signal.ts';
 import { toBytes } from './body.ts';
 import { withSigning } from './signing.ts';
 
@@ -24,7 +25,7 @@ export function createFetchUpstream({ fetch, timer, now = Date.now }: Deps): Ups
       const kind = timeoutController.signal.aborted ? 'timeout' : isConnectFailure(error) ? 'refused' : 'broken';
       return new UpstreamError(kind, `the upstream failed: ${kind}`, { cause: error });
     };
-    const stop = AbortSignal.any([signal, timeoutController.signal]);
+    const stop = AbortSignal.any([toAbortSignal(signal), timeoutController.signal]);
     const request = toRequest(url + query, {
       method: 'POST',
       headers,

@@ -9,6 +9,7 @@ import {
   type UpstreamRequest,
   type UpstreamResponse,
 } from '#core/ports/upstream.ts';
+import { toAbortSignal } from './abort-signal.ts';
 import { toBytes } from './body.ts';
 import { readTokenReply } from './token-reply.ts';
 
@@ -117,7 +118,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
 }
 
 function connectSignal({ signal, timeouts }: UpstreamRequest): AbortSignal {
-  return AbortSignal.any([signal, AbortSignal.timeout(timeouts.connect)]);
+  return AbortSignal.any([toAbortSignal(signal), AbortSignal.timeout(timeouts.connect)]);
 }
 
 /** Turns a rejection into `unsigned`: nothing was sent to the provider. */
