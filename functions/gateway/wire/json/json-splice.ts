@@ -139,28 +139,38 @@ interface Edit {
 /** Edits in the order of the text. */
 function editsOf({ open, members }: ObjectText, changes: Changes): ReadonlyArray<Edit> {
   const { set = [], drop = NO_NAMES, once = NO_NAMES } = changes;
-  const newValueOf = (name: string) => set.find(([other]) => other === name)?.[1];
-  const lastIndexes = new Map(members.map(({ name }, at) => [name, at]));
-  const isLast = (name: string, at: number) => lastIndexes.get(name) === at;
+  const lastIndexes = new Map<string, number>();
+  for (let at = 0; at < members.length; at += 1) lastIndexes.set(members[at]?.name ?? '', at);
   const isKept = ({ name }: Member, at: number) =>
-    !drop.has(name) && ((!once.has(name) && newValueOf(name) === undefined) || isLast(name, at));
+    !drop.has(name) && (lastIndexes.get(name) === at || (!once.has(name) && newValueIn(set, name) === undefined));
   const last = members.findLastIndex(isKept);
   const edits: Edit[] = [];
-  for (const [at, member] of members.entries()) {
-    const { name, start, valueStart, end } = member;
-    const value = newValueOf(name);
+  members.forEach((member, at) => {
+    const { start, valueStart, end } = member;
     // A removed member takes the comma after it; the last ones take the comma before them.
     if (!isKept(member, at)) {
       if (at < last) edits.push({ start, end: members[at + 1]?.start ?? end, replacement: '' });
       else edits.push({ start: members[at - 1]?.end ?? start, end, replacement: '' });
-    } else if (value !== undefined) edits.push({ start: valueStart, end, replacement: value });
+      return;
+    }
+    const value = newValueIn(set, member.name);
+    if (value !== undefined) edits.push({ start: valueStart, end, replacement: value });
+  });
+  let added = '';
+  let comma = last === -1 ? '' : ',';
+  for (const [name, value] of set) {
+    if (!drop.has(name) && lastIndexes.has(name)) continue;
+    added += `${comma}${JSON.stringify(name)}:${value}`;
+    comma = ',';
   }
-  const isNew = ([name]: NewValue) => drop.has(name) || !lastIndexes.has(name);
-  const added = set.filter(isNew).map(([name, value]) => `${JSON.stringify(name)}:${value}`);
   const insertAt = members.at(-1)?.end ?? open + 1;
-  if (added.length > 0)
-    edits.push({ start: insertAt, end: insertAt, replacement: `${last === -1 ? '' : ','}${added.join()}` });
+  if (added !== '') edits.push({ start: insertAt, end: insertAt, replacement: added });
   return edits;
+}
+
+function newValueIn(set: ReadonlyArray<NewValue>, wanted: string): string | undefined {
+  for (const [name, value] of set) if (name === wanted) return value;
+  return undefined;
 }
 
 /** The name without its quotes. Most names contain no escapes: parsing them as JSON takes ten times as long. */
