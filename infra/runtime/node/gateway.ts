@@ -93,9 +93,7 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
   opened.defer(starting.stop);
   const { hasVersionMismatch } = starting;
   const policies = database.policies(instanceUid);
-  const requests = counted(
-    createGateway({ ...parts, intervalClock, metrics, policies, ledger, hasVersionMismatch }),
-  );
+  const requests = counted(createGateway({ ...parts, intervalClock, metrics, policies, ledger, hasVersionMismatch }));
   const close = (end: number, graceMs: number): Promise<void> => {
     starting.stop();
     opened.defer(() => ledger.close(Math.min(MAX_BOOKING, end - performance.now() - AFTER_BOOKING)));
