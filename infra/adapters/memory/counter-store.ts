@@ -28,6 +28,12 @@ export interface MemoryCounterStoreDependencies {
 /** The maximum number of ended accounts in a reply. */
 const MAX_ENDED = 16;
 
+/**
+ * Milliseconds by which the clock may be set back. If it was further ahead before, leases and windows would last too
+ * long, by as much as it was ahead: the store counts as lost, as a Redis does (account.lua).
+ */
+const MAX_AHEAD = 60_000;
+
 /** Every method is one synchronous step, as the script is in Redis. */
 export function createMemoryCounterStore({
   clock,
@@ -38,7 +44,9 @@ export function createMemoryCounterStore({
   let store = create(firstEpoch);
   let latest: Millis = 0;
   const tick = (): Millis => {
-    latest = Math.max(latest, clock.now());
+    const now = clock.now();
+    if (latest > now + MAX_AHEAD) [store, latest] = [create(0), now];
+    latest = Math.max(latest, now);
     state.dropUnused(store, latest);
     return latest;
   };

@@ -152,6 +152,28 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       });
     });
 
+    if (clock === 'manual') {
+      test('time never turns back, also where the clock of the server does', async () => {
+        const one = start();
+        const first = await one.call();
+        await under.advance(-60_000);
+        expect((await one.call()).now).toBe(first.now);
+      });
+
+      test('a store whose clock was ahead by more than a minute is lost; the next epoch begins with the right time', async () => {
+        const key = await loadCounter('key', 100n);
+        await under.advance(3_600_000);
+        await start().call({ changes: [changeOf(key, { spend: 1n })] });
+        await under.advance(-61_000);
+        await expect(start().call()).rejects.toThrow('answered with epoch');
+        expect(await under.store.begin(2, true)).toBe(2);
+        const reply = await accountsScenario(() => ({ ...under, epoch: 2 }))
+          .start()
+          .call();
+        expect(reply.now).toBe(under.now());
+      });
+    }
+
     // A store keeps counters for a while after their window, which only a manual clock shows.
     if (clock === 'manual')
       test('leaves when its window is over and no account has anything in it', async () => {

@@ -202,26 +202,6 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     expect(await largestStep(34_000)).toBeLessThan(2 * small);
   });
 
-  test('time never turns back, also where the server’s clock does', async () => {
-    const one = start();
-    const first = await one.call();
-    await under.advance(-60_000);
-    expect((await one.call()).now).toBe(first.now);
-  });
-
-  test('a store whose clock was ahead by more than a minute is lost; the next epoch begins with the right time', async () => {
-    const key = await loadCounter('key', 100n);
-    await under.advance(3_600_000);
-    await start().call({ changes: [changeOf(key, { spend: 1n })] });
-    await under.advance(-61_000);
-    await expect(start().call()).rejects.toThrow('answered with epoch');
-    expect(await under.store.begin(2, true)).toBe(2);
-    const reply = await accountsScenario(() => ({ ...under, epoch: 2 }))
-      .start()
-      .call();
-    expect(reply.now).toBe(under.now());
-  });
-
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
     const key = await loadCounter('key', 100n);
     const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entryLimits: [] };
