@@ -26,6 +26,8 @@ export interface KnownStore {
   callCount: number;
   /** The lead of the store's clock over this process's clock. */
   clockOffset: Millis;
+  /** On Workers: when PostgreSQL last had this epoch, in this store, by the interval clock. */
+  checkedAt: Millis;
 }
 
 /** The reason for refusals after the ledger has stopped. */
@@ -116,7 +118,12 @@ export function recordCallCount(store: CallCount, epoch: number, callCount: numb
   if (store.epoch === epoch) store.callCount = Math.max(store.callCount, callCount);
 }
 
-export const createKnownStore = (clockOffset: Millis = 0): KnownStore => ({ epoch: 0, callCount: 0, clockOffset });
+export const createKnownStore = (clockOffset: Millis = 0): KnownStore => ({
+  epoch: 0,
+  callCount: 0,
+  clockOffset,
+  checkedAt: Number.NEGATIVE_INFINITY,
+});
 
 /** Creates an account without a call. */
 export const createAccount = (intervalClock: Clock, store: KnownStore): Account => ({

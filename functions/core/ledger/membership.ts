@@ -5,7 +5,14 @@ import { reasonOf } from '../failure/error-text.ts';
 import type { EpochState } from '../ports/epochs.ts';
 import type { JournalRecord } from '../ports/journal.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, addUnreservedCharge, type LeaveReason, recordCallCount, STOPPED } from './account.ts';
+import {
+  type Account,
+  addUnreservedCharge,
+  type KnownStore,
+  type LeaveReason,
+  recordCallCount,
+  STOPPED,
+} from './account.ts';
 import { leaveAccount, openAccount } from './account-opening.ts';
 import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
@@ -94,7 +101,7 @@ export function createMembership(context: LedgerContext): Membership {
     /** After a failure the join is repeated automatically. */
     async start(): Promise<void> {
       if (account.isOpen) return;
-      if (sharedStore !== undefined && sharedStore.epoch > 0) {
+      if (sharedStore !== undefined && (await isCurrent(context, sharedStore))) {
         Object.assign(account, { id: ids.next(), epoch: sharedStore.epoch, isOpen: true });
         return account.whenOpen.resolve();
       }
@@ -102,6 +109,7 @@ export function createMembership(context: LedgerContext): Membership {
       if (!isJournalRead) recover(context, records);
       isJournalRead = true;
       await rejoin();
+      if (sharedStore !== undefined) sharedStore.checkedAt = context.intervalClock.now();
     },
     sendHeartbeat(): void {
       if (account.isOpen && sharedStore === undefined) beating = beatPostgres().catch(heartbeats.failed);
@@ -119,6 +127,29 @@ export function createMembership(context: LedgerContext): Membership {
     },
   };
 }
+
+/**
+ * Whether the epoch that an isolate knows is still open, in the store of the isolate: PostgreSQL is asked every two
+ * seconds, as by a process with a heartbeat. Throws if the instance has moved to another store. Only an isolate that has
+ * known no epoch yet moves the counters to its store.
+ */
+async function isCurrent({ account, epochs, intervalClock }: LedgerContext, known: KnownStore): Promise<boolean> {
+  if (known.epoch === 0) return false;
+  const now = intervalClock.now();
+  if (now - known.checkedAt < CHECK_INTERVAL) return true;
+  const { epoch, isOpen, isOfOtherStore } = await epochs.state();
+  if (isOfOtherStore) {
+    account.notOpenReason = MOVED;
+    throw new Error(MOVED);
+  }
+  if (epoch !== known.epoch || !isOpen) return false;
+  known.checkedAt = now;
+  return true;
+}
+
+const CHECK_INTERVAL: Millis = 2000;
+const MOVED =
+  'the counters of the instance are in another counter store now: end every deployment that names the previous store';
 
 /** Notifies live requests that other requests may have reserved their money. */
 function notifyAccountClosed(context: LedgerContext): void {
@@ -170,8 +201,9 @@ async function join(context: LedgerContext): Promise<void> {
  * serve while a later process lives; a process with the latest store raises the epoch, if its store takes writes.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
-  const { account, log, instanceUid: instance } = context;
+  const { account, log, sharedStore, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
+  if (sharedStore !== undefined && sharedStore.epoch > 0) throw new Error(MOVED);
   if (!hasSuccessor) {
     await raise(context, epoch);
     return log.warn(

@@ -143,3 +143,28 @@ test('a visit that remembers an epoch which is over joins the new one', async ()
   const third = await request();
   expect(await ended(third.ledger.spend([key]))).toMatchObject({ value: { value: [{ spent: 15n }] } });
 });
+
+test('isolates that run notice within two seconds that the counters are in another store, and refuse', async () => {
+  const { createOtherStore, ended, epochs, ids, process, time, wipe } = createScenario();
+  const [before, after] = [createKnownStore(), createKnownStore()];
+  const other = createOtherStore();
+  const visit = async (more: object) => {
+    const ledger = process({ before: () => true, after: () => true, isDead: () => false, ...more });
+    ledger.start().catch(() => undefined);
+    const { value } = await ended(ledger.reserve({ ...requestOf(30n, key), id: ids.next() }));
+    if (value.ok) await ended(ledger.settle(value.value, settlementOf(30n)));
+    await ended(ledger.close());
+    return value.ok ? 'spent' : value.failure;
+  };
+  const moved = { reason: 'unavailable', why: expect.stringContaining('are in another counter store now') };
+  expect(await visit({ isolate: before })).toBe('spent');
+  expect(await visit({ ...other, isolate: after })).toBe('spent');
+  expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
+  await time.advance(2000);
+  expect(await visit({ isolate: before })).toEqual(moved);
+  // The loss of the previous store moves nothing back either.
+  wipe();
+  expect(await visit({ isolate: before })).toEqual(moved);
+  expect(await visit({ ...other, isolate: after })).toBe('spent');
+  expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
+});
