@@ -29,12 +29,12 @@ describeUnless(whyNoRedis(), 'the health check of Argo CD', () => {
 
   test.each([
     ['that is ready', isReady, {}, { status: 'Healthy', message: 'it serves' }],
-    ['without a status', undefined, {}, { status: 'Progressing', message: 'reconcile has not looked at it yet' }],
+    ['without a status', undefined, {}, { status: 'Progressing', message: 'the reconciler has not looked at it yet' }],
     [
       'that was edited',
       isReady,
       { generation: 3 },
-      { status: 'Progressing', message: 'reconcile has not looked at it yet' },
+      { status: 'Progressing', message: 'the reconciler has not looked at it yet' },
     ],
     [
       'that is being deleted',

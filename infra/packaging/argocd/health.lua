@@ -9,7 +9,7 @@ if obj.metadata.deletionTimestamp ~= nil then
   return { status = "Progressing", message = condition and condition.message or "it is being deleted" }
 end
 if condition == nil or (condition.observedGeneration or 0) < (obj.metadata.generation or 0) then
-  return { status = "Progressing", message = "reconcile has not looked at it yet" }
+  return { status = "Progressing", message = "the reconciler has not looked at it yet" }
 end
 -- Blocked, expired and exhausted keys are as their specs say: nothing in Git has to change.
 local converged = { Blocked = true, Expired = true, BudgetExceeded = true }
