@@ -8,6 +8,7 @@ import type { RunTarget } from '../run-target.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, WorldBuilder } from '../world.ts';
 import { loadObjects } from './objects.ts';
+import { createSharedReads } from './shared-reads.ts';
 
 export interface Observation {
   readonly world: WorldBuilder;
@@ -31,5 +32,6 @@ export async function createObserveContext(deps: ReconcileDeps, memory: Memory, 
   const moves = all.complete === 'all' && !isDry;
   const roundRobin = createRoundRobin(memory.cursors, { hash: deps.hash, now, moves });
   const instanceCounts = countByNamespace(all.listed.values());
-  return { deps, memory, now, isDry, all, limits, roundRobin, instanceCounts };
+  const readSecret = createSharedReads(deps.cluster);
+  return { deps, memory, now, isDry, all, limits, roundRobin, instanceCounts, readSecret };
 }

@@ -124,7 +124,10 @@ const MAX_READS = 4;
  * Reads each Secret once, by name. Whoever reads a condition may have no right to read the Secret, so its keys are not
  * listed.
  */
-async function readSecrets({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SecretResults> {
+async function readSecrets(
+  { readSecret }: ObserveContext,
+  { metadata, spec }: GatewayInstance,
+): Promise<SecretResults> {
   const { databaseSecretRef: database, redisSecretRef: store } = spec;
   const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
@@ -133,7 +136,7 @@ async function readSecrets({ deps }: ObserveContext, { metadata, spec }: Gateway
   const check = createSecretCheck(spec, metadata.namespace);
   const read = async (name: string): Promise<[string, SecretResult]> => {
     try {
-      const secret = await deps.cluster.get(RESOURCES.secrets, metadata.namespace, name);
+      const secret = await readSecret(metadata.namespace, name);
       // The API server guarantees the shape of a Secret's data.
       const data = secret && ((secret.data ?? {}) as SecretData);
       return [
