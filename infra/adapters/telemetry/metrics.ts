@@ -25,12 +25,12 @@ const HELP = 'See docs/reference/metrics.md.';
 const OF_TARGETS = new Set(['job', 'instance', 'namespace', 'service', 'pod', 'container', 'endpoint', 'node']);
 
 /** The sum of a counter, or the last value of a gauge, since these were written; and the number of its last change. */
-interface Kept {
+interface StoredValue {
   value: number;
   change: number;
 }
 
-type KeptByName = Map<string, Map<Labels, Kept>>;
+type StoredValuesByName = Map<string, Map<Labels, StoredValue>>;
 
 /** One name is one kind of metric, with the names of labels that came first; another use of the name throws. */
 export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
@@ -51,15 +51,15 @@ export function createMetrics(): EndingMetrics & { render(): Promise<string> } {
   // The library finds a series by a text of its labels, each time. Each request changes about ten series, always with the
   // same objects of labels, so their changes are kept by object and written when somebody reads. The first one of each
   // object is written immediately, which checks the labels.
-  const [increments, levels]: [KeptByName, KeptByName] = [new Map(), new Map()];
+  const [increments, levels]: [StoredValuesByName, StoredValuesByName] = [new Map(), new Map()];
   let kept = 0;
   let changes = 0;
 
-  function keep(values: KeptByName, name: string, labels: Labels, value: number): void {
+  function keep(values: StoredValuesByName, name: string, labels: Labels, value: number): void {
     if (kept >= MAX_KEPT) writeKept();
     kept += 1;
     changes += 1;
-    const ofName = values.get(name) ?? new Map<Labels, Kept>();
+    const ofName = values.get(name) ?? new Map<Labels, StoredValue>();
     values.set(name, ofName.set(labels, { value, change: changes }));
   }
 

@@ -148,7 +148,7 @@ test('isolates that run notice within two seconds that the counters are in anoth
   const { createOtherStore, ended, epochs, ids, process, time, wipe } = createScenario();
   const [before, after] = [createKnownStore(), createKnownStore()];
   const other = createOtherStore();
-  const visit = async (more: object) => {
+  const spend = async (more: object) => {
     const ledger = process({ before: () => true, after: () => true, isDead: () => false, ...more });
     ledger.start().catch(() => undefined);
     const { value } = await ended(ledger.reserve({ ...requestOf(30n, key), id: ids.next() }));
@@ -157,14 +157,14 @@ test('isolates that run notice within two seconds that the counters are in anoth
     return value.ok ? 'spent' : value.failure;
   };
   const moved = { reason: 'unavailable', why: expect.stringContaining('are in another counter store now') };
-  expect(await visit({ isolate: before })).toBe('spent');
-  expect(await visit({ ...other, isolate: after })).toBe('spent');
+  expect(await spend({ isolate: before })).toBe('spent');
+  expect(await spend({ ...other, isolate: after })).toBe('spent');
   expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
   await time.advance(2000);
-  expect(await visit({ isolate: before })).toEqual(moved);
+  expect(await spend({ isolate: before })).toEqual(moved);
   // The loss of the previous store moves nothing back either.
   wipe();
-  expect(await visit({ isolate: before })).toEqual(moved);
-  expect(await visit({ ...other, isolate: after })).toBe('spent');
+  expect(await spend({ isolate: before })).toEqual(moved);
+  expect(await spend({ ...other, isolate: after })).toBe('spent');
   expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
 });
