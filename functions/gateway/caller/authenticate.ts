@@ -28,7 +28,7 @@ interface FoundPolicy {
 }
 
 /** Finds the record of a key by its hash. `err`: why there is no fresh record. */
-type FindPolicy = (hash: string) => Promise<Result<FoundPolicy, string>>;
+type FindPolicy = (hash: string) => Result<FoundPolicy, string> | Promise<Result<FoundPolicy, string>>;
 
 interface AuthenticateOptions {
   readonly databaseTime?: Millis;

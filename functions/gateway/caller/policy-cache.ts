@@ -76,7 +76,7 @@ export function createPolicyCache(
     large: createLookupQueue(QUERIES.large, queryUpTo(Number.POSITIVE_INFINITY)),
   };
 
-  return async function findPolicy(hash: string): Promise<PolicyResult> {
+  return function findPolicy(hash: string): PolicyResult | Promise<PolicyResult> {
     const cached = known.get(hash) ?? large.get(hash) ?? unknown.get(hash);
     const now = clock.now();
     if (cached === undefined || now < cached.queriedAt || now >= cached.freshUntil) return waitFor(lookUp(hash));

@@ -45,7 +45,7 @@ export function createReply(
     const settlement = settlementOfReply(exchange, reply);
     if (!(await settle.settleDurably(reservation, settlement, log))) return err(UNSETTLED);
     log.writeReply(200, 'complete');
-    client.begin(200, await headersOf(exchange, log));
+    client.begin(200, headersOf(exchange, log, await remaining(requestLimitsOf(reservation))));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its memory until its client has taken it.
     if (reply.body.length > LONG_TEXT) await client.drained();
@@ -56,7 +56,8 @@ export function createReply(
     const { client, log } = clientContext;
     const running = open(exchange, clientContext);
     try {
-      client.begin(200, { ...(await headersOf(exchange, log)), 'cache-control': 'no-cache' });
+      const left = await remaining(requestLimitsOf(exchange.reservation));
+      client.begin(200, { ...headersOf(exchange, log, left), 'cache-control': 'no-cache' });
       log.countFirstByte();
       const last = await passPieces(running, deps.clock);
       await finish(running, last, log);
@@ -66,10 +67,9 @@ export function createReply(
       throw error;
     }
   }
+}
 
-  async function headersOf({ headers, target, reservation }: Exchange, { context }: RequestLog) {
-    const { clamped, sentLimit } = target.limit;
-    const left = await remaining(requestLimitsOf(reservation));
-    return replyHeaders(headers, { ...context, ...left }, clamped ? sentLimit : undefined);
-  }
+function headersOf({ headers, target }: Exchange, { context }: RequestLog, left: RemainingLimits) {
+  const { clamped, sentLimit } = target.limit;
+  return replyHeaders(headers, { ...context, ...left }, clamped ? sentLimit : undefined);
 }

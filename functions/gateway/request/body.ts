@@ -71,7 +71,7 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
       return more > 0 && !share.take(more) ? 'no room' : undefined;
     });
     // Nearly all bodies arrive together with their headers.
-    if (announced > 0 && received.bytes === announced) return accept(await reading, { client, share, key });
+    if (announced > 0 && received.bytes === announced) return await accept(await reading, { client, share, key });
     const pace = watchPace(client, received);
     const body = await reading;
     pace.stop();

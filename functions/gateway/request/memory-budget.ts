@@ -216,12 +216,10 @@ export class MemoryShare {
   }
 
   /** The size of a body. A body that takes long to read waits for the turn of its key. */
-  async sizeOf(body: Uint8Array): Promise<JsonSize> {
-    const isLong = body.length > SHORT_WORK;
-    if (isLong) await this.turn();
+  sizeOf(body: Uint8Array): JsonSize | Promise<JsonSize> {
+    if (body.length > SHORT_WORK) return this.turn().then(() => sizeOfJson(body));
     const size = sizeOfJson(body);
-    if (!isLong && workOf(body, size) > SHORT_WORK) await this.turn();
-    return size;
+    return workOf(body, size) > SHORT_WORK ? this.turn().then(() => size) : size;
   }
 
   /** Waits for the turn of the key, before a long JSON text is read. */

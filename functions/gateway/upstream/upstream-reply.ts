@@ -64,12 +64,15 @@ const MAX_ERROR = 64 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
 /** Opens the reply. Failures: a status other than 2xx, an error in place of content, an end before any content. */
-export async function openReply(response: UpstreamResponse, context: CallContext): OpenResult {
-  const { streams, readError } = context.endpoint.codec;
-  if (response.status >= 200 && response.status <= 299) {
-    const isStreamed = streams !== undefined && isStream(response, context.stream);
-    return isStreamed ? openStream(response, context, streams) : readPlain(response, context);
-  }
+export function openReply(response: UpstreamResponse, context: CallContext): OpenResult {
+  const { streams } = context.endpoint.codec;
+  if (response.status < 200 || response.status > 299) return readRefusal(response, context);
+  const isStreamed = streams !== undefined && isStream(response, context.stream);
+  return isStreamed ? openStream(response, context, streams) : readPlain(response, context);
+}
+
+async function readRefusal(response: UpstreamResponse, context: CallContext): OpenResult {
+  const { readError } = context.endpoint.codec;
   const { bytes } = await read(response, MAX_ERROR);
   const { status, headers } = response;
   return err(

@@ -49,6 +49,8 @@ const PAUSE = 100;
 const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, retry: 'never', fault: 'none' };
 const ENDED: AttemptFailure = { failure: { code: 'upstream_timeout' }, retry: 'never', fault: 'none' };
 const UNLIMITED = ok(undefined);
+/** Marks of a reply that needs none. */
+const UNMARKED = { entryMark: undefined, markId: undefined };
 
 /** One attempt. `leaveEntry`: ends the count of the attempt at the entry. */
 interface Attempt {
@@ -147,6 +149,7 @@ export function createCallUpstream(
     { grant, candidates }: ReservedGrant,
     { entry }: Target,
   ): Pick<ReplyOptions, 'entryMark' | 'markId'> {
+    if (candidates.length === 1 && !grant.storeResponses) return UNMARKED;
     const by = entryMarkOf(entry);
     const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, entryMark: by });
     return { entryMark: candidates.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
@@ -157,7 +160,10 @@ export function createCallUpstream(
     const { reservation, failedCharge } = attempts;
     const { request, routing } = reservation.grant;
     const { endpoint } = target;
-    const call = await callOf(attempt);
+    // A translated body takes memory before it is created, and waits for a turn if it is long.
+    const { bytes } = request.body;
+    const room = endpoint.codec.isTranslated ? bytesToTranslate(bytes, await share.sizeOf(bytes)) : 0;
+    const call = callOf(attempt, room);
     if (!call.ok) return call;
     const copied = copiedBytesOf(call.value, request.body);
     if (!share.take(copied, 'increased')) return err(NO_ROOM);
@@ -216,12 +222,10 @@ export function createCallUpstream(
   }
 }
 
-/** The call. A translated body takes memory before it is created, and waits for a turn if it is long. */
-async function callOf({ attempts, target, deadline, share }: Attempt): Promise<Result<Call, AttemptFailure>> {
+/** The call. `room`: bytes of memory for the translation of its body. */
+function callOf({ attempts, target, deadline, share }: Attempt, room: number): Result<Call, AttemptFailure> {
   const { request } = attempts.reservation.grant;
   const { codec } = target.endpoint;
-  const { bytes } = request.body;
-  const room = codec.isTranslated ? bytesToTranslate(bytes, await share.sizeOf(bytes)) : 0;
   if (deadline.ended !== undefined) return err(ENDED);
   if (!share.take(room, 'increased')) return err(NO_ROOM);
   const call = codec.toCall(request, target);
