@@ -24,8 +24,9 @@ interface Suite {
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
- * a million ledger rows, the laws for every shape, and all runs of random tests. A file belongs to the first row that names it. All but `laws` and `unit` start real
- * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ * a million ledger rows, one fault after the other under load, the laws for every shape, and all runs of random tests.
+ * A file belongs to the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL,
+ * Redis, kubectl, workerd, a real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
@@ -42,7 +43,8 @@ const SUITES: ReadonlyArray<Suite> = [
     name: 'campaigns',
     when: 'TEST_CAMPAIGNS',
     files: [
-      'test/{ledger/schedules,ledger/many-instances,e2e/faults,admission/memory}.world.test.ts',
+      'test/ledger/{schedules,many-instances,single-faults}.world.test.ts',
+      'test/{e2e/faults,admission/memory}.world.test.ts',
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',
