@@ -14,6 +14,7 @@ export interface OpenCounterStoreDependencies {
   readonly instanceUid: string;
   readonly clock: Clock;
   readonly log: Log;
+  readonly readLogin?: (() => StoreConnection) | undefined;
   /** For Upstash. Absent: the platform's own. */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** The share of the work that uses the store. Absent: the process uses it. */
@@ -30,7 +31,7 @@ export interface OpenCounterStore {
 /** A store that is away is no error: its calls fail until it is back. */
 export function openCounterStore(
   connection: StoreConnection,
-  { instanceUid, clock, log, fetch, share }: OpenCounterStoreDependencies,
+  { instanceUid, clock, log, fetch, readLogin, share }: OpenCounterStoreDependencies,
 ): OpenCounterStore {
   if (connection.type === 'memory')
     return {
@@ -39,6 +40,8 @@ export function openCounterStore(
       close: async () => undefined,
     };
   const { evaluate, close, reconnect } =
-    connection.type === 'redis' ? openRedis(connection, { log, share }) : openUpstash(connection, { fetch, share });
+    connection.type === 'redis'
+      ? openRedis(connection, { log, readLogin, share })
+      : openUpstash(connection, { fetch, share });
   return { counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
 }

@@ -1,12 +1,13 @@
 // The pool of connections to one database, with TLS as `sslmode` requires it.
 import { createSecureContext } from 'node:tls';
+import { isDeepStrictEqual } from 'node:util';
 import pg from 'pg';
 import { cutText } from '#core/json/text.ts';
 import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 import { MAX_ROUNDS } from './authentication.ts';
-import { NO_TLS } from './database-error.ts';
+import { isLoginRefused, NO_TLS } from './database-error.ts';
 import { Client, type MeteredClient } from './metered-client.ts';
 
 const CONNECTIONS = 8;
@@ -16,6 +17,11 @@ const NOT_VERIFIABLE =
 
 export interface PoolDependencies {
   readonly log: Log;
+  /**
+   * Reads the login (user, password, certificates) again, after the server has refused it; its other values are not
+   * used. Throws or returns the same while there is no other. Absent: it never changes.
+   */
+  readonly readLogin?: (() => DatabaseConnection) | undefined;
   /** The platform trusts its own authorities only (Workers): a connection with other authorities is refused. */
   readonly trustsSystemOnly?: boolean;
 }
@@ -31,24 +37,42 @@ export interface MeteredPool {
  * Connects with the first call, with TLS as `sslmode` requires (libpq's meaning), never with weaker security. The PG*
  * variables of the environment and ~/.pgpass are not read.
  */
-export function openPool(connection: DatabaseConnection, deps: PoolDependencies): MeteredPool {
-  const mode = modeOf(connection);
-  const { sslrootcert, sslcert } = connection;
+export function openPool(first: DatabaseConnection, deps: PoolDependencies): MeteredPool {
+  const mode = modeOf(first);
+  const { sslrootcert, sslcert } = first;
   const isVerifiable =
     deps.trustsSystemOnly !== true || ([undefined, 'system'].includes(sslrootcert) && sslcert === undefined);
-  const { host, port } = connection;
+  const { host, port } = first;
+  let connection = first;
   let isPlain = false;
   let pool: pg.Pool | undefined;
   const currentPool = (): pg.Pool => {
     pool ??= createPool(connection, isPlain ? false : tlsOf(mode, connection), deps);
     return pool;
   };
+  const disconnect = async (): Promise<void> => {
+    const previousPool = pool;
+    pool = undefined;
+    // A pool that has ended never serves its waiting calls. If there are any, its connections end when they are idle.
+    if (previousPool?.waitingCount === 0) await previousPool.end();
+  };
+  /** Whether there is another login. The connections of the previous one end when they are idle. */
+  const renewLogin = (): boolean => {
+    const login = readLogin(deps);
+    if (login === undefined || isDeepStrictEqual({ ...connection, ...login }, connection)) return false;
+    connection = { ...connection, ...login };
+    deps.log.info('the login of the database has changed', { host, port });
+    void disconnect();
+    return true;
+  };
   return {
     connect: async () => {
       if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
+      const used = currentPool();
       try {
-        return await connect(currentPool());
+        return await connect(used);
       } catch (error) {
+        if (isLoginRefused(error) && (pool !== used || renewLogin())) return connect(currentPool());
         if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
         // Many concurrent calls get this error, and the first makes the new pool. The old pool has no connections to
         // end, only calls that will get the same error.
@@ -62,14 +86,28 @@ export function openPool(connection: DatabaseConnection, deps: PoolDependencies)
         return connect(currentPool());
       }
     },
-    disconnect: async () => {
-      const previousPool = pool;
-      pool = undefined;
-      // A pool that has ended never serves its waiting calls. If there are any, its connections end when they are idle.
-      if (previousPool?.waitingCount === 0) await previousPool.end();
-    },
+    disconnect,
     end: async () => pool?.end(),
   };
+}
+
+/** The parts of a connection that a rotation changes. An absent certificate stays absent. */
+function readLogin({ readLogin: read }: PoolDependencies): Partial<DatabaseConnection> | undefined {
+  try {
+    const found = read?.();
+    if (found === undefined) return undefined;
+    const { username, password, sslrootcert, sslcert, sslkey } = found;
+    return {
+      username,
+      password,
+      ...(sslrootcert && { sslrootcert }),
+      ...(sslcert && { sslcert }),
+      ...(sslkey && { sslkey }),
+    };
+  } catch {
+    // The kubelet is writing the files, or the Secret lacks a key.
+    return undefined;
+  }
 }
 
 /** The pool makes connections of this class. */

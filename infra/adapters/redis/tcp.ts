@@ -14,6 +14,8 @@ export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
 
 export interface StoreDependencies {
   readonly log: Log;
+  /** Reads the login (user, password, certificates) again, before each new attempt; throws while it cannot be read. */
+  readonly readLogin?: (() => StoreConnection) | undefined;
   /** The share of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
   readonly share?: MemoryShare | undefined;
 }
@@ -66,7 +68,7 @@ interface OpenConnection {
   close(): void;
 }
 
-async function connect(address: RedisAddress, { log, share }: StoreDependencies): Promise<OpenConnection> {
+async function connect(address: RedisAddress, { log, readLogin, share }: StoreDependencies): Promise<OpenConnection> {
   const library = await readLibrary();
   let why = 'the connection ended';
   const maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY;
@@ -80,11 +82,17 @@ async function connect(address: RedisAddress, { log, share }: StoreDependencies)
     socketTimeout: ANSWER_TIMEOUT,
     // Work with a share calls only now and then, and connects again with its next call: else a server that closes its
     // connections would get new ones all the time.
-    retryStrategy: share === undefined ? () => RECONNECT_AFTER : null,
+    retryStrategy:
+      share === undefined
+        ? () => {
+            Object.assign(redis.options, loginOf(address, readLogin));
+            return RECONNECT_AFTER;
+          }
+        : null,
     // A primary became a replica: the name may resolve to the new primary.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
   };
-  const redis = new library.Redis(options);
+  const redis: Redis = new library.Redis(options);
   const store = `${address.host}:${address.port}`;
   let isAway = false;
   let isClosed = false;
@@ -105,6 +113,23 @@ async function connect(address: RedisAddress, { log, share }: StoreDependencies)
     redis.disconnect();
   };
   return { redis, firstTry: redis.connect().catch(() => undefined), close };
+}
+
+/** The options of the present login; none while it cannot be read. The server stays the same. */
+function loginOf(
+  address: RedisAddress,
+  read: StoreDependencies['readLogin'],
+): Pick<Options, 'username' | 'password' | 'tls'> {
+  try {
+    const found = read?.();
+    if (found?.type !== 'redis') return {};
+    const { host, port, tls } = address;
+    const { username, password, tls: options } = optionsOf({ ...found, host, port, tls });
+    return { username, password, ...(options && { tls: options }) };
+  } catch {
+    // The kubelet is writing the files, or the Secret lacks a key.
+    return {};
+  }
 }
 
 /** The library. Only its default export survives bundling: the package is CommonJS. */

@@ -9,7 +9,7 @@ import { openGateway } from '../../runtime/node/gateway.ts';
 import { metricsOf } from '../../runtime/node/metrics.ts';
 import { processMemory } from '../../runtime/node/platform.ts';
 import { main, openFunction } from '../../runtime/node/process.ts';
-import { readStart, toSnapshot } from './mounts.ts';
+import { createLogins, readStart, toSnapshot } from './mounts.ts';
 import { keepMaintained } from './own-store.ts';
 
 /**
@@ -36,6 +36,7 @@ main(async () => {
     ...parts,
     ...mounts,
     fetch,
+    readLogins: createLogins(environment, now),
     folder: environment.JOURNAL_DIR,
     snapshots: createMountedFile(environment.SNAPSHOT_FILE, now, toSnapshot(parts.log)),
     credentials: createMountedCredentials(environment.CREDENTIALS_DIR, now),

@@ -61,6 +61,28 @@ function readMounts(
   return { instance: snapshot.instance, connection, storeConnection };
 }
 
+/** Reads the mounted Secrets again, each at most once a second. Throws while one of them cannot be used. */
+export function createLogins(
+  { DATABASE_DIR, STORE_DIR }: Pick<Paths, 'DATABASE_DIR' | 'STORE_DIR'>,
+  now: () => number,
+) {
+  return {
+    database: atMostEvery(LOOK_AGAIN_AFTER, now, () => readConnection(DATABASE_DIR)),
+    store: atMostEvery(LOOK_AGAIN_AFTER, now, () => readStoreConnection(STORE_DIR)),
+  };
+}
+
+const LOOK_AGAIN_AFTER = 1_000;
+
+/** The last value, or a new one if that is older than so many milliseconds. */
+function atMostEvery<T>(millis: number, now: () => number, read: () => T): () => T {
+  let last: { readonly at: number; readonly value: T } | undefined;
+  return () => {
+    if (last === undefined || now() - last.at >= millis) last = { at: now(), value: read() };
+    return last.value;
+  };
+}
+
 /** The snapshot. One of another version is refused: the last good one is kept, and the reason is logged. */
 export const toSnapshot =
   (log: Log) =>

@@ -29,6 +29,8 @@ export interface GatewayParts
   readonly storeConnection: StoreConnection;
   /** For Upstash. Absent: the platform's own. */
   readonly fetch?: typeof globalThis.fetch;
+  /** Reads the connections again, for the logins in them, which may be rotated. Absent: they never are. */
+  readonly readLogins?: { readonly database: () => DatabaseConnection; readonly store: () => StoreConnection };
   /** The folder of the journal, which only this instance uses and which outlives the process. */
   readonly folder: string;
   readonly log: Log;
@@ -56,7 +58,7 @@ export function openGateway(parts: GatewayParts) {
 }
 
 function open(parts: GatewayParts, opened: AsyncDisposableStack) {
-  const { instance, connection, storeConnection, folder, clock, log, fetch } = parts;
+  const { instance, connection, storeConnection, readLogins, folder, clock, log, fetch } = parts;
   const instanceUid = instance.uid;
   const metrics = metricsOf(parts.metrics, instance);
   const intervalClock: Clock = { now: () => performance.now() };
@@ -64,11 +66,11 @@ function open(parts: GatewayParts, opened: AsyncDisposableStack) {
     counterStore,
     isShared,
     close: closeStore,
-  } = openCounterStore(storeConnection, { instanceUid, clock, log, fetch });
+  } = openCounterStore(storeConnection, { instanceUid, clock, log, fetch, readLogin: readLogins?.store });
   opened.defer(closeStore);
   const journal = openJournal({ folder, log, metrics, isShared });
   opened.defer(journal.close);
-  const database = createDatabase(connection, { log });
+  const database = createDatabase(connection, { log, readLogin: readLogins?.database });
   opened.defer(database.close);
   // Counters in memory are a counter store of their own in each Pod.
   const store = isShared ? storeName(storeConnection) : `memory of ${hostname()}`;

@@ -124,6 +124,31 @@ describe('a connection is never less safe than its sslmode', () => {
     expect(await outcomeOf(unsafe)).toEqual(NOT_OFFERED);
   });
 
+  test('a rotated password is read again when a login is refused; open connections stay', async () => {
+    const admin = plain.connection;
+    await plain.query(admin, `create role rotated login password 'first'`);
+    let login = { ...admin, username: 'rotated', password: 'first' };
+    let reads = 0;
+    const readLogin = () => {
+      reads += 1;
+      return { ...login, host: 'of.another.server' };
+    };
+    const session = createSession(login, { log: createMemoryLog(), readLogin });
+    open.push(session);
+    const user = () => session.query(LIMIT, 'select current_user as name');
+    expect(await user()).toEqual([{ name: 'rotated' }]);
+    await plain.query(admin, `alter role rotated password 'second'`);
+    login = { ...login, password: 'second' };
+    expect(await user()).toEqual([{ name: 'rotated' }]);
+    expect(reads).toBe(0);
+    await session.disconnect();
+    const both = await Promise.all([user(), user()]);
+    expect(both).toEqual([[{ name: 'rotated' }], [{ name: 'rotated' }]]);
+    await plain.query(admin, `alter role rotated password 'third'`);
+    await session.disconnect();
+    await expect(user()).rejects.toThrow('refused the user "rotated"');
+  });
+
   test('a client certificate is shown to a server that requires one, in every mode with TLS', async () => {
     const at = { ...tls.connection, dbname: 'for_certificates', host: 'localhost' };
     const shown = { sslcert: client.cert, sslkey: client.key };

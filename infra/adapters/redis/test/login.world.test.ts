@@ -1,10 +1,15 @@
 // Logins and certificates: what a wrong one says.
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { createMemoryLog } from '../../../../test/doubles/log.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
 import { whyNoRedis } from '../../../../test/support/redis.ts';
 import { type StrictRedis, startStrictRedis } from '../../../../test/support/redis-login.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { probeShared } from '../probe.ts';
+import { openRedis } from '../tcp.ts';
 
 describeUnless(whyNoRedis(), 'a Redis with an ACL user, a private authority and client certificates', () => {
   let redis: StrictRedis;
@@ -35,5 +40,36 @@ describeUnless(whyNoRedis(), 'a Redis with an ACL user, a private authority and 
       reason: 'StoreUnreachable',
       message: expect.stringMatching(message),
     });
+  });
+
+  test('a rotated password is read again when a connection is refused; open connections stay', async () => {
+    const admin = new Redis({ host: '127.0.0.1', port: redis.server.connection.port, protocol: 2 });
+    onTestFinished(() => admin.disconnect());
+    let password = 'change-me';
+    let reads = 0;
+    const readLogin = () => {
+      reads += 1;
+      return { ...redis.connection, password };
+    };
+    const store = openRedis(redis.connection, { log: createMemoryLog(), readLogin });
+    onTestFinished(store.close);
+    const ping = () => store.evaluate('return 1', '{uid}:meta', []);
+    expect(await ping()).toBe(1);
+    await admin.call('ACL', 'SETUSER', 'gateway', 'resetpass', '>another');
+    expect(await ping()).toBe(1);
+    expect(reads).toBe(0);
+    await admin.call('CLIENT', 'KILL', 'USER', 'gateway');
+    await eventually(
+      () => ping().then(String, reasonOf),
+      (outcome) => outcome !== '1',
+    );
+    password = 'another';
+    expect(
+      await eventually(
+        () => ping().then(String, reasonOf),
+        (outcome) => outcome === '1',
+      ),
+    ).toBe('1');
+    await admin.call('ACL', 'SETUSER', 'gateway', 'resetpass', '>change-me');
   });
 });
