@@ -133,6 +133,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'The database or a proxy has closed a connection that was not in use. A new one follows',
   'the database offers no TLS, so the connection is plain text; `sslmode: require` would refuse it':
     'Once per process and database, with `sslmode: prefer`, the default',
+  'the login of the database has changed':
+    'The database had refused the previous login, and the mounted Secret has another one, which is tried now',
 
   // Start, stop and the surroundings of each function.
   'SNAPSHOTS has no snapshot of … that can be used':
