@@ -230,7 +230,7 @@ export interface PresentSecret {
   readonly owners: ReadonlyArray<OwnerReference>;
   /** The Secret's key `key`, decoded. A Map, so that JSON of the world never contains a key value. */
   readonly data: ReadonlyMap<string, string>;
-  /** The fingerprint of the data (`fingerprintOf`). */
+  /** The fingerprint of the data (`fingerprintOf`); empty for a Secret that is not the operator's. */
   readonly fingerprint: string;
   /** Hash of the Secret's key `key`. */
   readonly hash?: string;

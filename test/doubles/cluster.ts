@@ -1,5 +1,6 @@
 // The double of a Kubernetes API server: the Cluster port in memory, with the rules that our functions rely on.
 
+import { hasMoreMembers } from '#core/json/json.ts';
 import type { Clock } from '#core/ports/clock.ts';
 import {
   type Cluster,
@@ -10,6 +11,7 @@ import {
   type Resource,
   type WriteRefusal,
   type WriteResult,
+  withTooManyKeys,
 } from '#core/ports/cluster.ts';
 import type { Ids } from '#core/ports/ids.ts';
 import { kinds } from '../../crds/kinds/kinds.ts';
@@ -95,7 +97,10 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
         .map(({ object }) => object)
         .filter((object) => namespace === undefined || object.metadata.namespace === namespace)
         .filter((object) => fields(object) && labels(object))
-        .slice(0, selection.limit);
+        .slice(0, selection.limit)
+        .map((object) =>
+          selection.limit === 1 && isTooWide(resource, object) ? withTooManyKeys(resource, namespace, '') : object,
+        );
     });
 
   return {
@@ -110,6 +115,7 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       read({ verb: 'get', resource, namespace, name, body: how }, () => {
         const { apiVersion, kind, metadata, ...rest } = store.find(resource, namespace, name)?.object ?? {};
         if (metadata === undefined) return undefined;
+        if (isTooWide(resource, { metadata, ...rest })) return withTooManyKeys(resource, namespace, name);
         return { apiVersion, kind, metadata, ...(how?.metadataOnly ? {} : rest) } as KubeObject;
       }),
 
@@ -178,6 +184,9 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       ),
   };
 }
+
+const isTooWide = ({ maxMembers }: Resource, object: object): boolean =>
+  maxMembers !== undefined && hasMoreMembers(JSON.stringify(object), maxMembers);
 
 const isKnown = ({ group, plural }: Resource): boolean =>
   [...Object.values(RESOURCES), ...kinds].some((known) => known.group === group && known.plural === plural);

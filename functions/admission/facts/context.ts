@@ -37,9 +37,10 @@ export async function findSecret(
   namespace: string,
   name: string,
   { cluster, user }: FactContext,
+  how: { readonly metadataOnly?: true } = {},
 ): Promise<KubeObject | undefined> {
   const may = await cluster.may(user, 'get', RESOURCES.secrets, namespace, name);
-  return may ? cluster.get(RESOURCES.secrets, namespace, name) : undefined;
+  return may ? cluster.get(RESOURCES.secrets, namespace, name, how) : undefined;
 }
 
 /**

@@ -3,7 +3,7 @@
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { listOf } from '#core/json/json.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
-import { createSecretCheck, type SecretData, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
+import { createSecretCheck, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { virtualKeys } from '#crds/names/resources.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
@@ -64,8 +64,7 @@ async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, conte
   const found = new Map<string, SecretFindings>();
   const find = async (name: string) => {
     const secret = await findSecret(namespace, name, context);
-    const data = secret !== undefined && isMap(secret.data) ? (secret.data as SecretData) : {};
-    found.set(name, check(name, secret && toReadSecret(data, true)));
+    found.set(name, check(name, toReadSecret(secret, true)));
   };
   await mapConcurrent(names, find, MAX_READS);
   return found;

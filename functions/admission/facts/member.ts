@@ -183,7 +183,7 @@ async function findForeignSecret(
 ) {
   if (key === undefined) return undefined;
   const wanted = keySecretName(key, template, context.hash);
-  const secret = await findSecret(namespace, wanted, context);
+  const secret = await findSecret(namespace, wanted, context, { metadataOnly: true });
   if (secret === undefined) return undefined;
   // A Secret with our label is not refused here: the reconciler decides by the key value whose Secret it is.
   return secret.metadata.labels?.[OWNED_LABEL] === OWNED ? undefined : wanted;

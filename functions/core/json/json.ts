@@ -8,6 +8,19 @@ export function parseJson(json: string): unknown {
   }
 }
 
+/**
+ * Whether the JSON has more than `max` members. Parsing 45,000 members takes 0.1 s, this takes 1 ms. Texts that are
+ * JSON themselves count too.
+ */
+export function hasMoreMembers(json: string, max: number): boolean {
+  let count = 0;
+  for (let at = json.indexOf('":'); at !== -1; at = json.indexOf('":', at + 2)) {
+    count += 1;
+    if (count > max) return true;
+  }
+  return false;
+}
+
 /** The value as JSON; undefined if it has none, or if it is nested too deeply for the stack. */
 export function toJson(value: unknown): string | undefined {
   try {

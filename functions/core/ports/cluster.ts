@@ -27,6 +27,11 @@ export interface Resource {
   readonly version: string;
   readonly plural: string;
   readonly kind: string;
+  /**
+   * The maximum number of members of one object: whoever may write such objects decides how long parsing them takes.
+   * An object with more is not parsed (`hasTooManyKeys`).
+   */
+  readonly maxMembers?: number;
 }
 
 export interface Selection {
@@ -34,7 +39,10 @@ export interface Selection {
   readonly namespace?: string;
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
-  /** The maximum number of objects, in one page; a page of large objects may have fewer. Absent: all, page by page. */
+  /**
+   * The maximum number of objects, in one page; a page of large objects may have fewer. Absent: all, page by page. With
+   * 1, an object with too many members is not parsed (`hasTooManyKeys`).
+   */
   readonly limit?: number;
   /** Nothing but `metadata` is needed: large objects are not sent whole. */
   readonly metadataOnly?: true;
@@ -67,7 +75,7 @@ export class ClusterError extends Error {
 export interface Cluster {
   /** The only namespace whose objects are read; undefined: all are read. */
   readonly onlyNamespace?: string;
-  /** Undefined on 404. */
+  /** Undefined on 404. Of an object with too many members, only the name is returned (`hasTooManyKeys`). */
   get(
     resource: Resource,
     namespace: string | undefined,
@@ -112,13 +120,35 @@ export interface Requester {
   readonly extra?: Readonly<Record<string, ReadonlyArray<string>>>;
 }
 
+/** The maximum number of keys of a Secret or ConfigMap that is read. */
+export const MAX_KEYS = 1000;
+/**
+ * Each key is a member of the data, of the fields of each program that manages it, and of the object that `kubectl apply`
+ * keeps.
+ */
+const maxMembers = 4 * MAX_KEYS + 96;
+
 /** The core resources that our functions touch. */
 export const RESOURCES = {
-  secrets: { group: '', version: 'v1', plural: 'secrets', kind: 'Secret' },
-  configMaps: { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap' },
+  secrets: { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', maxMembers },
+  configMaps: { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', maxMembers },
   events: { group: '', version: 'v1', plural: 'events', kind: 'Event' },
   namespaces: { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace' },
 } as const satisfies Record<string, Resource>;
+
+/** An object of which only the name was read. No object of the API server has the mark. */
+export const withTooManyKeys = (resource: Resource, namespace: string | undefined, name: string): KubeObject => ({
+  ...typeOf(resource),
+  metadata: { name, ...(namespace === undefined ? {} : { namespace }) },
+  hasTooManyKeys: true,
+});
+
+export const hasTooManyKeys = (object: KubeObject): boolean => object.hasTooManyKeys === true;
+
+export const typeOf = ({ group, version, kind }: Resource) => ({
+  apiVersion: group === '' ? version : `${group}/${version}`,
+  kind,
+});
 
 /** `a=b,c=d` for `list`, with the three characters that a field selector gives a meaning escaped. */
 export function toFieldSelector(fields: Readonly<Record<string, string>>): string {

@@ -7,6 +7,7 @@ import { fromBase64 } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
 import { cutText } from '../json/text.ts';
 import { modelOf } from '../models/entry-model.ts';
+import { hasTooManyKeys, type KubeObject, MAX_KEYS } from '../ports/cluster.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
 import { type CredentialProblem, toEntryAddress } from './credentials.ts';
 import type { Finding } from './finding.ts';
@@ -16,7 +17,7 @@ export type SecretData = Readonly<Record<string, string>>;
 
 /**
  * A Secret, as far as the reader of a finding may know it. Undefined: it is missing, or the reader may not read it.
- * `names`: some of its keys, if the reader may see those. Readers of a condition may not.
+ * `tooManyKeys`: it was not read. `names`: some of its keys, if the reader may see those. Readers of a condition may not.
  */
 export type ReadSecret =
   | {
@@ -25,17 +26,25 @@ export type ReadSecret =
       /** The text of a key, decoded once. */
       readonly text: (key: string) => string | undefined;
     }
+  | 'tooManyKeys'
   | undefined;
+type ReadableSecret = Exclude<ReadSecret, 'tooManyKeys' | undefined>;
 
 const MAX_NAMES = 10;
 /** The maximum characters of a name in a list of names. */
 const MAX_NAME = 64;
 
+/** The data of a Secret as stored. The API server guarantees its shape. */
+export const dataOf = (secret: KubeObject): SecretData => (secret.data ?? {}) as SecretData;
+
 /**
- * A Secret for the rules. Slow work is done once for each Secret: it may have 100,000 keys or a value of 1 MB, and 512
+ * A Secret for the rules. Slow work is done once for each Secret: it may have 1,000 keys or a value of 1 MB, and 512
  * model entries may name it. `isListed`: the reader may see the names of its keys.
  */
-export function toReadSecret(data: SecretData, isListed: boolean): NonNullable<ReadSecret> {
+export function toReadSecret(secret: KubeObject | undefined, isListed: boolean): ReadSecret {
+  if (secret === undefined) return undefined;
+  if (hasTooManyKeys(secret)) return 'tooManyKeys';
+  const data = dataOf(secret);
   const texts = new Map<string, string>();
   const text = (key: string) => {
     if (!texts.has(key) && Object.hasOwn(data, key)) texts.set(key, fromBase64(data[key] ?? ''));
@@ -97,7 +106,7 @@ function checkAddress(
   secret: ReadSecret,
   parse: (data: SecretData) => Result<unknown, ConnectionProblem>,
 ): SecretFinding[] {
-  if (secret === undefined) return [secretNotFound(use)];
+  if (isUnread(secret)) return [unreadSecret(use, secret)];
   const connection = parse(secret.data);
   if (connection.ok) return [];
   const { failure } = connection;
@@ -115,7 +124,7 @@ export function checkCredentials(
   secret: ReadSecret,
 ): SecretFinding[] {
   const use = { ...toUse(ref, namespace, `spec.models[${index}].modelCredentials`), entry: identifier };
-  if (secret === undefined) return [secretNotFound(use)];
+  if (isUnread(secret)) return [unreadSecret(use, secret)];
   const missing = missingKeys(use, secret);
   if (missing.length > 0) return missing;
   const values = Object.entries(ref.keys).flatMap(([name, key = '']) => {
@@ -161,6 +170,20 @@ interface Use extends SecretRef {
 
 const toUse = ({ nameRef, keys }: SecretRef, namespace: string, at: string): Use => ({ nameRef, keys, namespace, at });
 
+const isUnread = (secret: ReadSecret): secret is Exclude<ReadSecret, ReadableSecret> => typeof secret !== 'object';
+
+const unreadSecret = (use: Use, secret: Exclude<ReadSecret, ReadableSecret>): SecretFinding =>
+  secret === undefined ? secretNotFound(use) : tooManyKeys(use);
+
+/** Parsing very many keys takes time that all instances share. */
+const tooManyKeys = ({ nameRef, at, entry }: Use): SecretFinding => ({
+  rule: 'SecretKeyInvalid',
+  path: `${at}.nameRef`,
+  value: nameRef,
+  message: `the Secret has more than ${MAX_KEYS} keys, so it is not read${forEntry(entry)}; keep only the keys that are needed, or name another Secret`,
+  effect: 'refuse-unless-dry-run',
+});
+
 /** The Secret is missing, or the reader may not read it: the message does not show which. */
 const secretNotFound = ({ namespace, nameRef, at, entry }: Use): SecretFinding => ({
   rule: 'SecretNotFound',
@@ -172,7 +195,7 @@ const secretNotFound = ({ namespace, nameRef, at, entry }: Use): SecretFinding =
 });
 
 /** One finding for each mapped key that the Secret lacks. */
-function missingKeys({ nameRef, keys, at, entry }: Use, { data, names }: NonNullable<ReadSecret>): SecretFinding[] {
+function missingKeys({ nameRef, keys, at, entry }: Use, { data, names }: ReadableSecret): SecretFinding[] {
   const has = names === undefined ? '' : ` (it has ${names.length === 0 ? 'none' : names.join(', ')})`;
   return Object.entries(keys).flatMap(([member, key]): SecretFinding[] => {
     if (key === undefined || Object.hasOwn(data, key)) return [];

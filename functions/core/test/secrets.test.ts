@@ -6,6 +6,11 @@ import { checkCredentials, toReadSecret } from '../rules/secrets.ts';
 
 const entry = { index: 0, identifier: 'm', gatewayParams: { model: 'openai/x' } } as const;
 
+const secretOf = (data: Record<string, string>) => ({
+  ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'n' } },
+  data,
+});
+
 test('hundreds of entries enumerate the keys of a Secret once, and read each value once, whether it exists or not', () => {
   const work = { enumerated: 0, read: 0 };
   const data = new Proxy<Record<string, string>>(
@@ -21,7 +26,7 @@ test('hundreds of entries enumerate the keys of a Secret once, and read each val
       },
     },
   );
-  const secret = toReadSecret(data, true);
+  const secret = toReadSecret(secretOf(data), true);
   const check = (keys: Record<string, string>) => checkCredentials({ nameRef: 's', keys }, entry, 'n', secret);
   const fits = { apiKey: 'apiKey', apiBase: 'apiBase', more: 'apiKey' };
   expect(Array.from({ length: 500 }, () => check(fits)).flat()).toEqual([]);
@@ -34,13 +39,13 @@ test('hundreds of entries enumerate the keys of a Secret once, and read each val
 });
 
 test('the names of the keys of a Secret are cut in messages', () => {
-  const secret = toReadSecret({ ['x'.repeat(253)]: '' }, true);
+  const secret = toReadSecret(secretOf({ ['x'.repeat(253)]: '' }), true);
   const [finding] = checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret);
   expect(finding?.message).toContain(`(it has ${'x'.repeat(63)}…)`);
 });
 
 test('a value that is longer than any credential is refused with its length and the limit', () => {
-  const secret = toReadSecret({ apiKey: toBase64('k'.repeat(20_000)) }, true);
+  const secret = toReadSecret(secretOf({ apiKey: toBase64('k'.repeat(20_000)) }), true);
   expect(checkCredentials({ nameRef: 's', keys: { apiKey: 'apiKey' } }, entry, 'n', secret)).toMatchObject([
     {
       rule: 'SecretKeyInvalid',

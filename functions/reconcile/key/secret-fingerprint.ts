@@ -3,7 +3,7 @@ import { toUtf8 } from '#core/json/bytes.ts';
 
 /**
  * The fingerprint is the same for the same keys and values in any order: their number, and the sum of a 32-bit hash
- * (FNV-1a) of each. The names of a Secret are neither sorted nor kept, because a Secret may have 100,000. The
+ * (FNV-1a) of each. The names of a Secret are neither sorted nor kept, because a Secret may have 1,000. The
  * fingerprint is no proof: whoever creates other data with the same fingerprint only prevents a repair.
  */
 export function fingerprintOf(data: Readonly<Record<string, string>>, toBytes: (value: string) => Uint8Array): string {

@@ -164,6 +164,10 @@ export function isOurs(
   return isLabelled(secret) && hash !== undefined && proven.includes(hash);
 }
 
+/** Whether the Secret may belong to some VirtualKey. The data of other Secrets, of up to 1 MB, is not compared. */
+export const mayBeOurs = ({ labels = {}, annotations = {} }: KubeObject['metadata']): boolean =>
+  labels[OWNED_LABEL] === OWNED || Object.hasOwn(annotations, KEY_UID_ANNOTATION);
+
 /** Only a Secret with our label may be deleted (DESIGN 6, law 4). */
 export const isLabelled = ({ labels }: PresentSecret): boolean => labels[OWNED_LABEL] === OWNED;
 

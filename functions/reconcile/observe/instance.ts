@@ -4,12 +4,21 @@ import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Result } from '#core/failure/result.ts';
 import { toUtf8 } from '#core/json/bytes.ts';
+import { member } from '#core/json/json.ts';
 import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
 import { compileSnapshot } from '#core/models/compile-snapshot.ts';
 import { entryPrice } from '#core/money/price-list.ts';
 import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
-import { ClusterError, type KubeObject, RESOURCES, type Selection, toFieldSelector } from '#core/ports/cluster.ts';
+import {
+  ClusterError,
+  hasTooManyKeys,
+  type KubeObject,
+  MAX_KEYS,
+  RESOURCES,
+  type Selection,
+  toFieldSelector,
+} from '#core/ports/cluster.ts';
 import {
   type ConnectionProblem,
   toDatabaseConnection,
@@ -21,7 +30,7 @@ import { noAddress, notPriced } from '#core/rules/instance.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import {
   createSecretCheck,
-  type SecretData,
+  dataOf,
   type SecretFinding,
   type SecretFindings,
   toReadSecret,
@@ -62,7 +71,7 @@ export async function observeInstance(
   object: GatewayInstance,
   members: ReadonlyArray<Member>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
-  const { connections, secretVersions, ...ofSecrets } = await observeSecrets(context, object);
+  const { connections, connectionHashes, ...ofSecrets } = await observeSecrets(context, object);
   const { database, store } = connections;
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
@@ -84,7 +93,7 @@ export async function observeInstance(
     ...('reason' in store ? {} : { storeType: store.type }),
     ...(fileProblem === undefined ? {} : { fileProblem }),
     ...ofSecrets,
-    fileVersions: [...secretVersions, ...(ca === undefined || 'reason' in ca ? [] : [ca.version])].join('.'),
+    fileVersions: [...connectionHashes, ...(ca === undefined || 'reason' in ca ? [] : [ca.version])].join('.'),
     snapshot,
     parts: new Map([...('reason' in parts ? [] : parts), ...routes.live]),
     ...('reason' in parts ? { partsProblem: parts } : {}),
@@ -100,20 +109,24 @@ async function observeSecrets(context: ObserveContext, object: GatewayInstance) 
   const { databaseSecretRef, redisSecretRef } = object.spec;
   return {
     connections: connectionsOf(context, object, secrets),
-    secretVersions: [databaseSecretRef.nameRef, redisSecretRef.nameRef].map((name) => secrets.get(name)?.version ?? ''),
+    connectionHashes: [
+      secrets.get(databaseSecretRef.nameRef)?.database?.hash ?? '',
+      secrets.get(redisSecretRef.nameRef)?.store?.hash ?? '',
+    ],
     entryProblems: entryProblems(context, object, secrets),
   };
 }
 
-/**
- * Findings in a Secret, its version, and the connection in it, or why it could not be read. Its values are not kept.
- */
+/** Findings in a Secret, and the connection in it, or why it could not be read. Its values are not kept. */
 interface SecretResult {
   readonly findings?: SecretFindings;
-  readonly version?: string | undefined;
-  readonly database?: Result<DatabaseConnection, ConnectionProblem>;
-  readonly store?: Result<StoreConnection, ConnectionProblem>;
+  readonly database?: HashedConnection<DatabaseConnection>;
+  readonly store?: HashedConnection<StoreConnection>;
   readonly problem?: Problem;
+}
+interface HashedConnection<T> {
+  readonly parsed: Result<T, ConnectionProblem>;
+  readonly hash: string;
 }
 type SecretResults = ReadonlyMap<string, SecretResult>;
 
@@ -125,7 +138,7 @@ const MAX_READS = 4;
  * listed.
  */
 async function readSecrets(
-  { readSecret }: ObserveContext,
+  { readSecret, deps }: ObserveContext,
   { metadata, spec }: GatewayInstance,
 ): Promise<SecretResults> {
   const { databaseSecretRef: database, redisSecretRef: store } = spec;
@@ -134,18 +147,21 @@ async function readSecrets(
   );
   const names = new Set([database.nameRef, store.nameRef, ...credentials]);
   const check = createSecretCheck(spec, metadata.namespace);
+  /** Whoever reads the hash on the workload must not be able to try passwords: they do not know the Secret's uid. */
+  const hashed = <T>(secret: KubeObject, parsed: Result<T, ConnectionProblem>): HashedConnection<T> => ({
+    parsed,
+    hash: parsed.ok ? shortHash(deps, [secret.metadata.uid, parsed.value]) : '',
+  });
   const read = async (name: string): Promise<[string, SecretResult]> => {
     try {
       const secret = await readSecret(metadata.namespace, name);
-      // The API server guarantees the shape of a Secret's data.
-      const data = secret && ((secret.data ?? {}) as SecretData);
       return [
         name,
         {
-          findings: check(name, data && toReadSecret(data, false)),
-          version: secret?.metadata.resourceVersion,
-          ...(data && name === database.nameRef && { database: toDatabaseConnection(database, data) }),
-          ...(data && name === store.nameRef && { store: toStoreConnection(store, data) }),
+          findings: check(name, toReadSecret(secret, false)),
+          ...(secret &&
+            name === database.nameRef && { database: hashed(secret, toDatabaseConnection(database, dataOf(secret))) }),
+          ...(secret && name === store.nameRef && { store: hashed(secret, toStoreConnection(store, dataOf(secret))) }),
         },
       ];
     } catch (error) {
@@ -184,11 +200,11 @@ function connectionsOf(
   return {
     database: connection(
       problemIn(database, (findings) => findings.database),
-      database?.database,
+      database?.database?.parsed,
     ),
     store: connection(
       problemIn(store, (findings) => findings.store),
-      store?.store,
+      store?.store?.parsed,
     ),
   };
 }
@@ -236,13 +252,17 @@ function entryProblems(
   );
 }
 
+const HASH_LENGTH = 16;
+const shortHash = ({ hash }: ReconcileDeps, value: unknown): string =>
+  hash(JSON.stringify(value) ?? '').slice(0, HASH_LENGTH);
+
 /** Snapshots that a run lists: more than are kept, so that it finds superfluous ones. */
 const MAX_SNAPSHOTS = 10;
 
 /** The snapshot that the gateway would read, and whether it is published. */
 async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: GatewayInstance): Promise<SnapshotView> {
   const text = JSON.stringify(compileSnapshot(metadata, spec));
-  const hash = deps.hash(text).slice(0, 16);
+  const hash = deps.hash(text).slice(0, HASH_LENGTH);
   const name = snapshotName(metadata.name, hash);
   const { namespace, uid } = metadata;
   const selection = { namespace, labelSelector: `${INSTANCE_LABEL}=${uid}`, metadataOnly: true } as const;
@@ -263,7 +283,7 @@ async function observeSnapshot({ deps }: ObserveContext, { metadata, spec }: Gat
   return { hash, name, text, bytes: toUtf8(text).length, isPublished, isPushed, older };
 }
 
-/** The version of the ConfigMap with the authorities that the gateway trusts: without its content, which can be large. */
+/** The version of the authorities that the gateway trusts. The reconciler may list ConfigMaps, but not get them. */
 async function observeAuthorities(
   { deps }: ObserveContext,
   { metadata: { namespace }, spec }: GatewayInstance,
@@ -271,8 +291,13 @@ async function observeAuthorities(
   const { caConfigMapRef: ref } = spec.workload;
   if (ref === undefined) return undefined;
   const fieldSelector = toFieldSelector({ 'metadata.name': ref.name });
-  const [found] = await deps.cluster.list(RESOURCES.configMaps, { namespace, fieldSelector, metadataOnly: true });
-  if (found !== undefined) return { version: found.metadata.resourceVersion ?? '' };
+  const [found] = await deps.cluster.list(RESOURCES.configMaps, { namespace, fieldSelector, limit: 1 });
+  if (found !== undefined && hasTooManyKeys(found)) {
+    const message = `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef has more than ${MAX_KEYS} keys, so it is not read: keep only the authorities`;
+    return { reason: 'ConfigMapNotFound', message };
+  }
+  if (found !== undefined)
+    return { version: shortHash(deps, [member(found.data, ref.key), member(found.binaryData, ref.key)]) };
   return {
     reason: 'ConfigMapNotFound',
     message: `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef does not exist: create it`,

@@ -11,7 +11,7 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { fingerprintOf } from '../key/secret-fingerprint.ts';
-import { comparedParts, secretNameOf } from '../key/secret-shape.ts';
+import { comparedParts, mayBeOurs, secretNameOf } from '../key/secret-shape.ts';
 import { claimOf, type InstanceAccess } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
 import {
@@ -153,7 +153,8 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   const value = fromBase64(ownMember(stored, 'key') ?? '');
   const isValue = value !== '' && value.length <= MAX_VALUE;
   const view = {
-    ...({ state: 'present', name, uid, resourceVersion, fingerprint: fingerprintOf(stored, bytesFromBase64) } as const),
+    ...({ state: 'present', name, uid, resourceVersion } as const),
+    fingerprint: mayBeOurs(metadata) ? fingerprintOf(stored, bytesFromBase64) : '',
     data: new Map(isValue ? [['key', value]] : []),
     ...(value && { hash: hash(value) }),
   };

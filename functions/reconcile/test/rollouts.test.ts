@@ -146,6 +146,23 @@ describe('a ConfigMap of authorities', () => {
     expect(await resyncs()).toEqual([]);
   });
 
+  test('that changes in nothing that a Pod reads causes no rollout', async () => {
+    await write('one');
+    await running(workload);
+    const annotations = { 'example.com/last-sync': 'today' };
+    await harness.edit(RESOURCES.configMaps, 'corporate-ca', { metadata: { annotations }, data: { 'other.pem': 'x' } });
+    expect(await resyncs()).toEqual([]);
+  });
+
+  test('with very many keys is not read, which delays changes', async () => {
+    await write('one');
+    await running(workload);
+    const data = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`k${index}`, '']));
+    await harness.edit(RESOURCES.configMaps, 'corporate-ca', { data });
+    expect(await resyncs()).toEqual([]);
+    expect(await message('WorkloadReady')).toContain('has more than 1000 keys');
+  });
+
   test('that is missing lets running Pods continue, and delays changes until it exists', async () => {
     await running();
     await edit(workload);
@@ -211,6 +228,14 @@ describe('a Secret that changes', () => {
     expect(await resyncs()).toEqual(['apply Deployment']);
     expect(await resyncs()).toEqual([]);
     expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
+  });
+
+  test.each(['db', 'store'])('of the %s in nothing that a Pod reads causes no rollout', async (name) => {
+    await redis();
+    await running();
+    const annotations = { 'example.com/last-sync': 'today' };
+    await harness.edit(RESOURCES.secrets, name, { metadata: { annotations }, data: { unused: btoa('x') } });
+    expect(await resyncs()).toEqual([]);
   });
 
   test('of the database, which then does not answer, causes no rollout until it answers: running Pods continue', async () => {

@@ -2,15 +2,17 @@
 
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
-import { textOf } from '#core/json/json.ts';
+import { hasMoreMembers, textOf } from '#core/json/json.ts';
 import {
   type Cluster,
   ClusterError,
   type KubeObject,
   type Resource,
   type Selection,
+  typeOf,
   type WriteRefusal,
   type WriteResult,
+  withTooManyKeys,
 } from '#core/ports/cluster.ts';
 import { FIELD_MANAGER } from '#crds/names/group.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
@@ -126,6 +128,8 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
       const path = `${collectionPath(resource, namespace)}?${query}`;
       const page = read(namespace ?? CLUSTER, { ...how, path }, (reply) => {
         if (reply.status !== 200) throw toError(`listing ${resource.plural}`, reply);
+        if (wanted === 1 && isTooWide(resource, reply))
+          return { items: [withTooManyKeys(resource, namespace, '')], next: '', length: reply.text.length };
         return { ...readPage(reply.text), length: reply.text.length };
       });
       const found = await page.catch((error: Error) => {
@@ -154,6 +158,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
       const how = metadataOnly ? { accept: METADATA } : {};
       // A Namespace is an object of its own namespace.
       return read(namespace ?? name, { ...how, path: objectPath(resource, namespace, name) }, (reply) => {
+        if (reply.status === 200 && isTooWide(resource, reply)) return withTooManyKeys(resource, namespace, name);
         if (reply.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(reply).metadata };
         if (reply.status === 200) return toObject(reply);
         if (reply.status === 404 && readStatus(reply.text)?.reason === 'NotFound') return undefined;
@@ -276,10 +281,8 @@ function collectionPath(resource: Resource, namespace: string | undefined): stri
 const objectPath = (resource: Resource, namespace: string | undefined, name: string): string =>
   `${collectionPath(resource, namespace)}/${encodeURIComponent(name)}`;
 
-const typeOf = ({ group, version, kind }: Resource) => ({
-  apiVersion: group === '' ? version : `${group}/${version}`,
-  kind,
-});
+const isTooWide = ({ maxMembers }: Resource, { text }: ApiReply): boolean =>
+  maxMembers !== undefined && hasMoreMembers(text, maxMembers);
 
 /** The object. The API server guarantees its shape. */
 const toObject = ({ text }: ApiReply): KubeObject => JSON.parse(text) as KubeObject;

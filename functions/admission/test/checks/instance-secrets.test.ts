@@ -25,6 +25,15 @@ describe('an instance', () => {
     ]);
   });
 
+  test('whose Secret has very many keys is refused: the Secret is not read', async () => {
+    const data = Object.fromEntries(Array.from({ length: 5000 }, (_, n) => [`k${n}`, '']));
+    await world.put(RESOURCES.secrets, secretOf('wide', data));
+    const { keys } = GOOD.GatewayInstance.databaseSecretRef;
+    expect((await instance({ databaseSecretRef: { nameRef: 'wide', keys } })).refused).toEqual([
+      'spec.databaseSecretRef.nameRef: "wide": the Secret has more than 1000 keys, so it is not read; keep only the keys that are needed, or name another Secret',
+    ]);
+  });
+
   test('that maps a key that the Secret lacks is refused, with the keys that the Secret has', async () => {
     const keys = { ...GOOD.GatewayInstance.databaseSecretRef.keys, dbnameSecret: 'dbname' };
     expect((await instance({ databaseSecretRef: { nameRef: 'database', keys } })).refused).toEqual([

@@ -83,6 +83,14 @@ describe('a key', () => {
     expect(await key({})).toEqual({ refused: [], warnings: [] });
   });
 
+  test('whose Secret would be one of others reads nothing but the metadata of that Secret', async () => {
+    await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
+    world.cluster.calls.length = 0;
+    await key({});
+    const reads = world.cluster.calls.filter(({ resource, verb }) => resource === RESOURCES.secrets && verb === 'get');
+    expect(reads.map(({ body }) => body)).toEqual([{ metadataOnly: true }]);
+  });
+
   test('whose Secret would be one of others is refused', async () => {
     await world.put(RESOURCES.secrets, secretOf('billing-key', {}, 'team-a'));
     expect((await key({})).refused).toEqual([

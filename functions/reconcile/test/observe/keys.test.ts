@@ -1,7 +1,7 @@
 // Keys whose Secrets a run reads: which, how many, in what order.
 import { serialize } from 'node:v8';
 import { expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { MAX_KEYS, RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { createHarness, sha256 } from '../../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets, PLATFORM } from '../../../../test/reconcile/objects.ts';
@@ -85,10 +85,10 @@ test('a Secret of 1 MB that many keys name is read once, and little of it is kep
   await cluster.create(RESOURCES.secrets, {
     ...{ apiVersion: 'v1', kind: 'Secret' },
     metadata: {
-      ...{ name: 'shared', namespace: 'default', labels: { ...fill(1000), app: 'chat' }, annotations: fill(4000) },
-      ownerReferences: Array.from({ length: 1000 }, (_, index) => owner(index)),
+      ...{ name: 'shared', namespace: 'default', labels: { ...fill(500), app: 'chat' }, annotations: fill(1500) },
+      ownerReferences: Array.from({ length: 100 }, (_, index) => owner(index)),
     },
-    data: { ...fill(10_000), key: btoa('k'.repeat(100_000)) },
+    data: { ...fill(MAX_KEYS), key: btoa('k'.repeat(100_000)) },
   });
   let read = 0;
   cluster.inject(({ verb }) => {

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { ClusterError, type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
+import { ClusterError, hasTooManyKeys, type KubeObject, MAX_KEYS, RESOURCES } from '#core/ports/cluster.ts';
 import { inTime } from '../../../../test/support/in-time.ts';
 import { createCluster } from '../cluster.ts';
 import { createFetchTransport } from '../fetch.ts';
@@ -302,6 +302,41 @@ describe('reads', () => {
     replies = [json(200, map('x'))];
     for (const answer of waiting) answer();
     await Promise.all([other, ...greedy]);
+  });
+});
+
+describe('a Secret or ConfigMap with very many keys', () => {
+  /** As the API server stores it: with the keys in the fields of its manager. */
+  const wide = (kind: string, keys: number) => {
+    const names = Array.from({ length: keys }, (_, index) => `k${index}`);
+    const fields = { 'f:data': Object.fromEntries(names.map((name) => [`f:${name}`, {}])) };
+    return {
+      ...{ apiVersion: 'v1', kind },
+      metadata: { name: 'x', namespace: 'a', managedFields: [{ fieldsV1: fields }] },
+      data: Object.fromEntries(names.map((name) => [name, ''])),
+    };
+  };
+  const nameOnly = (kind: string, name: string) => ({
+    ...{ apiVersion: 'v1', kind, hasTooManyKeys: true },
+    metadata: { name, namespace: 'a' },
+  });
+  const { secrets, configMaps } = RESOURCES;
+
+  test('is not parsed: only its name is returned', async () => {
+    replies = [json(200, wide('Secret', 20_000))];
+    const found = await cluster().get(secrets, 'a', 'x');
+    expect(found).toEqual(nameOnly('Secret', 'x'));
+    expect(found && hasTooManyKeys(found)).toBe(true);
+    expect(await cluster().get(secrets, 'a', 'x', { metadataOnly: true })).toEqual(nameOnly('Secret', 'x'));
+    replies = [json(200, { items: [wide('ConfigMap', 20_000)], metadata: {} })];
+    expect(await cluster().list(configMaps, { namespace: 'a', limit: 1 })).toEqual([nameOnly('ConfigMap', '')]);
+  });
+
+  test('is parsed up to the limit, and in lists of several', async () => {
+    replies = [json(200, wide('Secret', MAX_KEYS))];
+    expect(await cluster().get(secrets, 'a', 'x')).toEqual(wide('Secret', MAX_KEYS));
+    replies = [json(200, { items: [wide('ConfigMap', 20_000)], metadata: {} })];
+    expect(await cluster().list(configMaps, { namespace: 'a' })).toEqual([wide('ConfigMap', 20_000)]);
   });
 });
 
