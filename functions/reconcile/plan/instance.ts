@@ -4,11 +4,11 @@ import { type Action, about } from '../action.ts';
 import { desiredParts } from '../workload/desired-objects.ts';
 import { PARTS_OF, ROUTES } from '../workload/object-parts.ts';
 import { desiredRoute, requestedRoute } from '../workload/route.ts';
-import { hasFinalizer, type InstanceView, idOf, isDeleted, type SnapshotView } from '../world.ts';
+import { hasFinalizer, type InstanceView, idOf, isAbandoned, isDeleted, type SnapshotView } from '../world.ts';
 import { isOpen, requestedLedger } from './conditions-instance.ts';
 import { evaluateOwnType } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
-import { planInstanceDeletion } from './deletion.ts';
+import { instanceBlockedBy, planInstanceDeletion } from './deletion.ts';
 import { createPartActions } from './parts.ts';
 
 /**
@@ -19,6 +19,7 @@ const KEPT_SNAPSHOTS = 2;
 
 export function planInstance(view: InstanceView, context: PlanContext): Action[] {
   const { object } = view;
+  if (isAbandoned(object)) return planAbandonedInstance(view, context);
   if (isDeleted(object)) return planInstanceDeletion(view, context);
   if (object.spec.paused || context.world.failures.has(idOf(object.kind, object.metadata))) return [];
   const finalizer: Action = { action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') };
@@ -30,6 +31,14 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   ];
   // After a failed action a run does nothing more for the instance, and a route that is refused must not hold up the rest.
   return [...steps, ...planWorkload(view, context), ...(steps.length === 0 ? planRoute(view, context) : [])];
+}
+
+/** Closes an instance as if it were gone. Its object stays as long as a finalizer of another program keeps it. */
+function planAbandonedInstance(view: InstanceView, { world }: PlanContext): Action[] {
+  const { object, database, claims } = view;
+  const isClosed = database.ok && !database.isOpen && claims.size === 0;
+  if (isClosed || instanceBlockedBy(view, world) !== undefined) return [];
+  return [{ action: 'CloseInstance', ...about(object, 'it is deleted, and counts as gone') }];
 }
 
 /** Closes instances that were deleted while their database could not be reached: their VirtualKeys stop working. */

@@ -397,3 +397,36 @@ describe('a host without a dot', () => {
     expect(await where()).toEqual(['PostgreSQL at db:5432, database "gateway"', 'Redis at redis:6379']);
   });
 });
+
+describe('an instance in deletion without our finalizer, which a finalizer of another program keeps', () => {
+  const finalizers = (...all: string[]) => harness.edit(gatewayInstances, 'main', { metadata: { finalizers: all } });
+  const working = async () => {
+    await harness.apply(makeInstance(), makeKey());
+    await harness.resync();
+    return (await harness.value('chat-key')) ?? '';
+  };
+
+  test('is closed once, as if it were gone: its keys end, and it is there until that program releases it', async () => {
+    const value = await working();
+    await finalizers('example.com/x');
+    await harness.remove(gatewayInstances, 'main');
+    expect((await harness.resync()).actions).toMatchObject({ CloseInstance: 1 });
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+    expect((await harness.resync()).actions).toEqual({});
+    await finalizers();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+  });
+
+  test('is closed when its database answers again', async () => {
+    const value = await working();
+    await finalizers('example.com/x');
+    harness.refuse(true);
+    await harness.remove(gatewayInstances, 'main');
+    await harness.resync();
+    expect(await harness.works(value)).toBe(true);
+    harness.refuse(false);
+    await harness.resync();
+    expect(await harness.works(value)).toBe(false);
+  });
+});
