@@ -8,12 +8,17 @@ import type { Millis } from '#core/ports/money.ts';
 import { type ActContext, failedOutcome, type Handlers } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
 import { objectHandlers, toRefused } from './act/objects.ts';
-import { putSecret } from './act/secret.ts';
+import { putSecret, retainSecret } from './act/secret.ts';
 import { type Action, isForced, isReport, type Outcome, type Result } from './action.ts';
 import { idOf } from './world.ts';
 
 /** The handlers, one for each action, by the action's name. */
-export const handlers = { ...objectHandlers, ...databaseHandlers, PutSecret: putSecret } satisfies Required<Handlers>;
+export const handlers = {
+  ...objectHandlers,
+  ...databaseHandlers,
+  PutSecret: putSecret,
+  RetainSecret: retainSecret,
+} satisfies Required<Handlers>;
 
 /** Every adapter has a shorter timeout. This one bounds an action that hangs in spite of it. */
 const ACTION_TIMEOUT: Millis = 90_000;

@@ -45,6 +45,11 @@ export interface SecretShape {
   readonly address: InstanceAddress;
 }
 
+/** Labels and annotations to write; `null`: to remove. */
+export type SecretMarks = {
+  readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>>;
+};
+
 /** A value of a VirtualKey that begins to work. */
 export interface ScopeValue {
   /** Absent: a new value, which the Secret will hold. */
@@ -110,6 +115,8 @@ interface ActionDetails {
     readonly value: 'new' | 'previous' | 'same' | 'status';
     readonly isNew: boolean;
   };
+  /** Marks the VirtualKey's Secret as that of a retained key. Its data stays as it is. */
+  readonly RetainSecret: { readonly secret: string; readonly marks: SecretMarks };
   readonly DeleteSecret: { readonly secret: string; readonly uid: string };
   readonly CreateKey: {
     readonly key: string;
@@ -195,8 +202,12 @@ export const event = (
 /** Whether an action only reports a state, so that no other action waits for it. */
 export const isReport = ({ action }: Action): boolean => action === 'WriteStatus' || action === 'RecordEvent';
 
-/** Whether a finalizer is removed although something is not cleaned up: deletion never hangs. */
-export const isForced = (action: Action): boolean => action.action === 'RemoveFinalizer' && action.left !== undefined;
+/**
+ * Whether a finalizer is removed although something is not cleaned up, or a Secret is marked for that: deletion never
+ * hangs.
+ */
+export const isForced = (action: Action): boolean =>
+  action.action === 'RetainSecret' || (action.action === 'RemoveFinalizer' && action.left !== undefined);
 
 /** Details that distinguish steps of the same kind for the same object. */
 const IDENTIFYING: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];

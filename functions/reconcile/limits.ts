@@ -9,7 +9,10 @@ export interface Limits {
   readonly changedKeys: number;
   /** Secrets of unchanged VirtualKeys. If there are at most this many VirtualKeys, a run reads all their Secrets. */
   readonly secrets: number;
-  /** Objects that only databases name and that are looked up in the cluster, for all instances together. */
+  /**
+   * Objects that only databases name and that are looked up in the cluster, for all instances together; of VirtualKeys
+   * that are gone also the Secrets.
+   */
   readonly lookUps: number;
   /**
    * Bytes that VirtualKeys, Users and Teams of one namespace may take in a resync, beyond those of ordinary objects.

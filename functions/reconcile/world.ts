@@ -165,10 +165,17 @@ export interface InstanceView {
   readonly claims: ReadonlyMap<string, Claim>;
   /** Spend by `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;
-  /** Claims whose holder was read by name and no longer exists, or claims something else: with that holder. */
-  readonly orphanedClaims: ReadonlyMap<ScopeId, ObservedHolder>;
+  /** Claims whose holder was read by name and no longer exists, or claims something else. */
+  readonly orphanedClaims: ReadonlyMap<ScopeId, OrphanedClaim>;
   /** Claims whose holder was not read yet, because there are too many: their number, by the holder's namespace. */
   readonly unsearchedClaims: ReadonlyMap<string, number>;
+}
+
+export interface OrphanedClaim {
+  /** The holder that no longer exists. */
+  readonly observed: ObservedHolder;
+  /** The Secret by which the claim must be retained, and whether it must be blocked. Absent: there is none. */
+  readonly retention?: { readonly secret: string; readonly isBlocked: boolean };
 }
 
 /** The claim of a member that has its alias, on an instance that can be used. */
@@ -179,9 +186,16 @@ export interface OwnClaim {
 
 export type DatabaseView =
   /**
-   * `isKnown`: the instance's rows could be read. `isOpen`: the database has our schema, and a row for the instance.
+   * `isKnown`: the instance's rows could be read. `isRecorded`: there is a row for the instance; without it the rows of
+   * its members may be in another database. `isOpen`: the database has our schema, and that row is not closed.
    */
-  | { readonly ok: true; readonly message: string; readonly isKnown: boolean; readonly isOpen: boolean }
+  | {
+      readonly ok: true;
+      readonly message: string;
+      readonly isKnown: boolean;
+      readonly isRecorded: boolean;
+      readonly isOpen: boolean;
+    }
   | ({ readonly ok: false } & Problem);
 
 export interface SnapshotView {

@@ -3,7 +3,7 @@ import type { Hash } from './platform.ts';
 import type { KeyPolicy, PolicyChange, PolicyDigest, ScopePolicy } from './policy.ts';
 
 /** Members that planning reads, so they are never hashed. The schemas of the custom resources limit their size. */
-const WHOLE: ReadonlySet<string> = new Set(['budget', 'furtherBudgets', 'retained']);
+const WHOLE: ReadonlySet<string> = new Set(['budget', 'furtherBudgets', 'retained', 'secretName']);
 
 /** The length of a hash. A text of this length is hashed too, so that no text looks like the hash of another. */
 const LENGTH = 64;

@@ -75,6 +75,11 @@ export interface KeyPolicy extends ScopePolicy {
    * The gateway does not use this.
    */
   readonly retained?: string;
+  /**
+   * The name of the VirtualKey's Secret, if the template names it: so that the Secret is found without the VirtualKey.
+   * The gateway does not use this.
+   */
+  readonly secretName?: string | undefined;
 }
 
 /**
@@ -94,7 +99,7 @@ export interface PolicyChange extends Pick<KeyPolicy, 'scopeId' | 'anchor' | 'bl
 }
 
 /** A policy as the reconciler keeps it: members that are only compared may be hashes (policy-digest.ts). */
-export interface PolicyDigest extends Pick<KeyPolicy, 'budget' | 'furtherBudgets' | 'retained'> {
+export interface PolicyDigest extends Pick<KeyPolicy, 'budget' | 'furtherBudgets' | 'retained' | 'secretName'> {
   readonly [member: string]: unknown;
 }
 

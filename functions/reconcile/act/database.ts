@@ -45,9 +45,7 @@ export const databaseHandlers = {
   },
   CloseInstance: async (action, context) => {
     const { uid, registry } = linkOf(action, context);
-    const database = context.world.instances.get(pathOf(action))?.database;
-    // A database without our schema has no rows of the instance.
-    if (database?.ok === true && database.isKnown) await registry.closeInstance(uid);
+    await registry.closeInstance(uid);
     await clearStores(uid, pathOf(action), context);
     return doneOutcome();
   },

@@ -73,9 +73,7 @@ async function write(
   // since the Secret was read.
   const stored = await deps.cluster.get(RESOURCES.secrets, namespace, name);
   const superfluous = Object.keys(stored?.data ?? {}).filter((entry) => !Object.hasOwn(data, entry));
-  // An earlier version made the VirtualKey an owner of the Secret.
-  const owners = (stored?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
-  const ownerReferences = owners.length === 0 ? null : owners;
+  const ownerReferences = otherOwners(stored);
   const metadata = { resourceVersion: secret.resourceVersion, ...metadataOf(secret, shape), ownerReferences };
   const removed = Object.fromEntries(superfluous.map((entry) => [entry, null]));
   const patch = { metadata, data: { ...data, ...removed } };
@@ -83,4 +81,21 @@ async function write(
   if (written.ok || written.refusal !== 'invalid' || stored?.immutable !== true) return written;
   const message = `Secret "${name}" is immutable, so it cannot be changed: delete it, and the operator creates it again with a new key value`;
   return { ...written, message };
+}
+
+/** Marks the Secret of a retained key if it is as it was observed. An immutable Secret can be marked too. */
+export async function retainSecret(action: ActionOf<'RetainSecret'>, { deps, world }: ActContext): Promise<Outcome> {
+  const { namespace, secret: name, marks } = action;
+  const view = world.keys.get(pathOf(action));
+  const secret = [view?.secret, view?.previous].map(presentSecret).find((one) => one?.name === name);
+  if (secret === undefined) return conflictOutcome;
+  const stored = await deps.cluster.get(RESOURCES.secrets, namespace, name, { metadataOnly: true });
+  const metadata = { resourceVersion: secret.resourceVersion, ...marks, ownerReferences: otherOwners(stored) };
+  return toOutcome(await deps.cluster.patch(RESOURCES.secrets, namespace, name, { metadata }));
+}
+
+/** The owners of the Secret without VirtualKeys: an earlier version made the VirtualKey an owner of its Secret. */
+function otherOwners(stored: KubeObject | undefined) {
+  const owners = (stored?.metadata.ownerReferences ?? []).filter(({ kind }) => kind !== 'VirtualKey');
+  return owners.length === 0 ? null : owners;
 }

@@ -9,12 +9,14 @@ import type { Hash } from '#core/ports/platform.ts';
 import { isHarmless } from '#core/rules/secret-template.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
-import type { InstanceAddress, SecretShape } from '../action.ts';
+import type { InstanceAddress, SecretMarks, SecretShape } from '../action.ts';
 import { type KeyView, type PresentSecret, presentSecret } from '../world.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
 /** Annotation of the Secret: the uid of the VirtualKey that the Secret was created for. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+/** Annotation of the Secret of a retained key: the value is blocked until a VirtualKey adopts it. */
+export const BLOCKED_ANNOTATION = 'auth.gateway-operator.dev/blocked';
 /**
  * Annotation of the Secret: the names of the labels and annotations that the template added, so that they can be
  * removed with the template.
@@ -61,11 +63,11 @@ export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
   };
 }
 
-/** The shape of the Secret of a retained key value, whose VirtualKey is gone. */
-export function retainedShape(key: VirtualKey, target: SecretTarget): SecretShape {
-  const shape = shapeOf(key, target);
-  return { ...shape, labels: { ...shape.labels, [RETAINED_LABEL]: 'true' } };
-}
+/** Labels and annotations of the Secret of a retained key value: the next runs have no VirtualKey to read them from. */
+export const retainedMarks = ({ metadata, spec }: VirtualKey): SecretMarks => ({
+  labels: { ...OWNED_LABELS, [RETAINED_LABEL]: 'true' },
+  annotations: { [KEY_UID_ANNOTATION]: metadata.uid, [BLOCKED_ANNOTATION]: spec.blocked ? 'true' : null },
+});
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -97,16 +99,16 @@ const TemplateRecord = z.object({ labels: z.array(z.string()), annotations: z.ar
  * Labels and annotations to write: those of the shape, and `null` for those that an earlier template or a retention
  * added. Those of others stay.
  */
-export function metadataOf(
-  secret: PresentSecret,
-  shape: SecretShape,
-): { readonly [part in 'labels' | 'annotations']: Readonly<Record<string, string | null>> } {
+export function metadataOf(secret: PresentSecret, shape: Pick<SecretShape, 'labels' | 'annotations'>): SecretMarks {
   const record = parseRecord(secret.annotations[TEMPLATE_ANNOTATION]);
   const removed = (names: ReadonlyArray<string>, have: Readonly<Record<string, string>>) =>
     Object.fromEntries(names.filter((name) => Object.hasOwn(have, name)).map((name) => [name, null]));
   return {
     labels: { ...removed([...record.labels, RETAINED_LABEL], secret.labels), ...shape.labels },
-    annotations: { ...removed([...record.annotations, TEMPLATE_ANNOTATION], secret.annotations), ...shape.annotations },
+    annotations: {
+      ...removed([...record.annotations, TEMPLATE_ANNOTATION, BLOCKED_ANNOTATION], secret.annotations),
+      ...shape.annotations,
+    },
   };
 }
 
@@ -124,7 +126,12 @@ export function comparedParts(
   const names = (part: 'labels' | 'annotations') => [...Object.keys(template?.[part] ?? {}), ...record[part]];
   return {
     labels: pick(labels, [...Object.keys(OWNED_LABELS), RETAINED_LABEL, ...names('labels')]),
-    annotations: pick(annotations, [KEY_UID_ANNOTATION, TEMPLATE_ANNOTATION, ...names('annotations')]),
+    annotations: pick(annotations, [
+      KEY_UID_ANNOTATION,
+      TEMPLATE_ANNOTATION,
+      BLOCKED_ANNOTATION,
+      ...names('annotations'),
+    ]),
   };
 }
 
@@ -185,8 +192,6 @@ export function replacedSecretOf(view: KeyView, secret: PresentSecret): PresentS
 export function driftOf(secret: PresentSecret, shape: SecretShape): string {
   const desired = dataOf(shape, secret.data.get('key') ?? '');
   const { labels, annotations } = metadataOf(secret, shape);
-  const differ = (have: Readonly<Record<string, string>>, want: Readonly<Record<string, string | null>>) =>
-    Object.entries(want).some(([name, text]) => (ownMember(have, name) ?? null) !== text);
   const differences = {
     labels: differ(secret.labels, labels),
     annotations: differ(secret.annotations, annotations),
@@ -197,6 +202,17 @@ export function driftOf(secret: PresentSecret, shape: SecretShape): string {
     .flatMap(([part, differ]) => (differ ? [part] : []))
     .join(', ');
 }
+
+const differ = (have: Texts, want: Readonly<Record<string, string | null>>): boolean =>
+  Object.entries(want).some(([name, text]) => (ownMember(have, name) ?? null) !== text);
+
+/** Whether the Secret has these labels and annotations, and no owner that the garbage collector looks for. */
+export const hasMarks = (secret: PresentSecret, { labels, annotations }: SecretMarks): boolean =>
+  secret.owners.length === 0 && !differ(secret.labels, labels) && !differ(secret.annotations, annotations);
+
+/** Whether a resync that finds only the claim takes the Secret for that of the claim's VirtualKey. */
+export const isFound = (secret: PresentSecret, { metadata: { uid } }: VirtualKey): boolean =>
+  hasMarks(secret, { labels: { [OWNED_LABEL]: OWNED }, annotations: { [KEY_UID_ANNOTATION]: uid } });
 
 /** A key value as it may be shown: its first three and last four characters. */
 export const displayOf = (value: string): string =>

@@ -42,7 +42,7 @@ export async function reachDatabase(
   const link = linkTo(context, metadata.uid, connection);
   const { uid, registry, where } = link;
   try {
-    const { now: time, isOpen, predecessor, hasClaims } = await registry.instance(uid);
+    const { now: time, isOpen, predecessor, hasClaims, place } = await registry.instance(uid);
     const found = aliases === 'all' ? await registry.claims(uid) : await registry.claimsOf(uid, aliases);
     const claims = new Map(found.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
     // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
@@ -54,14 +54,15 @@ export async function reachDatabase(
       database: connection,
       store: 'reason' in store ? memory.instances.get(uid)?.store : store,
     });
-    const database = { ok: true, message: where, isKnown: true, isOpen } as const;
+    const database = { ok: true, message: where, isKnown: true, isRecorded: place !== undefined, isOpen } as const;
     return { database, time, hasClaims, claims, sums, ...(predecessor && { adopted: predecessor }), link };
   } catch (error) {
     if (error instanceof DatabaseUnreachable && !(error instanceof SchemaMissing))
       return { database: { ok: false, reason: 'DatabaseUnreachable', message: error.message }, ...nothing };
     // The database answers without our schema: it is new, or belongs to another version.
     deps.log.info('a database lacks the schema of this version', { instance: pathOf(metadata), why: reasonOf(error) });
-    return { database: { ok: true, message: where, isKnown: false, isOpen: false }, ...nothing, link };
+    const database = { ok: true, message: where, isKnown: false, isRecorded: false, isOpen: false } as const;
+    return { database, ...nothing, link };
   }
 }
 

@@ -6,13 +6,13 @@ import { rowOf } from '#core/conditions/reasons.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { bytesFromBase64, fromBase64 } from '#core/json/base64.ts';
 import { ownMember } from '#core/json/json.ts';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { fingerprintOf } from '../key/secret-fingerprint.ts';
 import { comparedParts, mayBeOurs, secretNameOf } from '../key/secret-shape.ts';
-import { claimOf, type InstanceAccess } from '../plan/access.ts';
+import { claimOf, type InstanceAccess, NO_CLAIM } from '../plan/access.ts';
 import { createPlanContext } from '../plan/context.ts';
 import {
   type InstanceView,
@@ -23,6 +23,7 @@ import {
   type MalformedObject,
   type OwnObject,
   pathOf,
+  retainedSecret,
   type SecretView,
   unreadKey,
   type WorldBuilder,
@@ -98,13 +99,19 @@ export const wasProcessed = ({ metadata, status }: OwnObject | MalformedObject):
 function isChanged({ deps }: ObserveContext, key: VirtualKey, { state, instance }: InstanceAccess): boolean {
   const { metadata, status } = key;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  if (isAbandoned(key)) return false;
+  if (isAbandoned(key)) return mayRetain(key, instance);
   return (
     isDeleted(key) ||
     status?.observedGeneration !== metadata.generation ||
     (ready?.status !== 'True' && !rowOf(ready?.reason)?.needsNoSecretRead) ||
     (state === 'allowed' && instance.database.ok && instance.database.isKnown && !hasStableSecret(deps, key, instance))
   );
+}
+
+/** Whether the Secret decides if the claim is retained: the VirtualKey was released before the database had that. */
+function mayRetain(key: VirtualKey, instance: InstanceView | undefined): boolean {
+  const { state, claim } = instance === undefined ? NO_CLAIM : claimOf(key, instance);
+  return key.spec.deletionPolicy === 'Retain' && state === 'ours' && retainedSecret(claim) === undefined;
 }
 
 /**
@@ -147,10 +154,9 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   if (secret === undefined) return () => ({ state: 'absent' });
   const { metadata } = secret;
   if (metadata.deletionTimestamp !== undefined) return () => ({ state: 'deleting' });
-  // The API server guarantees the shape of a Secret's data.
-  const stored = (secret.data ?? {}) as Readonly<Record<string, string>>;
+  const stored = dataOf(secret);
   const { uid = '', resourceVersion = '', ownerReferences = [] } = metadata;
-  const value = fromBase64(ownMember(stored, 'key') ?? '');
+  const value = valueIn(secret);
   const isValue = value !== '' && value.length <= MAX_VALUE;
   const view = {
     ...({ state: 'present', name, uid, resourceVersion } as const),
@@ -161,6 +167,12 @@ async function readSecret({ cluster, hash }: ReconcileDeps, namespace: string, n
   const owners = ownerReferences.filter(({ kind }) => kind === 'VirtualKey').slice(0, MAX_OWNERS);
   return (key) => ({ ...view, owners, ...comparedParts(metadata, key.spec.secretTemplate) });
 }
+
+/** The API server guarantees the shape of a Secret's data. */
+const dataOf = (secret: KubeObject | undefined) => (secret?.data ?? {}) as Readonly<Record<string, string>>;
+
+/** The key value in a Secret; empty if there is none. */
+export const valueIn = (secret: KubeObject | undefined): string => fromBase64(ownMember(dataOf(secret), 'key') ?? '');
 
 /** Owner references that are kept of a Secret, which should have none. */
 const MAX_OWNERS = 16;

@@ -3,14 +3,16 @@
 
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
+import { keySecretName } from '#core/keys/object-names.ts';
 import { type Cluster, RESOURCES, type Resource } from '#core/ports/cluster.ts';
 import type { Claim, InstanceRow } from '#core/ports/registry.ts';
 import { gatewayInstances, kindOf } from '#crds/kinds/kinds.ts';
-import { OWNED, OWNED_LABEL } from '#crds/names/group.ts';
-import { KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
+import { OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/names/group.ts';
+import { BLOCKED_ANNOTATION, KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
 import { clusterOf, type DatabaseLink } from '../memory.ts';
 import {
   aliasOf,
+  hashesOf,
   type InstanceView,
   idOf,
   instancePathOf,
@@ -18,6 +20,7 @@ import {
   KIND_OF,
   type Member,
   type ObjectId,
+  type OrphanedClaim,
   type OwnObject,
   observedHolder,
   type Path,
@@ -26,13 +29,16 @@ import {
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
+import { valueIn } from './keys.ts';
 import { ifServed, toOwnObjectView } from './objects.ts';
 
 /** An object that a claim names, with only what is compared: the owner of a database may name objects of a megabyte. */
 interface ClaimedObject {
   readonly uid: string | undefined;
-  /** Of a Secret with our label: the VirtualKey that the Secret was created for. */
+  /** Of a Secret with our label: the VirtualKey that the Secret was created for, and the marks of a retained key. */
   readonly keyUid?: string | undefined;
+  readonly isRetained?: boolean;
+  readonly isBlocked?: boolean;
   /** Absent if the object is malformed, or not a member of an instance. */
   readonly claims?: { readonly instance: Path; readonly key: string; readonly uid: string };
 }
@@ -74,6 +80,20 @@ export async function findOrphanedClaims(
     // claim is its own.
     return !isSame && listed.has(found.claims.uid);
   };
+  /**
+   * The Secret of a key that was retained when the database did not have it: the database was away, or was restored from
+   * a backup. Like a VirtualKey that is retained, the Secret must hold a working value.
+   */
+  const findRetention = async (claim: Claim): Promise<Pick<OrphanedClaim, 'retention'>> => {
+    const { namespace, name, uid } = claim.holder;
+    if (claim.kind !== 'key' || claim.values.length === 0 || retainedSecret(claim) !== undefined) return {};
+    const secret = keySecretName(name, claim.policy?.secretName, context.deps.hash);
+    const found = await lookUp(RESOURCES.secrets, namespace, secret);
+    if (found === undefined || found === 'not served' || found.keyUid !== uid || found.isRetained !== true) return {};
+    const value = valueIn(await context.deps.cluster.get(RESOURCES.secrets, namespace, secret));
+    if (!hashesOf(claim).includes(context.deps.hash(value))) return {};
+    return { retention: { secret, isBlocked: found.isBlocked === true } };
+  };
   const wanted = new Set(listed.values());
   // A finalizer of another program may keep the object of a retained claim: its Secret decides.
   const isSuspect = ([key, claim]: readonly [string, Claim]): boolean =>
@@ -89,7 +109,9 @@ export async function findOrphanedClaims(
   ];
   const searched = new Set(batches.flatMap(({ rows }) => rows));
   const orphans = await mapConcurrent(searched, async ([key, claim]) =>
-    (await isGone(key, claim)) ? [[claim.scopeId, observedHolder(claim)] as const] : [],
+    (await isGone(key, claim))
+      ? [[claim.scopeId, { observed: observedHolder(claim), ...(await findRetention(claim)) }] as const]
+      : [],
   );
   for (const { advance } of batches) advance();
   const unsearched = rest.filter((one) => !searched.has(one) && retainedSecret(one[1]) === undefined);
@@ -114,7 +136,13 @@ function createLookUp(cluster: Cluster) {
       if (secret?.metadata.labels?.[OWNED_LABEL] !== OWNED) return undefined;
       // A person has deleted it to end the value: a finalizer of another program must not prevent that.
       if (secret.metadata.deletionTimestamp !== undefined) return undefined;
-      return { uid: secret.metadata.uid, keyUid: secret.metadata.annotations?.[KEY_UID_ANNOTATION] };
+      const { uid, labels, annotations } = secret.metadata;
+      return {
+        uid,
+        keyUid: annotations?.[KEY_UID_ANNOTATION],
+        isRetained: labels?.[RETAINED_LABEL] === 'true',
+        isBlocked: annotations?.[BLOCKED_ANNOTATION] === 'true',
+      };
     }
     const object = await ifServed(cluster, kind, () => cluster.get(kind, namespace, name), 'not served');
     if (object === undefined || object === 'not served') return object;

@@ -45,6 +45,9 @@ export type ClaimState =
   | { readonly state: 'open'; readonly claim?: undefined }
   | { readonly state: 'ours' | 'orphaned' | 'taken'; readonly claim: Claim };
 
+/** The claim on an instance that does not exist or is not known. */
+export const NO_CLAIM: ClaimState = { state: 'open' };
+
 type Evaluate = (view: InstanceView) => InstanceConditions;
 
 export function accessOf(member: Member, world: World, evaluate: Evaluate): InstanceAccess {

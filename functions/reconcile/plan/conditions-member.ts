@@ -30,7 +30,7 @@ import { claimOf } from './access.ts';
 import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
-import { deletionMessage, memberBlockedBy } from './deletion.ts';
+import { memberDeletionMessage } from './deletion.ts';
 import { blockersOf } from './member.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
@@ -56,8 +56,7 @@ export function notReadyCause(member: Member, context: PlanContext, view?: KeyVi
 
 /** The cause in the instance, the namespace or the alias: these are common to VirtualKeys, Users and Teams. */
 function whyNotAccess(member: Member, context: PlanContext): MemberProblem | undefined {
-  if (isDeleted(member))
-    return { reason: 'Deleting', message: deletionMessage(member, memberBlockedBy(member, context)) };
+  if (isDeleted(member)) return { reason: 'Deleting', message: memberDeletionMessage(member, context) };
   const failure = context.world.failures.get(idOf(member.kind, member.metadata));
   const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
   if (why !== undefined || context.ownClaim(member) !== undefined) return why;

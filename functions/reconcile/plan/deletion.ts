@@ -4,9 +4,8 @@ import { toTimestamp } from '#core/conditions/conditions.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { RETAINED_LABEL } from '#crds/names/group.ts';
-import { type Action, about, aboutClaim, event, type SecretShape } from '../action.ts';
-import { isLabelled, isOurs, KEY_UID_ANNOTATION, retainedShape } from '../key/secret-shape.ts';
+import { type Action, about, aboutClaim, event } from '../action.ts';
+import { hasMarks, isFound, isLabelled, isOurs, retainedMarks, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
   hasFinalizer,
@@ -14,17 +13,17 @@ import {
   type InstanceView,
   idOf,
   instancePathOf,
-  isDeleted,
   type KeyView,
   type Member,
   type OwnObject,
   observedHolder,
   type PresentSecret,
+  pathOf,
   presentSecret,
   retainedSecret,
   type World,
 } from '../world.ts';
-import { claimOf } from './access.ts';
+import { claimOf, NO_CLAIM } from './access.ts';
 import type { PlanContext } from './context.ts';
 
 /** The time for which the database is tried. The first run after it removes the finalizer. */
@@ -36,17 +35,26 @@ function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boo
   return deletionTimestamp !== undefined && Math.abs(now - Date.parse(deletionTimestamp)) >= FINALIZE_TIMEOUT;
 }
 
+/**
+ * Why nothing can be cleaned up in the database of an instance; undefined if nothing prevents it. A database without the
+ * instance shows only that its rows may be elsewhere.
+ */
+function databaseBlockedBy({ database }: InstanceView): string | undefined {
+  if (!database.ok) return database.message;
+  return database.isRecorded ? undefined : `${database.message} does not have this instance`;
+}
+
 /** Why a deleted instance cannot be cleaned up yet; undefined if nothing prevents it. */
-export function instanceBlockedBy({ object, database }: InstanceView, { failures }: World): string | undefined {
-  return failures.get(idOf(object.kind, object.metadata))?.message ?? (database.ok ? undefined : database.message);
+export function instanceBlockedBy(view: InstanceView, { failures }: World): string | undefined {
+  const { kind, metadata } = view.object;
+  return failures.get(idOf(kind, metadata))?.message ?? databaseBlockedBy(view);
 }
 
 export function memberBlockedBy(member: Member, context: PlanContext): string | undefined {
   const { failures, unobserved } = context.world;
   const { instance } = context.access(member);
   if (instance === undefined) return unobserved.get(instancePathOf(member));
-  const failure = failures.get(idOf(member.kind, member.metadata));
-  return failure?.message ?? (instance.database.ok ? undefined : instance.database.message);
+  return failures.get(idOf(member.kind, member.metadata))?.message ?? databaseBlockedBy(instance);
 }
 
 /** The message about a deleted object: what it waits for, until when, and what happens then. */
@@ -56,6 +64,16 @@ export function deletionMessage({ metadata }: Pick<OwnObject, 'metadata'>, why: 
     return 'deletion is in progress';
   const until = toTimestamp(Date.parse(deletionTimestamp) + FINALIZE_TIMEOUT);
   return `deletion waits for the database: ${why}. After ${until} the finalizer is removed anyway`;
+}
+
+export function memberDeletionMessage(member: Member, context: PlanContext): string {
+  if (member.kind === 'VirtualKey' && isRetaining(member) && hasFinalizer(member)) {
+    const secret = context.world.keys.get(pathOf(member.metadata))?.secret;
+    // Without the Secret it is not known what must be kept.
+    if (secret?.state === 'unread')
+      return `deletion waits until Secret "${secretNameOf(member, context.hash)}" can be read: deletionPolicy is Retain`;
+  }
+  return deletionMessage(member, memberBlockedBy(member, context));
 }
 
 /** VirtualKeys stop working with their instance: closing it retires all their claims. */
@@ -77,32 +95,25 @@ export function planInstanceDeletion(view: InstanceView, { now, world }: PlanCon
  */
 export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
   const key = view.object;
-  if (!hasFinalizer(key)) return [...planAbandonment(key, context), ...planBlock(key, context)];
+  const retention = isRetaining(key) ? planRetention(view, context) : undefined;
+  if (!hasFinalizer(key)) return [...(retention ?? planAbandonment(key, context)), ...planBlock(key, context)];
+  if (retention !== undefined) return [...retention];
   // A Secret that could not be read would otherwise stay for ever.
   if (view.secret.state === 'unread' && !isTimedOut(key, context.now)) return [];
-  const { instance } = context.access(key);
-  const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(key, instance);
-  const ownClaim = state === 'ours' ? claim : undefined;
-  const proven = ownClaim === undefined ? [] : hashesOf(ownClaim);
-  const ours = [view.secret, view.previous].map((one) => {
-    const secret = presentSecret(one);
-    return secret !== undefined && isLabelled(secret) && isOurs(secret, key, proven) ? secret : undefined;
-  });
-  const [secret] = ours;
-  const isKept = key.spec.deletionPolicy === 'Retain' && secret?.hash !== undefined && proven.includes(secret.hash);
-  if (isKept && ownClaim !== undefined && instance?.database.ok === true && !isDeleted(instance.object)) {
-    const { address } = context.evaluate(instance);
-    const { secretPrefixes: prefixes } = context.world.platform;
-    const shape = retainedShape(key, { name: secret.name, address, prefixes, present: secret });
-    return planRetention(key, secret, ownClaim, shape);
-  }
   const retirement = planRetirement(key, context);
   if (retirement.length === 0) return [];
-  const deletes = ours.flatMap((one) =>
-    one === undefined ? [] : [deleteSecret(key, one, `it is deleted, and Secret "${one.name}" with it`)],
-  );
+  const { instance } = context.access(key);
+  const { state, claim } = instance === undefined ? NO_CLAIM : claimOf(key, instance);
+  const proven = state === 'ours' ? hashesOf(claim) : [];
+  const deletes = [view.secret, view.previous].flatMap((one) => {
+    const secret = presentSecret(one);
+    if (secret === undefined || !isLabelled(secret) || !isOurs(secret, key, proven)) return [];
+    return [deleteSecret(key, secret, `it is deleted, and Secret "${secret.name}" with it`)];
+  });
   return [...retirement.slice(0, -1), ...deletes, ...retirement.slice(-1)];
 }
+
+const isRetaining = ({ spec }: VirtualKey): boolean => spec.deletionPolicy === 'Retain';
 
 export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecret, why: string): Action => ({
   action: 'DeleteSecret',
@@ -111,31 +122,70 @@ export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecr
   uid,
 });
 
-/** Marks claim and Secret as retained before the object is released. */
-function planRetention(key: VirtualKey, secret: PresentSecret, claim: Claim, shape: SecretShape): Action[] {
+/** What a retention keeps. `claim`: absent if it is not known, or gone with its instance. */
+interface Retainable {
+  readonly secret: PresentSecret;
+  readonly claim: (Claim & Required<Pick<Claim, 'policy'>>) | undefined;
+}
+
+/** Undefined: the VirtualKey has no working value, or its Secret does not hold it. */
+function findRetainable(
+  { object: key, secret: view, previous }: KeyView,
+  { access }: PlanContext,
+): Retainable | undefined {
+  const { instance } = access(key);
+  const { state, claim } = instance === undefined ? NO_CLAIM : claimOf(key, instance);
+  // After a rename, the previous Secret holds the value until the new one exists.
+  const secret = presentSecret(view.state === 'absent' ? previous : view);
+  if (secret === undefined || !isLabelled(secret)) return undefined;
+  // Without the claim, the status has the value that was published last.
+  if (state === 'open')
+    return isOurs(secret, key, [key.status?.keyID ?? '']) ? { secret, claim: undefined } : undefined;
   const { policy } = claim;
-  if (policy === undefined) return [];
+  const isProven = secret.hash !== undefined && hashesOf(claim).includes(secret.hash);
+  return state === 'ours' && policy !== undefined && isProven ? { secret, claim: { ...claim, policy } } : undefined;
+}
+
+/**
+ * Marks Secret and claim as retained before the object is released. If the claim cannot be marked within the time limit,
+ * a mark on the Secret is enough: a resync then finds both (`planOrphanedClaims`). Without any mark the object waits.
+ * Undefined: there is nothing to retain.
+ */
+function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Action> | undefined {
+  const key = view.object;
+  if (view.secret.state === 'unread') return [];
+  const retainable = findRetainable(view, context);
+  if (retainable === undefined) return undefined;
+  const { secret, claim } = retainable;
   const on = aboutClaim(key, 'deletionPolicy is Retain: the key value works until a VirtualKey adopts it');
-  const isReleased =
-    secret.owners.length === 0 &&
-    secret.labels[RETAINED_LABEL] === 'true' &&
-    secret.annotations[KEY_UID_ANNOTATION] === key.metadata.uid;
-  const { scopeId, anchor } = claim;
+  const marks = retainedMarks(key);
+  const isMarked = hasMarks(secret, marks);
   // A policy that is blocked because a User or Team is missing does not charge it: nothing unblocks it but an adoption.
-  const blocked = key.spec.blocked || policy.blocked === true;
-  const retained = { scopeId, anchor, blocked, retained: secret.name };
-  const isRemembered = policy.retained === secret.name && policy.blocked === blocked;
-  const write = { policy: retained, generation: key.metadata.generation, isNew: false };
+  const blocked = key.spec.blocked || claim?.policy.blocked === true;
+  const isRemembered = claim?.policy.retained === secret.name && claim.policy.blocked === blocked;
+  const retained = claim && { scopeId: claim.scopeId, anchor: claim.anchor, blocked, retained: secret.name };
+  const write = retained && { policy: retained, generation: key.metadata.generation, isNew: false };
+  const puts: Action[] = write === undefined || isRemembered ? [] : [{ action: 'PutScope', ...on, ...write }];
+  // Without its finalizer the object counts as gone, and its Secret decides.
+  if (!hasFinalizer(key)) return isMarked ? puts : undefined;
   const steps: Action[] = [
-    ...(isReleased ? [] : [{ action: 'PutSecret', ...on, shape, value: 'same', isNew: false } as const]),
-    ...(isRemembered ? [] : [{ action: 'PutScope', ...on, ...write } as const]),
+    ...(isMarked ? [] : [{ action: 'RetainSecret', ...on, secret: secret.name, marks } as const]),
+    ...puts,
   ];
-  if (steps.length > 0) return steps;
+  const blockedBy = memberBlockedBy(key, context);
+  if (blockedBy === undefined)
+    return steps.length > 0 ? steps : [...(claim ? [retainedEvent(key, secret)] : []), removeFinalizer(key)];
+  if (!isTimedOut(key, context.now) || !(isMarked || (isRemembered && isFound(secret, key)))) return steps;
+  const left = `its claim stays in the database until a resync retains it: ${blockedBy}`;
+  return [retainedEvent(key, secret), removeFinalizer(key, TIMED_OUT, left)];
+}
+
+function retainedEvent(key: VirtualKey, secret: PresentSecret): Action {
+  const { alias } = aliasOf(key);
   const message =
-    `its deletionPolicy is Retain: the key value continues working until a VirtualKey with the alias ${JSON.stringify(on.alias)} adopts it; ` +
+    `its deletionPolicy is Retain: the key value continues working until a VirtualKey with the alias ${JSON.stringify(alias)} adopts it; ` +
     `the value is in Secret "${secret.name}": delete the Secret to end the value`;
-  const notice = event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
-  return [notice, removeFinalizer(key)];
+  return event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
 }
 
 /**

@@ -28,6 +28,7 @@ import {
   type KeyView,
   KIND_OF,
   type Member,
+  type OrphanedClaim,
   observedHolder,
   type Problem,
   pathOf,
@@ -130,16 +131,20 @@ export function planOrphanedClaims(
   if (orphanedClaims.size === 0 || !database.ok || object.spec.paused) return [];
   const isForAll = isComplete && !canHoldersStillArrive(instance);
   return [...claims].flatMap(([key, claim]): Action[] => {
-    const observed = orphanedClaims.get(claim.scopeId);
-    if (observed === undefined) return [];
+    const orphan = orphanedClaims.get(claim.scopeId);
+    if (orphan === undefined) return [];
     const members = claimantsOf(path, key);
     const isProven = members.some((member) => {
       const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
       return proofOf(member, claim, instance, view) !== undefined;
     });
-    if (isProven || (members.length === 0 && !isForAll)) return [];
+    if (isProven) return [];
+    const { observed, retention } = orphan;
+    if (retention !== undefined) return planRetainedAgain(path, claim, retention);
+    if (members.length === 0 && !isForAll) return [];
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
+    const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
     const why = `its object is gone, or no longer claims the ${scope} alias "${alias}"`;
     const successor = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
     const message =
@@ -148,20 +153,27 @@ export function planOrphanedClaims(
     const notRestored = { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` } as const;
     return [
       ...(successor ? [event(successor, notRestored)] : []),
-      {
-        action: 'RetireScope',
-        kind: KIND_OF[scope],
-        namespace,
-        name,
-        why,
-        instance: path,
-        scope,
-        alias,
-        scopeId,
-        observed,
-      },
+      { action: 'RetireScope', ...on, why, scopeId, observed },
     ];
   });
+}
+
+/**
+ * Retains a claim whose Secret shows that its VirtualKey was deleted with `Retain`: the database was away at that time,
+ * or was restored from an older backup.
+ */
+function planRetainedAgain(
+  path: string,
+  claim: Claim,
+  { secret, isBlocked }: NonNullable<OrphanedClaim['retention']>,
+): Action[] {
+  if (retainedSecret(claim) === secret) return [];
+  const { holder, kind: scope, alias, scopeId, anchor, policy } = claim;
+  const { uid, namespace, name } = holder;
+  const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
+  const blocked = isBlocked || policy?.blocked === true;
+  const write = { policy: { scopeId, anchor, blocked, retained: secret }, generation: 0, isNew: false, holder: uid };
+  return [{ action: 'PutScope', ...on, why: `Secret "${secret}" shows that it is retained`, ...write }];
 }
 
 /**
@@ -266,6 +278,7 @@ function policyOf(member: Member, scope: ScopeState, context: PlanContext): Scop
     missingOwnerReason: blocked ? undefined : unchargeable[0]?.rule,
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
+    secretName: member.spec.secretTemplate?.name,
     charges: charged.map(({ claim }) => claim.scopeId),
     furtherBudgets: furtherBudgetsOf(member, scope),
   };

@@ -1,5 +1,6 @@
 // Deletion: it never hangs, leaves nothing behind, and never deletes objects of others.
 import { beforeEach, describe, expect, test } from 'vitest';
+import { SchemaMissing } from '#core/ports/backends.ts';
 import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
@@ -17,6 +18,13 @@ const working = async (spec: object = {}) => {
   return (await harness.value('chat-key')) ?? '';
 };
 const DAY = 86_400_000;
+/** From now on the instance names a database that it has never used. */
+const nameOtherDatabase = () => harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa('other') } });
+const refuseToRead = (error: Error) => {
+  harness.onDatabase = (method) => {
+    if (method === 'instance') throw error;
+  };
+};
 const isDeleted = async () => (await harness.get(virtualKeys, 'chat')) === undefined;
 
 describe('a deleted key', () => {
@@ -68,6 +76,24 @@ describe('a deleted key', () => {
     await harness.resync();
     expect(await harness.works(value)).toBe(false);
     expect(await harness.aliases()).toEqual([]);
+  });
+
+  test.each([
+    ['does not have its instance', nameOtherDatabase],
+    ['lacks the schema', async () => refuseToRead(new SchemaMissing('no schema'))],
+  ])('waits for 20 seconds if its database %s: the claim may be in another one', async (_, prepare) => {
+    const value = await working();
+    // Nothing opens the instance in that database.
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await prepare();
+    await harness.remove(virtualKeys, 'chat');
+    await harness.resync();
+    expect(await isDeleted()).toBe(false);
+    harness.clock.pass(21_000);
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
+    expect(harness.log.lines.some(({ message }) => message === 'a deletion was forced')).toBe(true);
+    expect(await harness.works(value)).toBe(true);
   });
 
   test('whose deletionTimestamp is far in the future is released immediately if the database cannot be reached', async () => {
@@ -174,6 +200,19 @@ describe('a deleted instance', () => {
     expect(answers.get(hash)).toBeUndefined();
     expect(await harness.database().claims(uid)).toEqual([]);
     expect(await harness.ready(virtualKeys, 'chat')).toBe('False InstanceNotFound');
+  });
+
+  test('waits for 20 seconds if its database does not have it: its VirtualKeys may work in another one', async () => {
+    await working();
+    await harness.edit(gatewayInstances, 'main', { spec: { paused: true } });
+    await nameOtherDatabase();
+    await harness.remove(gatewayInstances, 'main');
+    await harness.resync();
+    expect(await harness.get(gatewayInstances, 'main')).toBeDefined();
+    harness.clock.pass(21_000);
+    await harness.resync();
+    expect(await harness.get(gatewayInstances, 'main')).toBeUndefined();
+    expect(harness.log.lines.some(({ message }) => message === 'a deletion was forced')).toBe(true);
   });
 
   test('whose Secrets were deleted first is closed in its last known database', async () => {

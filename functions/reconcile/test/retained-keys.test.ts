@@ -1,12 +1,13 @@
 // A key with deletionPolicy Retain continues working without its object, until a key adopts it or its Secret is
 // deleted.
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
-import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
+import type { KeyPolicy } from '#core/ports/policy.ts';
+import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { RETAINED_LABEL } from '#crds/names/group.ts';
-import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
+import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
-import { KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
+import { BLOCKED_ANNOTATION, KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
 
 let harness: Harness;
 beforeEach(async () => {
@@ -55,7 +56,7 @@ describe('a key with deletionPolicy Retain', () => {
     expect(await label()).toBeUndefined();
     await harness.remove(virtualKeys, 'chat');
     expect((await harness.resync()).actions).toMatchObject({
-      PutSecret: 1,
+      RetainSecret: 1,
       PutScope: 1,
       RecordEvent: 1,
       RemoveFinalizer: 1,
@@ -142,6 +143,165 @@ describe('a key with deletionPolicy Retain', () => {
     expect(await isDeleted()).toBe(true);
     expect(await harness.value('chat-key')).toBe(value);
     expect(await harness.works(value)).toBe(true);
+  });
+});
+
+describe('a key with deletionPolicy Retain that is deleted while something cannot be read', () => {
+  const minute = () => harness.clock.pass(60_000);
+  const readyMessage = async () => {
+    const { conditions = [] } = await harness.status(virtualKeys, 'chat');
+    return conditions.find(({ type }) => type === 'Ready')?.message;
+  };
+  const name = (dbname: string) => harness.edit(RESOURCES.secrets, 'db', { data: { dbname: btoa(dbname) } });
+
+  test('waits for its Secret, and the status shows it', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.remove(virtualKeys, 'chat');
+    minute();
+    harness.cluster.inject(({ verb, resource, name: secret }) => {
+      if (verb === 'get' && resource === RESOURCES.secrets && secret === 'chat-key')
+        throw new ClusterError('injected: 500', 500);
+      return undefined;
+    });
+    await harness.resync();
+    expect(await readyMessage()).toBe('deletion waits until Secret "chat-key" can be read: deletionPolicy is Retain');
+    harness.cluster.inject(() => undefined);
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
+    expect(await harness.works(value)).toBe(true);
+  });
+
+  test('is released after 20 seconds without its database, with an event and a record in the log', async () => {
+    await working({ deletionPolicy: 'Retain' });
+    await harness.remove(virtualKeys, 'chat');
+    harness.refuse(true);
+    await harness.resync();
+    expect(await isDeleted()).toBe(false);
+    harness.clock.pass(21_000);
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
+    expect(harness.events('chat')).toContain('KeyRetained');
+    const forced = harness.log.lines.filter(({ message }) => message === 'a deletion was forced');
+    expect(JSON.stringify(forced)).toContain('its claim stays in the database until a resync retains it');
+  });
+
+  test('and is blocked then is retained as blocked, until a VirtualKey adopts it that is not', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    harness.refuse(true);
+    await harness.edit(virtualKeys, 'chat', { spec: { blocked: true } });
+    await harness.remove(virtualKeys, 'chat');
+    minute();
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
+    harness.refuse(false);
+    await harness.resync();
+    expect(await harness.policy(value)).toMatchObject({ blocked: true, retained: 'chat-key' });
+    await harness.apply(makeKey());
+    await harness.resync();
+    expect(await harness.policy(value)).toMatchObject({ blocked: false });
+    const { labels, annotations } = (await harness.get(RESOURCES.secrets, 'chat-key'))?.metadata ?? {};
+    expect(labels).not.toHaveProperty([RETAINED_LABEL]);
+    expect(annotations).not.toHaveProperty([BLOCKED_ANNOTATION]);
+  });
+
+  test.each([
+    ['is deleted', () => harness.remove(RESOURCES.secrets, 'chat-key')],
+    ['gets another value', () => harness.edit(RESOURCES.secrets, 'chat-key', { data: { key: btoa('sk-forged') } })],
+    [
+      'loses its label',
+      () => harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { labels: { [RETAINED_LABEL]: null } } }),
+    ],
+  ])('is not retained if its Secret %s before the database is back', async (_, end) => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    harness.refuse(true);
+    await harness.remove(virtualKeys, 'chat');
+    minute();
+    await harness.resync();
+    await end();
+    harness.refuse(false);
+    await harness.resync();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.aliases()).toEqual([]);
+  });
+
+  test('because its instance names an empty database for a moment is retained in the right one', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.spend('chat', '3');
+    await name('other');
+    await harness.remove(virtualKeys, 'chat');
+    await harness.trigger('VirtualKey', 'chat');
+    await name('gateway');
+    await harness.resync();
+    expect(await harness.works(value)).toBe(true);
+    await harness.apply(makeKey());
+    await harness.resync();
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, currentSpend: '3' });
+  });
+
+  test('because its Secret was just renamed, without its database, is retained in the previous Secret', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    harness.refuse(true);
+    await harness.edit(virtualKeys, 'chat', { spec: { secretTemplate: { name: 'renamed' } } });
+    await harness.remove(virtualKeys, 'chat');
+    minute();
+    await harness.resync();
+    harness.refuse(false);
+    await harness.resync();
+    expect(await harness.works(value)).toBe(true);
+  });
+
+  test('is retained, although its Secret is immutable and its template has changed', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.edit(RESOURCES.secrets, 'chat-key', { immutable: true });
+    await harness.edit(virtualKeys, 'chat', { spec: { secretTemplate: { data: { extra: 'text' } } } });
+    await harness.remove(virtualKeys, 'chat');
+    minute();
+    await harness.resync();
+    expect(await isDeleted()).toBe(true);
+    expect(await harness.works(value)).toBe(true);
+  });
+});
+
+describe('a restore of PostgreSQL from a backup that is older than the retention', () => {
+  const uidOf = async () => (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+  const claim = async () => (await harness.database().claims(await uidOf()))[0];
+  /** The claim has the policy of the backup again. */
+  const restore = async (policy: KeyPolicy | undefined) => {
+    const { holder } = (await claim()) ?? {};
+    if (holder === undefined || policy === undefined) throw new Error('there is nothing to restore');
+    const write = { instanceUid: await uidOf(), kind: 'key', alias: 'chat', generation: 99 } as const;
+    await harness.database().putScope({ ...write, holder, policy });
+  };
+
+  test('leaves a retained key working, and a VirtualKey adopts it', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.spend('chat', '3');
+    const { retained: _, ...policy } = (await harness.policy(value)) ?? ({} as KeyPolicy);
+    await harness.remove(virtualKeys, 'chat');
+    await harness.resync();
+    await restore(policy);
+    expect((await harness.resync()).actions).toEqual({ PutScope: 1 });
+    expect((await harness.resync()).actions).toEqual({});
+    expect(await harness.policy(value)).toMatchObject({ retained: 'chat-key' });
+    await harness.apply(makeKey());
+    await harness.resync();
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, currentSpend: '3' });
+  });
+
+  test('ends a retained key whose value was rotated after the backup: the previous value may have leaked', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    const policy = await harness.policy(value);
+    const annotations = { 'auth.gateway-operator.dev/rotate': 'now' };
+    await harness.edit(virtualKeys, 'chat', { metadata: { annotations } });
+    await harness.resync();
+    await harness.remove(virtualKeys, 'chat');
+    await harness.resync();
+    const rotated = await harness.value('chat-key');
+    expect(rotated).not.toBe(value);
+    await harness.database().removeValue((await claim())?.scopeId ?? '', sha256(rotated ?? ''));
+    await restore(policy);
+    await harness.resync();
+    expect([await harness.works(value), await harness.works(rotated)]).toEqual([false, false]);
   });
 });
 

@@ -9,6 +9,7 @@ const Digest = z.object({
   budget: Window.extend({ alignment: z.string() }).optional(),
   furtherBudgets: z.array(Window.extend({ scopeId: z.string(), model: z.string().optional() })).optional(),
   retained: z.string().optional(),
+  secretName: z.string().optional(),
 });
 
 /** The part of a claim that the reconciler reads. */
