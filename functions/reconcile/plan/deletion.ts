@@ -165,7 +165,9 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   const isRemembered = claim?.policy.retained === secret.name && claim.policy.blocked === blocked;
   const retained = claim && { scopeId: claim.scopeId, anchor: claim.anchor, blocked, retained: secret.name };
   const write = retained && { policy: retained, generation: key.metadata.generation, isNew: false };
-  const puts: Action[] = write === undefined || isRemembered ? [] : [{ action: 'PutScope', ...on, ...write }];
+  // A retained claim whose Secret is not found as this VirtualKey's would be retired, so the Secret comes first.
+  const mayPut = write !== undefined && !isRemembered && isFound(secret, key);
+  const puts: Action[] = mayPut ? [{ action: 'PutScope', ...on, ...write }] : [];
   // Without its finalizer the object counts as gone, and its Secret decides.
   if (!hasFinalizer(key)) return isMarked ? puts : undefined;
   const steps: Action[] = [

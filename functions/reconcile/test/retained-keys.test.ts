@@ -224,6 +224,21 @@ describe('a key with deletionPolicy Retain that is deleted while something canno
     expect(await harness.aliases()).toEqual([]);
   });
 
+  test('and is created again before the database is back continues with value and spend', async () => {
+    const value = await working({ deletionPolicy: 'Retain' });
+    await harness.spend('chat', '3');
+    harness.refuse(true);
+    await harness.remove(virtualKeys, 'chat');
+    minute();
+    await harness.resync();
+    await harness.apply(makeKey());
+    await harness.resync();
+    harness.refuse(false);
+    await harness.trigger('VirtualKey', 'chat');
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ keyValue: value, currentSpend: '3' });
+    expect(await harness.works(value)).toBe(true);
+  });
+
   test('because its instance names an empty database for a moment is retained in the right one', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     await harness.spend('chat', '3');

@@ -7,6 +7,7 @@ import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { READS } from '../../../test/reconcile/databases.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
 
 /** A call to the cluster (`get secrets`) or to a database (`claims`). */
 type CallName = string;
@@ -59,6 +60,13 @@ const CASES: ReadonlyArray<Case> = [
     name: 'in a resync a minute later, and became Retain directly before',
     spec: { deletionPolicy: 'Delete' },
     before: (harness) => harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Retain' } }),
+    age: 60_000,
+    run: resync,
+  },
+  {
+    name: 'in a resync a minute later, with a Secret that has lost its annotation',
+    before: (harness) =>
+      harness.edit(RESOURCES.secrets, 'chat-key', { metadata: { annotations: { [KEY_UID_ANNOTATION]: null } } }),
     age: 60_000,
     run: resync,
   },
