@@ -122,7 +122,7 @@ export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecr
   uid,
 });
 
-/** What a retention keeps. `claim`: absent if it is not known, or gone with its instance. */
+/** The parts that a retention keeps. `claim`: absent if it is not known, or gone with its instance. */
 interface Retainable {
   readonly secret: PresentSecret;
   readonly claim: (Claim & Required<Pick<Claim, 'policy'>>) | undefined;
