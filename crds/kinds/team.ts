@@ -6,7 +6,9 @@ import { listBy } from '../validation/rule.ts';
 import { FreeText, LocalRef, scopeSpec, scopeStatus } from './shared-fields.ts';
 
 export const TeamSpec = z.object({
-  teamAlias: FreeText.describe('What the team is called.'),
+  teamAlias: FreeText.describe(
+    'What the team is called; each name once per instance. After a change, spend and window continue. While another Team has the new name, the Team is not `Ready` (`AliasTaken`).',
+  ),
   ...scopeSpec('team'),
   members: listBy('name', LocalRef, 1024)
     .default([])

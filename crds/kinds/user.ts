@@ -21,7 +21,9 @@ const keyNeeds = (field: RequiredField): Rule<Needs> => ({
 const Fields = z.object({
   userEmail: text(254)
     .regex(EMAIL, 'must be an e-mail address, e.g. "name@example.com"')
-    .describe('E-mail address of the user.'),
+    .describe(
+      'E-mail address of the user; each address once per instance. After a change, spend and window continue. While another User has the new address, the User is not `Ready` (`AliasTaken`).',
+    ),
   userAlias: FreeText.optional().describe(
     'What the user is called. Default: the admission webhook makes it from `userEmail`.',
   ),

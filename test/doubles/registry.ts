@@ -14,6 +14,7 @@ import {
   type PreviousLedger,
   type Recount,
   type Registry,
+  SAME_OBJECT,
   SAME_PLACE,
   type ScopeWrite,
   type ValueWrite,
@@ -165,6 +166,9 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       for (const { scopeId } of [moved, ...(models ?? [])]) moveScope?.(scopeId, instanceUid);
       return Object.assign(moved, { instanceUid, alias, holder, generation: 0 });
     }
+    const isRenamed = kind !== 'key' && proof === SAME_OBJECT;
+    const renamed = isRenamed && live(instanceUid).find((row) => row.kind === kind && row.holder.uid === holder.uid);
+    if (renamed) return Object.assign(renamed, { alias });
     const { scopeId } = policy;
     if (rows.has(scopeId)) return undefined;
     const anchor = Math.floor(policy.anchor / 1000) * 1000;

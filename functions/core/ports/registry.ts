@@ -53,6 +53,12 @@ export type Alias = Pick<Claim, 'kind' | 'alias'>;
 export const SAME_PLACE = 'same place';
 
 /**
+ * The proof for a User or a Team whose alias was edited: the holder's uid. Its claim gets the new alias if no object has
+ * it. The outcome is `taken`, because the policy names another scope: read the claim again.
+ */
+export const SAME_OBJECT = 'same object';
+
+/**
  * A policy to write, made of the holder's spec at `generation`. The policy of a later generation is not overwritten.
  */
 export interface PolicyWrite {
@@ -77,7 +83,7 @@ export interface ScopeWrite extends PolicyWrite {
    * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN
    * 10). If no object has the alias, a retained claim with that value, of any instance in this database, is taken over
    * and gets the alias. With `SAME_PLACE`, the claim of a User or a Team is taken over by the object that has the
-   * holder's namespace and name.
+   * holder's namespace and name. With `SAME_OBJECT`, the claim that a User or a Team has gets the alias.
    */
   readonly proof?: string;
   readonly value?: ValueWrite;

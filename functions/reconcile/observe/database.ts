@@ -131,6 +131,9 @@ export async function observeClaims(
       // Written in place: there may be a hundred thousand claims, and only observing writes them.
       const [claims, sums] = [view.claims as Map<string, Claim>, view.sums as Map<string, Nano>];
       for (const key of wanted.keys()) claims.delete(key);
+      // A claim that was renamed is still there by its previous alias.
+      const renamed = new Set(found.flatMap(({ kind, scopeId }) => (kind === 'key' ? [] : [scopeId])));
+      if (renamed.size > 0) for (const [key, { scopeId }] of claims) if (renamed.has(scopeId)) claims.delete(key);
       for (const claim of found) claims.set(claimKey(claim.kind, claim.alias), claim);
       for (const [key, sum] of spent) sums.set(key, sum);
     } catch (error) {

@@ -75,7 +75,10 @@ export async function findOrphanedClaims(
     if (secret !== undefined) return found.keyUid !== uid;
     const isSame = found.uid === uid;
     if (found.claims === undefined) return !isSame;
-    if (found.claims.instance !== instance || found.claims.key !== key) return true;
+    if (found.claims.instance !== instance) return true;
+    // The alias of a User or Team was edited: its claim gets the new alias, and stays until that is free.
+    const isRenamed = isSame && claim.kind !== 'key' && view.claims.get(found.claims.key)?.holder.uid !== uid;
+    if (found.claims.key !== key) return !isRenamed;
     // Another object has the holder's name. If it is loaded, the claim is orphaned; else it may still prove that the
     // claim is its own.
     return !isSame && listed.has(found.claims.uid);

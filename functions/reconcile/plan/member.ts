@@ -6,7 +6,7 @@ import { parseMoney } from '#core/money/money.ts';
 import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
 import { RATE_KINDS } from '#core/ports/rates.ts';
-import { type Claim, SAME_PLACE } from '#core/ports/registry.ts';
+import { type Claim, SAME_OBJECT, SAME_PLACE } from '#core/ports/registry.ts';
 import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -91,8 +91,8 @@ export function planScope(
 }
 
 /**
- * The proof that an orphaned claim is the member's, or the possible proof that a retained claim of another instance is
- * the member's.
+ * The proof that an orphaned claim is the member's. If no object has the alias: the possible proof that a retained claim
+ * of another instance, or the claim of a User's or Team's previous alias, is the member's.
  */
 function proofOf(
   member: Member,
@@ -100,6 +100,7 @@ function proofOf(
   instance: InstanceView,
   view: KeyView | undefined,
 ): string | undefined {
+  if (claim === undefined && member.kind !== 'VirtualKey') return SAME_OBJECT;
   const secret = presentSecret(view?.secret);
   if (claim === undefined) return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
   if (view !== undefined) {

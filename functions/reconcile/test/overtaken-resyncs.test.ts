@@ -1,8 +1,8 @@
 // A resync reads claims first and looks up their objects later. What another run does with a claim in between stays.
 import { describe, expect, test } from 'vitest';
-import { virtualKeys } from '#crds/kinds/kinds.ts';
+import { teams, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecrets, makeTeam } from '../../../test/reconcile/objects.ts';
 
 let harness: Harness;
 
@@ -41,6 +41,24 @@ describe('a resync that reads claims, and looks up their objects later', () => {
       await harness.resync();
       const { currentSpend } = await harness.status(virtualKeys, 'chat', 'default');
       expect([index, await harness.works(value), currentSpend]).toEqual([index, true, '1.25']);
+    }
+  });
+
+  test('leaves a Team the claim that gets its new alias meanwhile', async () => {
+    for (let index = 1; ; index += 1) {
+      harness = createHarness();
+      await harness.apply(...makeSecrets(), makeInstance(), makeTeam());
+      await harness.resync();
+      await harness.spend('research', '1.25');
+      const rename = async () => {
+        await harness.edit(teams, 'research', { spec: { teamAlias: 'Research' } });
+        await harness.trigger('Team', 'research');
+      };
+      const isLast = !(await resyncWith(index, rename));
+      if (isLast) break;
+      await harness.resync();
+      const { currentSpend } = await harness.status(teams, 'research');
+      expect([index, await harness.aliases(), currentSpend]).toEqual([index, ['Research'], '1.25']);
     }
   });
 

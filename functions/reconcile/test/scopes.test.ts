@@ -376,3 +376,87 @@ describe('a team', () => {
     expect(await chargesOf('alice-key')).toEqual(['alice@example.com', ...names.slice(0, 8)]);
   });
 });
+
+describe('an edit of the alias', () => {
+  const PLACES = [
+    ['userEmail', users, 'alice', 'alice@example.com', 'alan@example.com'],
+    ['teamAlias', teams, 'research', 'research', 'Research'],
+  ] as const;
+  const scopeOf = async (alias: string) => (await claims()).find((claim) => claim.alias === alias)?.scopeId;
+  const members = () => [
+    makeTeam(),
+    makeUser({ autoCreateKey: false, teamRefs: [{ name: 'research' }] }),
+    makeKey({ userRef: { name: 'alice' } }),
+  ];
+  const edit = (kind: typeof users | typeof teams, name: string, field: string, alias: string) =>
+    harness.edit(kind, name, { spec: { [field]: alias } });
+
+  describe.each(PLACES)('%s', (field, kind, name, before, after) => {
+    beforeEach(async () => {
+      await harness.apply(...members());
+      await harness.resync();
+      await harness.spend(before, '24');
+      await harness.resync();
+    });
+
+    test.each([
+      ['resync', () => harness.resync()],
+      ['trigger', () => harness.trigger(kind.kind, name)],
+    ])('keeps scope, window, spend and charges with one %s, and the gateway reads the new name', async (_, run) => {
+      const scope = await scopeOf(before);
+      const { budgetResetDate, currentSpend } = await harness.status(kind, name);
+      expect(currentSpend).toBe('24');
+      await edit(kind, name, field, after);
+      expect((await run()).failed).toEqual({});
+      await harness.resync();
+      expect(await harness.status(kind, name)).toMatchObject({ currentSpend: '24', budgetResetDate });
+      expect([await scopeOf(before), await scopeOf(after)]).toEqual([undefined, scope]);
+      expect(await chargesOf('chat')).toContain(after);
+      expect([await harness.ready(kind, name), await harness.ready(virtualKeys, 'chat')]).toEqual([
+        'True Ready',
+        'True Ready',
+      ]);
+      expect((await harness.resync()).actions).toEqual({});
+    });
+
+    test('waits while another object has the alias, and gets it when that is free', async () => {
+      await harness.apply({
+        ...(kind === users ? makeUser({ userEmail: after, autoCreateKey: false }, 'other') : makeTeam({}, 'other')),
+      });
+      if (kind === teams) await harness.edit(teams, 'other', { spec: { teamAlias: after } });
+      await harness.resync();
+      const scope = await scopeOf(before);
+      await edit(kind, name, field, after);
+      await harness.resync();
+      await harness.resync();
+      expect([await harness.ready(kind, name), await scopeOf(before)]).toEqual(['False AliasTaken', scope]);
+      await harness.remove(kind, 'other');
+      await harness.resync();
+      await harness.resync();
+      expect([await harness.ready(kind, name), await scopeOf(after)]).toEqual(['True Ready', scope]);
+      expect(await harness.status(kind, name)).toMatchObject({ currentSpend: '24' });
+    });
+
+    test('frees the previous alias in the same run, for an object that gets it in the same commit', async () => {
+      await harness.apply(kind === users ? makeUser({ userEmail: 'c@example.com' }, 'other') : makeTeam({}, 'other'));
+      await harness.resync();
+      await edit(kind, name, field, after);
+      await edit(kind, 'other', field, before);
+      await harness.resync();
+      expect([await harness.ready(kind, name), await harness.ready(kind, 'other')]).toEqual([
+        'True Ready',
+        'True Ready',
+      ]);
+      expect(await harness.status(kind, name)).toMatchObject({ currentSpend: '24' });
+      expect(await harness.status(kind, 'other')).toMatchObject({ currentSpend: '0' });
+    });
+
+    test('and a deletion before the next run leave no claim', async () => {
+      await edit(kind, name, field, after);
+      await harness.remove(kind, name);
+      await harness.resync();
+      await harness.resync();
+      expect([await scopeOf(before), await scopeOf(after)]).toEqual([undefined, undefined]);
+    });
+  });
+});

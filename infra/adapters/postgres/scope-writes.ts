@@ -4,7 +4,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { digestOf, toStoredText } from '#core/ports/policy-digest.ts';
-import { type Registry, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
+import { type Registry, SAME_OBJECT, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
 import { createCallMerger } from './call-merger.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
@@ -79,6 +79,8 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   const recounted = writes.flatMap(({ recounts, instanceUid }) => (recounts === undefined ? [] : [instanceUid]));
   for (const uid of [...new Set(recounted)].sort()) await lockForRecount(query, uid);
   for (const write of writes) if (write.proof !== undefined) await adopt(query, write, write.proof);
+  const renames = writes.filter(({ kind, proof }) => kind !== 'key' && proof === SAME_OBJECT);
+  if (renames.length > 0) await query(RENAME, [toRows(renames)]);
   const rows = [toRows(writes)];
   await query(CLAIM, rows);
   const locked = await query<{ place: number; generation: string | null }>(LOCK, rows);
@@ -235,6 +237,16 @@ async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<vo
     await query(ADOPT_IN_PLACE, [policy.scopeId, instanceUid, uid, namespace, name]);
   }
 }
+
+/** Gives the claims of Users and Teams the alias that their object has now. Of two that want one alias, one gets it. */
+const RENAME = `
+with renamed as (
+  select distinct on (w.instance_uid, w.kind, w.alias) c.scope_id, w.alias
+  from ${WANTED} join gateway_operator.claim c using (instance_uid, kind, holder_uid)
+  where c.retired_at is null and c.alias <> w.alias and not exists (select 1 from gateway_operator.claim other
+    where other.instance_uid = w.instance_uid and other.kind = w.kind and other.alias = w.alias and other.retired_at is null)
+  order by w.instance_uid, w.kind, w.alias, c.created_at, c.scope_id)
+update gateway_operator.claim c set alias = r.alias from renamed r where c.scope_id = r.scope_id`;
 
 const ADOPT_IN_PLACE = `
 update gateway_operator.claim set holder_uid = $3, generation = null where scope_id = $1 and instance_uid = $2

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recordOf } from '../../../../test/doubles/policies.ts';
 import type { KeyPolicy } from '../policy.ts';
-import { type Holder, type Registry, SAME_PLACE } from '../registry.ts';
+import { type Holder, type Registry, SAME_OBJECT, SAME_PLACE } from '../registry.ts';
 import {
   hash,
   holder,
@@ -13,6 +13,7 @@ import {
   scopeWrite,
 } from './registry.scenario.promises.ts';
 
+const OTHER_SCOPE = '00000000-0000-4000-8000-000000000001';
 const ANCHOR = Date.UTC(2026, 10, 21, 12);
 
 /** `make` as in `describeRegistry`, which runs this too. */
@@ -240,6 +241,60 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await ask(user, { namespace: 'elsewhere' })).toBe('taken');
       expect(await ask(key, {})).toBe('taken');
       expect(await ask(user, {})).toBe('written');
+    });
+
+    test('the claim of a user or team gets the new alias of its object, with scope and policy; a key never does', async () => {
+      const team = scopeWrite('search', { kind: 'team', by: 'ann' });
+      await registry.putScope(team);
+      await registry.putScope({ ...team, instanceUid: OTHER.uid, policy: { ...team.policy, scopeId: OTHER_SCOPE } });
+      await registry.putScope(scopeWrite('search', { kind: 'user', by: 'ann' }));
+      await registry.putScope(scopeWrite('search', { by: 'ann' }));
+      const rename = { ...scopeWrite('research', { kind: 'team', by: 'ann' }), proof: SAME_OBJECT };
+      // The caller reads the claim again, because the policy names another scope.
+      expect(await registry.putScope(rename)).toBe('taken');
+      const [renamed] = await registry.claimsOf(INSTANCE.uid, [rename]);
+      expect(renamed).toMatchObject({ scopeId: team.policy.scopeId, holder: holder('ann'), policy: team.policy });
+      const policy = { ...rename.policy, scopeId: team.policy.scopeId };
+      expect(await registry.putScope({ ...rename, policy, generation: 2 })).toBe('written');
+      expect(await registry.putScope(scopeWrite('search', { kind: 'team', by: 'eve' }))).toBe('written');
+      const own = async (uid: string) => (await registry.claims(uid)).map(({ kind, alias }) => `${kind} ${alias}`);
+      expect((await own(INSTANCE.uid)).toSorted()).toEqual([
+        'key search',
+        'team research',
+        'team search',
+        'user search',
+      ]);
+      expect(await own(OTHER.uid)).toEqual(['team search']);
+      expect(await registry.putScope({ ...scopeWrite('other', { by: 'ann' }), proof: SAME_OBJECT })).toBe('written');
+      expect(await own(INSTANCE.uid)).toContain('key search');
+    });
+
+    test('a claim is not renamed while another object has the alias, nor by another object', async () => {
+      await registry.putScope(scopeWrite('search', { kind: 'team', by: 'ann' }));
+      await registry.putScope(scopeWrite('research', { kind: 'team', by: 'eve' }));
+      const rename = { ...scopeWrite('research', { kind: 'team', by: 'ann' }), proof: SAME_OBJECT };
+      expect(await registry.putScope(rename)).toBe('taken');
+      const strange = { ...scopeWrite('new', { kind: 'team', by: 'bob' }), proof: SAME_OBJECT };
+      expect(await registry.putScope(strange)).toBe('written');
+      expect(await claims()).toEqual(
+        expect.arrayContaining([
+          expect.objectContaining({ alias: 'search', holder: holder('ann') }),
+          expect.objectContaining({ alias: 'research', holder: holder('eve') }),
+        ]),
+      );
+    });
+
+    test('of many renames at the same time each gets its own alias, and two for one alias have one winner', async () => {
+      const names = Array.from({ length: 20 }, (_, place) => `team-${place}`);
+      await Promise.all(names.map((by) => registry.putScope(scopeWrite(by, { kind: 'team', by }))));
+      const before = new Map((await claims()).map(({ holder: { name }, scopeId }) => [name, scopeId]));
+      const renames = names.map((by, place) => scopeWrite(place < 2 ? 'one' : `new-${by}`, { kind: 'team', by }));
+      await Promise.all(renames.map((write) => registry.putScope({ ...write, proof: SAME_OBJECT })));
+      const after = await claims();
+      expect(new Map(after.map(({ holder: { name }, scopeId }) => [name, scopeId]))).toEqual(before);
+      const aliases = after.map(({ alias }) => alias);
+      expect(aliases.filter((alias) => alias.startsWith('new-'))).toHaveLength(18);
+      expect(aliases.filter((alias) => alias === 'one')).toHaveLength(1);
     });
 
     test('an alias is free text, told apart to the letter, and taken per kind and per instance only', async () => {
