@@ -108,6 +108,9 @@ function recordOutcome({ action, kind, namespace, name }: Action, outcome: Outco
   if (ended !== 'unchanged') deps.metrics.add('gateway_operator_reconcile_actions_total', { action, outcome: ended });
   const fields = { action, kind, namespace, name };
   if (ended === 'failed') deps.log.error('an action failed', { ...fields, why: outcome.problem.message });
-  if (ended === 'skipped')
-    deps.log.info('nothing is created in a namespace that is being deleted', { ...fields, why: outcome.why });
+  if (ended === 'skipped' && outcome.problem.reason === 'ReconcileFailed')
+    deps.log.info('nothing is created in a namespace that is being deleted', {
+      ...fields,
+      why: outcome.problem.message,
+    });
 }

@@ -167,8 +167,8 @@ export type Outcome =
   /** The world was not as planned. */
   | { readonly ended: 'conflict' }
   | { readonly ended: 'failed'; readonly problem: Problem<Reason> }
-  /** Not a failure: the object's namespace is being deleted. */
-  | { readonly ended: 'skipped'; readonly why: string };
+  /** Not a failure: the object's namespace is being deleted, or a person must act first. */
+  | { readonly ended: 'skipped'; readonly problem: Problem<Reason> };
 
 export interface Result {
   readonly action: Action;

@@ -105,8 +105,7 @@ function recordResult({ action, outcome }: Result, { world }: Observation): void
   if (action.action === 'PutScope' && action.value?.unlessEnded !== undefined && outcome.ended === 'conflict')
     world.endedValues = new Set(world.endedValues).add(action.value.unlessEnded);
   if (!isOver || isReport(action)) return;
-  const problem =
-    outcome.ended === 'failed' ? outcome.problem : ({ reason: 'ReconcileFailed', message: outcome.why } as const);
+  const { problem } = outcome;
   const message =
     problem.reason === 'ReconcileFailed' ? `${action.action} failed: ${problem.message}` : problem.message;
   world.failures.set(idOf(action.kind, action), { ...problem, message });

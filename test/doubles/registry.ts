@@ -9,6 +9,7 @@ import {
   type Claim,
   type InstanceRow,
   type LiveValue,
+  MAX_RETAINED,
   type ObservedHolder,
   type PolicyWrite,
   type PreviousLedger,
@@ -80,7 +81,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       return adoption;
     },
     closeInstance: async (uid) => close(uid),
-    claims: async (instanceUid) => live(instanceUid).map(withOwners),
+    claims: async (instanceUid) => live(instanceUid).map(withOwners).map(withShortDigest),
     claimsOf: async (instanceUid, aliases) =>
       live(instanceUid)
         .filter((row) => aliases.some(({ kind, alias }) => row.kind === kind && row.alias === alias))
@@ -89,6 +90,8 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       const { instanceUid, holder, policy, value } = write;
       const row = claim(write);
       if (row?.holder.uid !== holder.uid || row.scopeId !== policy.scopeId) return 'taken';
+      if ('retained' in policy && !isRetained(row) && retainedIn(instanceUid, holder.namespace) >= MAX_RETAINED)
+        return 'too many';
       const published = value?.unlessLive === undefined ? undefined : row.values.get(value.unlessLive);
       if (published !== undefined && published.notAfter === undefined) return 'overtaken';
       const ended = value?.unlessEnded;
@@ -142,6 +145,10 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     if (row === undefined || row.retired || observed === undefined) return true;
     const retainedIn = row.policy !== undefined && 'retained' in row.policy ? row.policy.retained : undefined;
     return row.holder.uid === observed.uid && retainedIn === observed.retained;
+  }
+
+  function retainedIn(instanceUid: string, namespace: string): number {
+    return live(instanceUid).filter((row) => row.holder.namespace === namespace && isRetained(row)).length;
   }
 
   function withOwners(row: Row): Claim {
@@ -277,6 +284,13 @@ function hasEnded({ values, before }: Row, hash: string): boolean {
   if (value?.notAfter !== undefined) return true;
   return value !== undefined && !values.has(hash) && [...values.values()].some((one) => one.notAfter === undefined);
 }
+
+const isRetained = ({ policy }: Pick<Row, 'policy'>): boolean => policy !== undefined && 'retained' in policy;
+
+const withShortDigest = (claim: Claim): Claim =>
+  claim.policy?.retained === undefined
+    ? claim
+    : { ...claim, policy: { retained: claim.policy.retained, blocked: claim.policy.blocked } };
 
 const valuesOf = ({ values }: Row): ReadonlyArray<LiveValue> =>
   [...values.values()]

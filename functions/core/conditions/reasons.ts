@@ -485,6 +485,11 @@ const TABLE = {
     text: 'The VirtualKey is deleted, and its key value works until it is adopted or its Secret is deleted.',
     page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
+  TooManyRetained: {
+    event: 'Warning',
+    text: 'The VirtualKey has `deletionPolicy: Retain`, and its namespace has 500 retained keys on the instance. The deletion waits, and the key value works.',
+    page: 'guides/move-or-restore-a-key.md#retained-keys',
+  },
 } as const satisfies Readonly<Record<string, ReasonRow & BlockingDecision>>;
 
 export type Reason = keyof typeof TABLE;

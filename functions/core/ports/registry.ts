@@ -38,6 +38,9 @@ export interface Claim {
   readonly isOwnerGone?: true;
 }
 
+/** The maximum number of retained keys of one namespace on one instance: no quota of Kubernetes counts them. */
+export const MAX_RETAINED = 500;
+
 /** The holder of a claim, and the Secret in which the claim is retained; undefined: it is not retained. */
 export interface ObservedHolder {
   readonly uid: string;
@@ -111,10 +114,11 @@ export interface ValueWrite {
  * | `written` | the holder has the alias; the policy is written; the value is live |
  * | `taken` | another object has the alias, or the holder has it in another scope than the policy names |
  * | `value taken` | the same as `written`, but another live scope has the value |
+ * | `too many` | the policy retains the key, and its namespace has `MAX_RETAINED` on this instance: nothing was written |
  * | `overtaken` | the value `unlessLive` is live, or `unlessEnded` has ended: nothing was written |
  * | `later` | the policy is of this later generation: nothing was written |
  */
-export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'overtaken' | { readonly later: number };
+export type ScopeOutcome = 'written' | 'taken' | 'value taken' | 'too many' | 'overtaken' | { readonly later: number };
 
 export interface InstanceRow {
   readonly uid: string;
@@ -177,7 +181,10 @@ export interface Registry {
    * retire: call again.
    */
   closeInstance(uid: string): Promise<void>;
-  /** All unretired claims of the instance, with values and the digests of policies. */
+  /**
+   * All unretired claims of the instance, with values and the digests of policies. The digest of a retained key has only
+   * `retained` and `blocked`: `claimsOf` reads the whole one, which its adoption needs.
+   */
   claims(instanceUid: string): Promise<ReadonlyArray<Claim>>;
   /** Unretired claims of these aliases only. */
   claimsOf(instanceUid: string, aliases: ReadonlyArray<Alias>): Promise<ReadonlyArray<Claim>>;

@@ -35,7 +35,7 @@ export const failedOutcome = (message: string, reason: Reason = 'ReconcileFailed
 export function toOutcome(written: WriteResult<unknown>): Outcome {
   if (written.ok) return doneOutcome();
   const { refusal, message } = written;
-  if (refusal === 'terminating') return { ended: 'skipped', why: message };
+  if (refusal === 'terminating') return { ended: 'skipped', problem: { reason: 'ReconcileFailed', message } };
   return refusal === 'conflict' || refusal === 'gone' || refusal === 'exists'
     ? conflictOutcome
     : failedOutcome(message);

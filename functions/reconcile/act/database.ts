@@ -5,10 +5,10 @@ import { furtherScopeId } from '#core/keys/further-budgets.ts';
 import { toKeyValue } from '#core/keys/key-value.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
-import type { Adoption, PolicyWrite, Registry } from '#core/ports/registry.ts';
+import { type Adoption, MAX_RETAINED, type PolicyWrite, type Registry } from '#core/ports/registry.ts';
 import { gatewayInstances } from '#crds/kinds/kinds.ts';
-import { ADOPT_LEDGER_ANNOTATION } from '#crds/names/group.ts';
-import { type ActionOf, identify } from '../action.ts';
+import { ADOPT_LEDGER_ANNOTATION, RETAINED_LABEL } from '#crds/names/group.ts';
+import { type ActionOf, identify, type Outcome } from '../action.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import { clusterOf } from '../memory.ts';
 import { claimKey, hasFinalizer, type Path, type Problem, pathOf, presentSecret } from '../world.ts';
@@ -71,6 +71,7 @@ export const databaseHandlers = {
     // The list was outdated, or a backup of the cluster was restored: then the object has this generation now.
     const isRestored = typeof first === 'object' && (action.generation === 0 || (await isAsPlanned(action, context)));
     const outcome = isRestored ? await registry.putScope({ ...scope, overwrites: first.later }) : first;
+    if (outcome === 'too many') return tooManyOutcome(action);
     // In the first attempt, the scope that has the value may be one that this run retires.
     const isFirst = !context.world.attempts.has(identify(action));
     if (outcome !== 'value taken' || isFirst) return outcome === 'written' ? doneOutcome() : conflictOutcome;
@@ -94,6 +95,14 @@ export const databaseHandlers = {
     return isEnded ? doneOutcome() : conflictOutcome;
   },
 } satisfies Handlers;
+
+/** The key is not retained, and stays as it is: its object waits in deletion, where quotas count it. */
+function tooManyOutcome({ namespace, instance }: ActionOf<'PutScope'>): Outcome {
+  const message =
+    `deletion waits: namespace ${namespace} has ${MAX_RETAINED} retained keys on instance ${instance}, and may not have more. The key value continues working. ` +
+    `Delete Secrets of retained keys that nobody needs (list them: kubectl get secrets -n ${namespace} -l ${RETAINED_LABEL}=true), or set spec.deletionPolicy to Delete`;
+  return { ended: 'skipped', problem: { reason: 'TooManyRetained', message } };
+}
 
 /** Whether the instance was open before, by its status, which outlives the database. */
 function wasOpen(action: ActionOf<'OpenInstance'>, { world }: ActContext): boolean {

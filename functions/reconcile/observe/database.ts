@@ -15,7 +15,7 @@ import type { Alias, Claim } from '#core/ports/registry.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { budgetedScopes, windowOf } from '../key/budget.ts';
 import type { DatabaseLink } from '../memory.ts';
-import { claimKey, type InstanceView, type Path, type Problem, pathOf, sumKey } from '../world.ts';
+import { claimKey, type InstanceView, type Path, type Problem, pathOf, retainedSecret, sumKey } from '../world.ts';
 import type { Observation, ObserveContext } from './context.ts';
 
 /** The addresses of database and counter store, or the problems of their Secrets. */
@@ -27,13 +27,13 @@ export interface Connections {
 type DatabaseObservation = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
 
 /**
- * `link`: absent if the database cannot be reached. `aliases`: those whose claims are read; a trigger reads only its
- * own of a hundred thousand.
+ * `link`: absent if the database cannot be reached. `aliases`: those of the members. If not all claims are read, theirs
+ * are: a trigger reads only its own of a hundred thousand.
  */
 export async function reachDatabase(
   context: ObserveContext,
   { metadata }: GatewayInstance,
-  { connections, aliases }: { readonly connections: Connections; readonly aliases: ReadonlyArray<Alias> | 'all' },
+  { connections, aliases, isComplete }: ClaimsToRead & { readonly connections: Connections },
 ): Promise<DatabaseObservation & { readonly link?: DatabaseLink }> {
   const { deps, memory, now } = context;
   const nothing = { time: now, hasClaims: false, claims: new Map(), sums: new Map() };
@@ -43,8 +43,7 @@ export async function reachDatabase(
   const { uid, registry, where } = link;
   try {
     const { now: time, isOpen, predecessor, hasClaims, place } = await registry.instance(uid);
-    const found = aliases === 'all' ? await registry.claims(uid) : await registry.claimsOf(uid, aliases);
-    const claims = new Map(found.map((claim) => [claimKey(claim.kind, claim.alias), claim]));
+    const claims = await readClaims(link, { aliases, isComplete });
     // A trigger does not wait for the counters of an instance, of which there may be a hundred thousand: an edit is in
     // force first, and the spend in status may lack requests that are settled but not yet booked.
     if (claims.size > 0 && context.all.complete === 'all') await flush(context, metadata, connections);
@@ -64,6 +63,26 @@ export async function reachDatabase(
     const database = { ok: true, message: where, isKnown: false, isRecorded: false, isOpen: false } as const;
     return { database, ...nothing, link };
   }
+}
+
+interface ClaimsToRead {
+  readonly aliases: ReadonlyArray<Alias>;
+  readonly isComplete: boolean;
+}
+
+/** Claims by `claimKey`. Retained keys that a member may adopt are read whole. */
+async function readClaims({ uid, registry }: DatabaseLink, { aliases, isComplete }: ClaimsToRead) {
+  const byKey = (found: ReadonlyArray<Claim>) =>
+    found.map((claim) => [claimKey(claim.kind, claim.alias), claim] as const);
+  if (!isComplete) return new Map(byKey(await registry.claimsOf(uid, aliases)));
+  const claims = new Map(byKey(await registry.claims(uid)));
+  const wanted = aliases.filter(({ kind, alias }) => {
+    const claim = claims.get(claimKey(kind, alias));
+    return claim !== undefined && retainedSecret(claim) !== undefined;
+  });
+  const whole = wanted.length === 0 ? [] : await registry.claimsOf(uid, wanted);
+  for (const [key, claim] of byKey(whole)) claims.set(key, claim);
+  return claims;
 }
 
 /** An instance that is deleted together with its Secrets is closed in the database where it last was. */

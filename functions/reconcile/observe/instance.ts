@@ -75,9 +75,9 @@ export async function observeInstance(
   const { database, store } = connections;
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
-  const aliases = isComplete ? 'all' : members.map(aliasOf);
+  const aliases = members.map(aliasOf);
   const [{ link, ...ofDatabase }, health, snapshot, ca, parts, routes] = await Promise.all([
-    reachDatabase(context, object, { connections, aliases }),
+    reachDatabase(context, object, { connections, aliases, isComplete }),
     'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
     observeSnapshot(context, object),
     observeAuthorities(context, object),

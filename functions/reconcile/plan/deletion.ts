@@ -18,6 +18,7 @@ import {
   type OwnObject,
   observedHolder,
   type PresentSecret,
+  type Problem,
   pathOf,
   presentSecret,
   retainedSecret,
@@ -67,6 +68,8 @@ export function deletionMessage({ metadata }: Pick<OwnObject, 'metadata'>, why: 
 }
 
 export function memberDeletionMessage(member: Member, context: PlanContext): string {
+  const full = tooManyRetained(member, context.world);
+  if (full !== undefined) return full.message;
   if (member.kind === 'VirtualKey' && isRetaining(member) && hasFinalizer(member)) {
     const secret = context.world.keys.get(pathOf(member.metadata))?.secret;
     // Without the Secret it is not known what must be kept.
@@ -114,6 +117,15 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
 }
 
 const isRetaining = ({ spec }: VirtualKey): boolean => spec.deletionPolicy === 'Retain';
+
+/** Why the key of a VirtualKey in deletion cannot be retained now: the deletion waits, and the value works. */
+function tooManyRetained({ kind, metadata }: Pick<Member, 'kind' | 'metadata'>, { failures }: World) {
+  const failure = failures.get(idOf(kind, metadata));
+  return failure?.reason === 'TooManyRetained' ? failure : undefined;
+}
+
+const isReported = ({ status }: VirtualKey, { message }: Problem): boolean =>
+  status?.conditions?.some((condition) => condition.message === message) === true;
 
 export const deleteSecret = (key: VirtualKey, { name: secret, uid }: PresentSecret, why: string): Action => ({
   action: 'DeleteSecret',
@@ -170,6 +182,8 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   const puts: Action[] = mayPut ? [{ action: 'PutScope', ...on, ...write }] : [];
   // Without its finalizer the object counts as gone, and its Secret decides.
   if (!hasFinalizer(key)) return isMarked ? puts : undefined;
+  const full = tooManyRetained(key, context.world);
+  if (full !== undefined) return isReported(key, full) ? [] : [event(key, { ...full, once: full.reason })];
   const steps: Action[] = [
     ...(isMarked ? [] : [{ action: 'RetainSecret', ...on, secret: secret.name, marks } as const]),
     ...puts,

@@ -3,8 +3,9 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
+import { MAX_RETAINED } from '#core/ports/registry.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
-import { RETAINED_LABEL } from '#crds/names/group.ts';
+import { OWNED, OWNED_LABEL, RETAINED_LABEL } from '#crds/names/group.ts';
 import { createHarness, type Harness, sha256 } from '../../../test/reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { BLOCKED_ANNOTATION, KEY_UID_ANNOTATION } from '../key/secret-shape.ts';
@@ -363,5 +364,87 @@ describe('a Secret in deletion that a finalizer of another program keeps', () =>
     await harness.resync();
     expect(await isDeleted()).toBe(true);
     expect(await harness.works(value)).toBe(false);
+  });
+});
+
+describe('a key with deletionPolicy Retain, in a namespace with as many retained keys as it may have', () => {
+  /** Keys that were retained before, with their Secrets. */
+  const retain = async (count: number) => {
+    const instanceUid = (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
+    for (let place = 0; place < count; place += 1) {
+      const [name, uid] = [`old-${place}`, `uid-${place}`];
+      const metadata = { labels: { [OWNED_LABEL]: OWNED }, annotations: { [KEY_UID_ANNOTATION]: uid } };
+      await harness.apply({
+        apiVersion: 'v1',
+        kind: 'Secret',
+        metadata: { name: `${name}-key`, namespace: 'default', ...metadata },
+      });
+      const policy: KeyPolicy = {
+        scopeId: crypto.randomUUID(),
+        kind: 'key',
+        name,
+        blocked: false,
+        models: [],
+        anchor: 0,
+        charges: [],
+        object: { namespace: 'default', name },
+        retained: `${name}-key`,
+      };
+      const holder = { uid, namespace: 'default', name };
+      await harness.database().putScope({ instanceUid, kind: 'key', alias: name, holder, policy, generation: 1 });
+    }
+  };
+  const message = async () =>
+    (await harness.status(virtualKeys, 'chat')).conditions?.find(({ type }) => type === 'Ready')?.message;
+  let value = '';
+  beforeEach(async () => {
+    value = await working({ deletionPolicy: 'Retain' });
+    await harness.spend('chat', '3');
+    await retain(MAX_RETAINED);
+    await harness.remove(virtualKeys, 'chat');
+  });
+
+  test.each([
+    ['resync', () => harness.resync()],
+    ['trigger', () => harness.trigger('VirtualKey', 'chat')],
+  ])('waits in deletion after a %s, reports it without a failure, and works for any time', async (_, run) => {
+    expect((await run()).failed).toEqual({});
+    harness.clock.pass(60_000);
+    expect((await run()).failed).toEqual({});
+    expect([await isDeleted(), await harness.works(value)]).toEqual([false, true]);
+    expect(harness.events('chat').filter((reason) => reason === 'TooManyRetained')).toHaveLength(1);
+    expect(await harness.ready(virtualKeys, 'chat')).toBe('False Deleting');
+    expect(await message()).toBe(
+      'deletion waits: namespace default has 500 retained keys on instance default/main, and may not have more. The key value continues working. Delete Secrets of retained keys that nobody needs (list them: kubectl get secrets -n default -l gateway-operator.dev/retained=true), or set spec.deletionPolicy to Delete',
+    );
+    const settled = harness.writes();
+    await run();
+    expect(harness.writes()).toBe(settled);
+  });
+
+  test('is retained when another one ends', async () => {
+    await harness.resync();
+    await harness.remove(RESOURCES.secrets, 'old-7-key');
+    await harness.resync();
+    await harness.resync();
+    expect([await isDeleted(), await harness.works(value)]).toEqual([true, true]);
+    await harness.apply(makeKey());
+    await harness.resync();
+    expect(await harness.status(virtualKeys, 'chat')).toMatchObject({ isActive: true, currentSpend: '3' });
+  });
+
+  test('ends when its deletionPolicy becomes Delete', async () => {
+    await harness.resync();
+    await harness.edit(virtualKeys, 'chat', { spec: { deletionPolicy: 'Delete' } });
+    await harness.trigger('VirtualKey', 'chat');
+    expect([await isDeleted(), await harness.works(value)]).toEqual([true, false]);
+    expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
+  });
+
+  test('does not keep its namespace from being deleted, which deletes its Secret', async () => {
+    await harness.resync();
+    await harness.remove(RESOURCES.secrets, 'chat-key');
+    await harness.resync();
+    expect([await isDeleted(), await harness.works(value)]).toEqual([true, false]);
   });
 });

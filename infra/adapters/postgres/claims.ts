@@ -36,7 +36,7 @@ export function createClaims(
     claims: async (instanceUid) => {
       // The claims of the previous read are replaced.
       readBytes.bytes = 0;
-      const claims = await readPages(pageOf('', ['$2', '$3', '$4']), [instanceUid]);
+      const claims = await readPages(pageOf('', ['$2', '$3', '$4'], SHORT_DIGEST), [instanceUid]);
       return claims.sort((one, other) => one.anchor - other.anchor || (one.scopeId < other.scopeId ? -1 : 1));
     },
     claimsOf: (instanceUid, aliases) => {
@@ -120,12 +120,19 @@ const [FIRST_PAGE, MAX_PAGE, PAGE_BYTES] = [1000, 10_000, 6 * 1024 * 1024];
 const MAX_PAGES = 500;
 
 /**
+ * Retained keys have no object that a quota counts, so what a tenant has written into them must not fill the memory of an
+ * instance. Only an adoption needs more of them.
+ */
+const SHORT_DIGEST = `case when c.digest ? 'retained' then jsonb_build_object('retained', c.digest -> 'retained',
+  'blocked', c.digest -> 'blocked') else c.digest end`;
+
+/**
  * A page of claims of the instance $1; `join` restricts them. Values come as JSON, so that times are numbers and absent
  * members are absent.
  */
-const pageOf = (join: string, [kind, alias, limit]: readonly [string, string, string]): string => `
+const pageOf = (join: string, [kind, alias, limit]: readonly [string, string, string], digest = 'c.digest'): string => `
 with page as (
-  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, c.digest, c.created_at,
+  select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, ${digest} as digest, c.created_at,
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
         'notAfter', ${millis('v.not_after')}, 'rotation', case when v.not_after is null then v.asked end))
           order by v.created_at, v.hash)

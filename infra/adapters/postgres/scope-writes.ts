@@ -4,7 +4,14 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { digestOf, toStoredText } from '#core/ports/policy-digest.ts';
-import { type Registry, SAME_OBJECT, SAME_PLACE, type ScopeOutcome, type ScopeWrite } from '#core/ports/registry.ts';
+import {
+  MAX_RETAINED,
+  type Registry,
+  SAME_OBJECT,
+  SAME_PLACE,
+  type ScopeOutcome,
+  type ScopeWrite,
+} from '#core/ports/registry.ts';
 import { createCallMerger } from './call-merger.ts';
 import { lockForRecount, recount } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
@@ -83,13 +90,15 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   if (renames.length > 0) await query(RENAME, [toRows(renames)]);
   const rows = [toRows(writes)];
   await query(CLAIM, rows);
-  const locked = await query<{ place: number; generation: string | null }>(LOCK, rows);
+  const locked = await query<LockedRow>(LOCK, rows);
   const refusing = await query<{ place: number }>(OVERTAKEN, rows);
   const generations = new Map(locked.map(({ place, generation }) => [place, Number(generation ?? 0)]));
   const overtaken = new Set(refusing.map(({ place }) => place));
+  const tooMany = await findTooMany(query, writes, locked);
   const refusals = writes.map(({ generation, overwrites }, place): ScopeOutcome | undefined => {
     const later = generations.get(place);
     if (later === undefined) return 'taken';
+    if (tooMany.has(place)) return 'too many';
     if (overtaken.has(place)) return 'overtaken';
     return later > generation && later !== overwrites ? { later } : undefined;
   });
@@ -103,6 +112,37 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
     return refused.has(write.policy.scopeId) ? 'value taken' : 'written';
   });
 }
+
+interface LockedRow {
+  readonly place: number;
+  readonly generation: string | null;
+  readonly isRetained: boolean;
+}
+
+/** The writes that would retain more keys of a namespace than it may have. Keys that are retained already stay so. */
+async function findTooMany(
+  query: Query,
+  writes: ReadonlyArray<ScopeWrite>,
+  locked: ReadonlyArray<LockedRow>,
+): Promise<ReadonlySet<number>> {
+  const isNew = new Set(locked.filter(({ isRetained }) => !isRetained).map(({ place }) => place));
+  const places = [...writes.keys()].filter((place) => {
+    const { policy } = writes[place] ?? {};
+    return isNew.has(place) && policy !== undefined && 'retained' in policy;
+  });
+  const toGroup = (place: number) => JSON.stringify([writes[place]?.instanceUid, writes[place]?.holder.namespace]);
+  const tooMany = new Set<number>();
+  for (const [group, own] of Map.groupBy(places, toGroup)) {
+    const [{ count } = { count: 0 }] = await query<{ count: number }>(RETAINED, [...JSON.parse(group), MAX_RETAINED]);
+    for (const place of own.slice(MAX_RETAINED - count)) tooMany.add(place);
+  }
+  return tooMany;
+}
+
+const RETAINED = `
+select count(*)::integer as count from (select 1 from gateway_operator.claim
+  where instance_uid = $1 and kind = 'key' and holder_namespace = $2 and retired_at is null and digest ? 'retained'
+  limit $3) as retained`;
 
 /** The writes as JSON, which `WANTED` reads as a table. */
 function toRows(writes: ReadonlyArray<ScopeWrite>): string {
@@ -135,7 +175,7 @@ on conflict do nothing`;
 
 /** Locks the claims of writes whose holder has the alias in the scope that the policy names. */
 const LOCK = `
-select w.place, c.generation from gateway_operator.claim c
+select w.place, c.generation, coalesce(c.digest ? 'retained', false) as "isRetained" from gateway_operator.claim c
   join ${WANTED} on c.scope_id = w.scope_id and c.instance_uid = w.instance_uid and c.holder_uid = w.holder_uid
 where c.retired_at is null
 order by c.scope_id for update of c`;

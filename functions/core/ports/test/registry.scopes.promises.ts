@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recordOf } from '../../../../test/doubles/policies.ts';
 import type { KeyPolicy } from '../policy.ts';
-import { type Holder, type Registry, SAME_OBJECT, SAME_PLACE } from '../registry.ts';
+import { type Holder, MAX_RETAINED, type Registry, SAME_OBJECT, SAME_PLACE } from '../registry.ts';
 import {
   hash,
   holder,
@@ -200,6 +200,45 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await claims()).toEqual([]);
       expect(await registry.putScope({ ...movedWrite, policy: { ...write.policy, name: 'brought' } })).toBe('written');
       expect((await recordOf(policies(OTHER.uid), hash('a')))?.key.name).toBe('brought');
+    });
+
+    test('a namespace retains a bounded number of keys of an instance; one more stays as it is until one ends', async () => {
+      const writes = Array.from({ length: MAX_RETAINED + 3 }, (_, place) => scopeWrite(`key-${place}`));
+      await Promise.all(writes.map((write) => registry.putScope(write)));
+      const elsewhere = scopeWrite('elsewhere');
+      const inOther = { ...elsewhere, holder: { ...elsewhere.holder, namespace: 'elsewhere' } };
+      await registry.putScope(inOther);
+      const retain = (write: typeof elsewhere) => {
+        const { scopeId, anchor } = write.policy;
+        return registry.putScope({ ...write, policy: { scopeId, anchor, blocked: false, retained: 'secret' } });
+      };
+      const outcomes = await Promise.all(writes.map(retain));
+      expect(outcomes.filter((outcome) => outcome === 'too many')).toHaveLength(3);
+      const place = outcomes.indexOf('too many');
+      const [refused, retained] = [writes[place], writes[outcomes.indexOf('written')]];
+      if (refused === undefined || retained === undefined) throw new Error('none is refused');
+      const policyOf = async (write: typeof elsewhere) => (await registry.claimsOf(INSTANCE.uid, [write]))[0]?.policy;
+      expect(await policyOf(refused)).toEqual(refused.policy);
+      expect([await retain(refused), await retain(retained), await retain(inOther)]).toEqual([
+        'too many',
+        'written',
+        'written',
+      ]);
+      await registry.retire([retained.policy.scopeId]);
+      expect(await retain(refused)).toBe('written');
+    });
+
+    test('a list of all claims has of a retained key only what ends it; its alias reads the whole digest', async () => {
+      const write = scopeWrite('billing');
+      const budget = { limit: '1000', duration: '30d', alignment: 'Rolling' } as const;
+      const { scopeId, anchor } = write.policy;
+      await registry.putScope({ ...write, policy: { ...write.policy, budget } });
+      await registry.putScope({ ...write, policy: { scopeId, anchor, blocked: false, retained: 'secret' } });
+      expect(await claims()).toMatchObject([{ scopeId, policy: { retained: 'secret', blocked: false } }]);
+      expect((await claims())[0]?.policy).not.toHaveProperty('budget');
+      expect(await registry.claimsOf(INSTANCE.uid, [write])).toMatchObject([
+        { policy: { retained: 'secret', budget } },
+      ]);
     });
 
     test('a retained claim shows that a scope which it is charged to has retired; other claims do not', async () => {

@@ -50,7 +50,8 @@ async function reconcile(spec: object): Promise<KeyPolicy> {
   return found.get(hash)?.key as KeyPolicy;
 }
 
-test('the largest keys of one tenant are written, and fifteen hundred of them are read in the memory that there is for answers', async () => {
+/** A database with the largest claim and 99 others, as a part of a run with this number of members reads it. */
+async function writeLargest(members: number) {
   const key = makeKey(LARGEST);
   expect(validate(virtualKeys, key).violations).toEqual([]);
   const policy = await reconcile(LARGEST);
@@ -66,7 +67,7 @@ test('the largest keys of one tenant are written, and fifteen hundred of them ar
     probeShared: async () => ({ ok: true }),
   });
   onTestFinished(() => backends.close());
-  const { backends: own, end } = backends.begin(CLAIMS);
+  const { backends: own, end } = backends.begin(members);
   onTestFinished(() => end());
   const database = own.database(connection);
   const { namespace, name } = policy.object;
@@ -79,11 +80,28 @@ test('the largest keys of one tenant are written, and fifteen hundred of them ar
   });
   const outcomes = await Promise.all([write, ...others].map((one) => database.putScope(one)));
   expect(new Set(outcomes)).toEqual(new Set(['written']));
-  const columns = 'instance_uid, kind, holder_uid, holder_namespace, holder_name, policy, digest';
-  await server.query(
-    connection,
-    `insert into gateway_operator.claim (alias, ${columns})
-     select n || right(alias, 250), ${columns} from gateway_operator.claim, generate_series(101, ${CLAIMS}) n where scope_id = '${policy.scopeId}'`,
-  );
+  /** Copies the claim, with these members in addition to its digest. */
+  const copy = (count: number, more: object) =>
+    server.query(
+      connection,
+      `insert into gateway_operator.claim (alias, digest, ${COLUMNS})
+       select n || right(alias, 250), digest || '${JSON.stringify(more)}', ${COLUMNS}
+       from gateway_operator.claim, generate_series(101, $1::integer) n where scope_id = $2`,
+      [count, policy.scopeId],
+    );
+  return { database, copy };
+}
+
+const COLUMNS = 'instance_uid, kind, holder_uid, holder_namespace, holder_name, policy';
+
+test('the largest keys of one tenant are written, and fifteen hundred of them are read in the memory that there is for answers', async () => {
+  const { database, copy } = await writeLargest(CLAIMS);
+  await copy(CLAIMS, {});
   expect(await database.claims('i')).toHaveLength(CLAIMS);
+});
+
+test('retained keys, which no quota counts, need little memory, however large they are', async () => {
+  const { database, copy } = await writeLargest(100);
+  await copy(4 * CLAIMS, { retained: 'x'.repeat(253) });
+  expect(await database.claims('i')).toHaveLength(4 * CLAIMS);
 });
