@@ -87,7 +87,7 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   for (const uid of [...new Set(recounted)].sort()) await lockForRecount(query, uid);
   for (const write of writes) if (write.proof !== undefined) await adopt(query, write, write.proof);
   const renames = writes.filter(({ kind, proof }) => kind !== 'key' && proof === SAME_OBJECT);
-  if (renames.length > 0) await query(RENAME, [toRows(renames)]);
+  if (renames.length > 0) await rename(query, renames);
   const rows = [toRows(writes)];
   await query(CLAIM, rows);
   const locked = await query<LockedRow>(LOCK, rows);
@@ -279,11 +279,21 @@ async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<vo
 }
 
 /** Gives the claims of Users and Teams the alias that their object has now. Of two that want one alias, one gets it. */
+async function rename(query: Query, writes: ReadonlyArray<ScopeWrite>): Promise<void> {
+  const instances = new Set(writes.map(({ instanceUid }) => instanceUid));
+  const kinds = new Set(writes.map(({ kind }) => kind));
+  await query(RENAME, [toRows(writes), [...instances], [...kinds]]);
+}
+
+/** Reads the claims of the instance by the index of aliases: no index has the holder. */
 const RENAME = `
-with renamed as (
+with live as materialized (
+  select scope_id, instance_uid, kind, alias, holder_uid, created_at from gateway_operator.claim
+  where instance_uid = any($2::text[]) and kind = any($3::text[]) and retired_at is null),
+renamed as (
   select distinct on (w.instance_uid, w.kind, w.alias) c.scope_id, w.alias
-  from ${WANTED} join gateway_operator.claim c using (instance_uid, kind, holder_uid)
-  where c.retired_at is null and c.alias <> w.alias and not exists (select 1 from gateway_operator.claim other
+  from ${WANTED} join live c using (instance_uid, kind, holder_uid)
+  where c.alias <> w.alias and not exists (select 1 from gateway_operator.claim other
     where other.instance_uid = w.instance_uid and other.kind = w.kind and other.alias = w.alias and other.retired_at is null)
   order by w.instance_uid, w.kind, w.alias, c.created_at, c.scope_id)
 update gateway_operator.claim c set alias = r.alias from renamed r where c.scope_id = r.scope_id`;
