@@ -1,6 +1,7 @@
 // Carries out a plan: objects concurrently, the actions of one object in order. Each action's error is caught once.
 
-import { createLimiter, type Limiter, mapConcurrent } from '#core/concurrency/limiter.ts';
+import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
+import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
@@ -23,10 +24,10 @@ export const handlers = {
 /** Every adapter has a shorter timeout. This one bounds an action that hangs in spite of it. */
 const ACTION_TIMEOUT: Millis = 90_000;
 /**
- * The maximum numbers of concurrent actions (first actions of batches and later ones are counted separately), and of
- * concurrent batches, whose writes share transactions.
+ * The maximum numbers of concurrent actions (first actions of batches and later ones are counted separately), of those
+ * of one namespace, whose objects may be slow to write, and of concurrent batches, whose writes share transactions.
  */
-const [MAX_ACTIONS, MAX_BATCHES] = [32, 1024];
+const [MAX_ACTIONS, MAX_OWN, MAX_BATCHES] = [32, 24, 1024];
 
 /**
  * Never rejects. An action that does not succeed ends the batch of its object, and the next plan sees the result. A
@@ -41,7 +42,8 @@ export async function act(actions: ReadonlyArray<Action>, context: ActContext): 
   // Instances, Users and Teams come first, because VirtualKeys depend on them.
   const ordered = isMany ? context.roundRobin.order(listName, batches, toRow) : batches;
   const sorted = ordered.toSorted((one, other) => rankOf(one) - rankOf(other));
-  const limits = { first: createLimiter(MAX_ACTIONS), later: createLimiter(MAX_ACTIONS) };
+  const createPlaces = () => createFairLimiter(MAX_ACTIONS, Number.POSITIVE_INFINITY, { maxOwn: MAX_OWN }).run;
+  const limits = { first: createPlaces(), later: createPlaces() };
   const mayBegin = (batch: ReadonlyArray<Action>): boolean => {
     if (isTooLate(batch, context)) return false;
     if (isMany) context.roundRobin.advance(listName, toRow(batch));
@@ -62,7 +64,7 @@ const toRow = ([first]: ReadonlyArray<Action>) => ({
 
 interface BatchLimits {
   /** Actions of batches that have begun do not wait for batches that begin. */
-  readonly limits: Readonly<Record<'first' | 'later', Limiter>>;
+  readonly limits: Readonly<Record<'first' | 'later', ReturnType<typeof createFairLimiter>['run']>>;
   readonly mayBegin: (batch: ReadonlyArray<Action>) => boolean;
 }
 
@@ -77,7 +79,9 @@ async function runBatch(
     const begin = async (): Promise<Outcome | undefined> =>
       (isFirst ? mayBegin(batch) : !context.time.isOver()) ? attempt(action, context) : undefined;
     // All writes of scopes that wait for the same database share a transaction.
-    const outcome = await (action.action === 'PutScope' ? begin() : limits[isFirst ? 'first' : 'later'](begin));
+    const outcome = await (action.action === 'PutScope'
+      ? begin()
+      : limits[isFirst ? 'first' : 'later'](action.namespace, begin));
     if (outcome === undefined) break;
     recordOutcome(action, outcome, context);
     ended.push({ action, outcome });

@@ -66,7 +66,11 @@ type Draft = Omit<KubeRequest, 'signal'>;
 type ApiReply = Pick<KubeResponse, 'status' | 'text'>;
 type OnPage = Parameters<Cluster['listPages']>[2];
 /** `name`: of an object that exists. */
-type Write = Omit<Draft, 'body'> & { readonly name?: string; readonly body: object };
+type Write = Omit<Draft, 'body'> & {
+  readonly namespace: string | undefined;
+  readonly name?: string;
+  readonly body: object;
+};
 
 /** The numbers of objects of a page: of the first page, whose size is not known yet, and the maximum. */
 const [FIRST_PAGE, PAGE] = [50, 500];
@@ -77,9 +81,11 @@ const GROWTH = 1.25;
 const GIVE_UP_AFTER = 10_000;
 /** Concurrent reads: enough for a resync, and they fit into the memory of the reconciler. */
 const READS = 16;
-/** The share of the concurrent reads that one namespace may have, at least two, because one of them may be slow. */
+/** Concurrent writes. */
+const WRITES = 32;
+/** The share of the concurrent calls that one namespace may have, at least two, because one of them may be slow. */
 const [SHARE, MIN_OWN] = [1 / 4, 2];
-/** The owner of reads that concern several namespaces. */
+/** The owner of calls that concern several namespaces, or none. */
 const CLUSTER = '';
 /** The field manager of every write: the owner of the written fields. */
 const AS_US = `fieldManager=${FIELD_MANAGER}`;
@@ -96,6 +102,8 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
   const call = (draft: Draft) => callInTime(request, draft, giveUpAfter);
   const maxOwn = Math.max(MIN_OWN, maxReads * SHARE);
   const { run: limitReads } = createFairLimiter(maxReads, Number.POSITIVE_INFINITY, { maxOwn });
+  /** Writes are limited by namespace, because an object with very many labels keeps the API server busy for long. */
+  const { run: limitWrites } = createFairLimiter(WRITES, Number.POSITIVE_INFINITY, { maxOwn: WRITES * SHARE });
   /**
    * Parses each response before the next read of the owner, so that its text is not kept. Reads are limited by
    * namespace, because whoever may write Secrets of 1 MB decides how long the reads of that namespace take.
@@ -105,12 +113,14 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
 
   async function write<T>(
     what: string,
-    { name, body, ...how }: Write,
+    { namespace = CLUSTER, name, body, ...how }: Write,
     read: (reply: ApiReply) => T,
   ): Promise<WriteResult<T>> {
     if (name !== undefined && !isNameable(name))
       return { ok: false, refusal: 'invalid', message: `metadata.name: Invalid value: ${JSON.stringify(name)}` };
-    const reply = await call({ contentType: JSON_TYPE, ...how, body: JSON.stringify(body) });
+    const reply = await limitWrites(namespace, () =>
+      call({ contentType: JSON_TYPE, ...how, body: JSON.stringify(body) }),
+    );
     if (reply.status >= 200 && reply.status < 300) return { ok: true, object: read(reply) };
     const status = readStatus(reply.text);
     const refusal = toRefusal(reply.status, status);
@@ -175,25 +185,29 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
     create: (resource, object) => {
       const { namespace, name } = object.metadata;
       const path = `${collectionPath(resource, namespace)}?${AS_US}`;
-      return write(`creating ${resource.plural} ${name}`, { method: 'POST', path, body: object }, toObject);
+      return write(`creating ${resource.plural} ${name}`, { method: 'POST', namespace, path, body: object }, toObject);
     },
     patch: (resource, namespace, name, body, subresource) => {
       const below = subresource === undefined ? '' : `/${subresource}`;
       const path = `${objectPath(resource, namespace, name)}${below}?${AS_US}`;
       const how = { method: 'PATCH', contentType: 'application/merge-patch+json' } as const;
-      return write(`patching ${resource.plural} ${name}`, { ...how, name, path, body }, toObject);
+      return write(`patching ${resource.plural} ${name}`, { ...how, namespace, name, path, body }, toObject);
     },
     apply: (resource, object, { isDry } = { isDry: false }) => {
       const { namespace, name } = object.metadata;
       const path = `${objectPath(resource, namespace, name)}?${AS_US}&force=true${isDry ? '&dryRun=All' : ''}`;
       // JSON is YAML.
       const how = { method: 'PATCH', contentType: 'application/apply-patch+yaml' } as const;
-      return write(`applying ${resource.plural} ${name}`, { ...how, name, path, body: object }, toObject);
+      return write(`applying ${resource.plural} ${name}`, { ...how, namespace, name, path, body: object }, toObject);
     },
     delete: (resource, namespace, name, uid) => {
       const body = { preconditions: { uid }, propagationPolicy: 'Background' };
       const path = objectPath(resource, namespace, name);
-      return write(`deleting ${resource.plural} ${name}`, { method: 'DELETE', name, path, body }, () => undefined);
+      return write(
+        `deleting ${resource.plural} ${name}`,
+        { method: 'DELETE', namespace, name, path, body },
+        () => undefined,
+      );
     },
     serves: async (resource) => {
       const reply = await call({ method: 'GET', path: versionPath(resource) });

@@ -305,6 +305,23 @@ describe('reads', () => {
   });
 });
 
+describe('writes', () => {
+  test('of a namespace that take long leave room for those of others', async () => {
+    const one = cluster();
+    const waiting: Array<() => void> = [];
+    replies = [(_request, response) => void waiting.push(() => response.end(JSON.stringify(map('x'))))];
+    const inNamespace = (namespace: string) => ({ ...map('x'), metadata: { name: 'x', namespace } });
+    const greedy = Array.from({ length: 20 }, () => one.create(RESOURCES.configMaps, inNamespace('greedy')));
+    await expect.poll(() => waiting.length).toBe(8);
+    replies = [json(201, map('x'))];
+    expect(await inTime(one.create(RESOURCES.configMaps, inNamespace('other')))).toMatchObject({ ok: true });
+    expect(await inTime(one.patch(RESOURCES.namespaces, undefined, 'x', {}))).toMatchObject({ ok: true });
+    expect(waiting).toHaveLength(8);
+    for (const answer of waiting) answer();
+    await Promise.all(greedy);
+  });
+});
+
 describe('a Secret or ConfigMap with very many keys', () => {
   /** As the API server stores it: with the keys in the fields of its manager. */
   const wide = (kind: string, keys: number) => {
