@@ -104,7 +104,7 @@ export const Workload = withRule(
       })
       .optional()
       .describe(
-        'Authorities that the gateway trusts, beside those of Node: of providers, proxies, and databases without `sslrootcert`. A change of the ConfigMap replaces the Pods.',
+        'Authorities that the gateway trusts, beside those of Node: of providers, proxies, and databases without `sslrootcert`. A change of this value replaces the Pods.',
       ),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),

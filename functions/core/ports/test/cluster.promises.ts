@@ -1,7 +1,16 @@
 // Promises of every cluster: run by the test double and by the HTTP client against real API servers.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AUTH_API_VERSION, AUTH_GROUP, FINALIZER, VERSION } from '#crds/names/group.ts';
-import { type Cluster, ClusterError, type KubeObject, RESOURCES, type Resource } from '../cluster.ts';
+import {
+  type Cluster,
+  ClusterError,
+  hasTooManyKeys,
+  type KubeObject,
+  MAX_KEYS,
+  RESOURCES,
+  type Resource,
+  toFieldSelector,
+} from '../cluster.ts';
 
 export interface ClusterUnderTest {
   readonly cluster: Cluster;
@@ -97,6 +106,25 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       const found = await subject.cluster.get(RESOURCES.configMaps, subject.namespace, metadata.name, how);
       expect(found).toEqual({ apiVersion, kind, metadata });
       expect(await subject.cluster.get(RESOURCES.configMaps, subject.namespace, 'nobody', how)).toBeUndefined();
+    });
+
+    test('of a Secret or ConfigMap with very many keys only the name is read, of one with as many as allowed everything', async () => {
+      const { cluster, namespace } = subject;
+      const fill = (length: number) => Object.fromEntries(Array.from({ length }, (_, index) => [`k${index}`, '']));
+      const ofSecret = async (keys: number) => {
+        const type = { apiVersion: 'v1', kind: 'Secret' };
+        const metadata = { name: newName('secret'), namespace };
+        await create(RESOURCES.secrets, { ...type, metadata, data: fill(keys) });
+        return cluster.get(RESOURCES.secrets, namespace, metadata.name);
+      };
+      expect((await ofSecret(MAX_KEYS))?.data).toEqual(fill(MAX_KEYS));
+      const found = await ofSecret(5 * MAX_KEYS);
+      expect(found?.metadata).toEqual({ name: expect.any(String), namespace });
+      expect(found && hasTooManyKeys(found)).toBe(true);
+      const map = await create(RESOURCES.configMaps, configMap(newName('map'), {}, fill(5 * MAX_KEYS)));
+      const fieldSelector = toFieldSelector({ 'metadata.name': map.metadata.name });
+      const listed = await cluster.list(RESOURCES.configMaps, { namespace, fieldSelector, limit: 1 });
+      expect(listed.map(hasTooManyKeys)).toEqual([true]);
     });
 
     test('a Secret written with stringData is read back as base64 data', async () => {
