@@ -24,6 +24,7 @@ import { orderByConversation } from '../targets/affinity.ts';
 import { codecOf } from '../wire/api.ts';
 import { APIS } from '../wire/apis.ts';
 import { toChat } from '../wire/chat/chat.ts';
+import { responses } from '../wire/responses/responses.ts';
 
 test('every codec of every API has a provider here', () => {
   const codecs = APIS.flatMap(({ codecs }) => Object.values(codecs));
@@ -58,7 +59,7 @@ interface Reply {
 function open(
   { name, model, api }: Pair,
   { headers, packets }: Reply,
-  path = api.path,
+  { path = api.path, limit = '1000000000' } = {},
 ): (sent: Uint8Array) => Promise<number> {
   const names = ['apiKey', 'apiBase', 'awsRegion', 'vertexLocation', 'vertexProject'];
   const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
@@ -73,7 +74,7 @@ function open(
       ...snapshotOf([served, { ...served, identifier: 'other' }], { retries: 0, cooldown }),
       storeResponses: true,
     },
-    keys: { [KEY]: keyRecord({ limit: '1000000000' }) },
+    keys: { [KEY]: keyRecord({ limit }) },
     deps: {
       credentials: { read: (_, one) => (one === 'apiBase' ? 'https://provider.test' : `value-of-${one}`) },
       upstream: async (request) => {
@@ -188,7 +189,7 @@ describe.each(IS_ALL ? COUNTING : [])('$label', ({ path, ...pair }) => {
     'a request to be counted of many: $name',
     async ({ body }) => {
       const reply = { headers: JSON_TYPE, packets: [encoder.encode('{"input_tokens":7}')] };
-      const ask = open(pair, reply, pair.api.path + path);
+      const ask = open(pair, reply, { path: pair.api.path + path });
       const prepare = (size: number) => {
         const bytes = encoder.encode(body(size));
         return () => ask(bytes);
@@ -248,6 +249,55 @@ test.each(['\\u0074', 'é'])(
     expect(await ratioOf(reading(escaped), reading(plain), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
   },
 );
+
+/** Units of hostile texts. The scans of a body read each unit, and the engine reads plain words at once. */
+const LETTERS = [
+  '\\\\u',
+  '\\u0000',
+  '\\u754c',
+  '\\ud834\\udd5e',
+  '\\"',
+  '\\"\\\\u',
+  '\\"ttl\\" ',
+  '界',
+  '𝅗𝅥',
+  '.gw\\\\u',
+];
+/** A body of this many bytes is not yet large. */
+const TEXT = 1_000_000;
+
+describe.each(DIALECTS)('$label: with a spent budget', (pair) => {
+  const texts = textsOf(pair.api.name);
+
+  test.each(LETTERS)('a text of %s is refused with few times the work of a plain one', async (letters) => {
+    const ask = open(pair, { headers: JSON_TYPE, packets: [] }, { limit: '0' });
+    const reading = (unit: string) => {
+      const bytes = encoder.encode(texts(unit.repeat(TEXT / encoder.encode(unit).length)));
+      return async () => expect(await ask(bytes)).toBe(429);
+    };
+    expect(await ratioOf(reading(letters), reading('word '), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
+  });
+});
+
+/** A body with this text, as JSON, where a prompt is. */
+function textsOf(api: Pair['api']['name']): (text: string) => string {
+  const bare = JSON.stringify(BARE[api]);
+  if (!bare.includes('"q"')) throw new Error(`the smallest body of ${api} has no prompt "q"`);
+  return (text) => bare.replace('"q"', () => `"${text}"`);
+}
+
+test.each([
+  { encrypted_content: 'a.gw01234567' },
+  { id: `a.gw${'0'.repeat(40)}` },
+  { role: 'user', content: '\u0000' },
+])('a request of many items like %j takes few times the work of plain ones', async (item) => {
+  const reading = (one: object) => {
+    const bytes = encoder.encode(JSON.stringify({ model: 'm', input: list(10_000, () => one) }));
+    return async () => void responses.toRequest(bytes, { header: () => undefined, query: '' });
+  };
+  const plain = Object.fromEntries(Object.entries(item).map(([name, value]) => [name, 'x'.repeat(value.length)]));
+  expect(await ratioOf(reading(item), reading(plain), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
+});
 
 test('the list of models with ten restrictions takes work in proportion to their length', async () => {
   const prepare: Prepare = (size) => {

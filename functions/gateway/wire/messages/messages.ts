@@ -8,7 +8,15 @@ import { anthropicErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { NOTHING_STORED } from '../prompt/stored-state.ts';
 import { type Members, webSearchesIn } from '../prompt/unmetered-features.ts';
-import { type ForwardedHead, invalid, isAbsent, type ModelRequest, minOutputOf, notObjectsIn } from '../request.ts';
+import {
+  type ForwardedHead,
+  invalid,
+  isAbsent,
+  type ModelRequest,
+  minOutputOf,
+  notObjectsIn,
+  readBody,
+} from '../request.ts';
 import { anthropic } from './anthropic.ts';
 import { measure } from './blocks.ts';
 import { openai } from './openai.ts';
@@ -28,7 +36,7 @@ export const messages: Api = {
 const FORM = { limit: 'max_tokens', rules: RULES, nested: NESTED_MEMBERS };
 
 function toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure> {
-  const read = readLimited(bytes, FORM, wrongMemberIn);
+  const read = readLimited(readBody(bytes), FORM, wrongMemberIn);
   if (!read.ok) return read;
   const { members, request } = read.value;
   const forwardedHead = forwardedHeadOf(client);

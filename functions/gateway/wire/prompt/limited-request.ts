@@ -1,7 +1,7 @@
 // Requests for one answer with one limit, as Messages and Responses have them: members that both APIs read alike.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { invalid, isAbsent, isCount, type ModelRequest, readBody } from '../request.ts';
+import { invalid, isAbsent, isCount, type ModelRequest, type ParsedBody } from '../request.ts';
 import {
   ambiguousIn,
   compactionIn,
@@ -27,14 +27,13 @@ export interface LimitedRequest {
 }
 
 /**
- * Reads a request. `findWrongMember`: the refusal of the first member with a type that no provider of the API accepts.
+ * Reads a request from its parsed body. `findWrongMember`: the refusal of the first member with a type that no provider of the API accepts.
  */
 export function readLimited(
-  bytes: Uint8Array,
+  parsed: Result<ParsedBody, Failure>,
   { limit: limitName, rules, nested }: RequestForm,
   findWrongMember: (members: Members) => Result<never, Failure> | undefined,
 ): Result<LimitedRequest, Failure> {
-  const parsed = readBody(bytes);
   if (!parsed.ok) return parsed;
   const { members, ...shared } = parsed.value;
   const { body } = shared;

@@ -141,10 +141,9 @@ export function ambiguousIn(
 ): Failure | undefined {
   for (const { name, valueStart } of members) {
     const deciding = nested.get(name);
-    if (
-      deciding !== undefined &&
-      elementsOf(text, valueStart).some((at) => isAmbiguous(text, at, { list: name, deciding }))
-    ) {
+    if (deciding === undefined) continue;
+    const list = { list: name, deciding, folded: new Set(deciding.map(foldName)) };
+    if (elementsOf(text, valueStart).some((at) => isAmbiguous(text, at, list))) {
       return refusal(name, 'must contain each member once, in lower case. Remove the other spellings.');
     }
   }
@@ -197,21 +196,21 @@ export function spellingsOf(word: string): string {
  * Whether an object is ambiguous. An inner list of the same name (the tools of a namespace) is read too; nothing deeper
  * decides.
  */
-function isAmbiguous(text: string, start: number, { list, deciding }: NestedList, isInner = false): boolean {
+function isAmbiguous(text: string, start: number, nested: NestedList, isInner = false): boolean {
+  const { list, deciding, folded } = nested;
   const { members } = membersOf(text, start);
-  const names = members.map(({ name }) => name);
-  const folded = names.map(foldCase);
-  if (new Set(folded).size < names.length) return true;
-  const decidingFolded = deciding.map(foldName);
-  if (names.some((name) => !deciding.includes(name) && decidingFolded.includes(foldName(name)))) return true;
+  if (members.some(({ name }) => !deciding.includes(name) && folded.has(foldName(name)))) return true;
+  if (members.length > 1 && new Set(members.map(({ name }) => foldCase(name))).size < members.length) return true;
   if (isInner || !deciding.includes(list)) return false;
   const inner = members.filter(({ name }) => name === list).flatMap(({ valueStart }) => elementsOf(text, valueStart));
-  return inner.some((at) => isAmbiguous(text, at, { list, deciding }, true));
+  return inner.some((at) => isAmbiguous(text, at, nested, true));
 }
 
 interface NestedList {
   readonly list: string;
   readonly deciding: ReadonlyArray<string>;
+  /** The deciding names, folded. */
+  readonly folded: ReadonlySet<string>;
 }
 
 /**
@@ -219,15 +218,19 @@ interface NestedList {
  * its memory.
  */
 const MAX_NAME = 64;
+/** Nearly all names need no folding, and a body may have very many. */
+const FOLDED = /^[a-z0-9_]*$/;
 
 /** The name without case, as Go's JSON decoder folds it (ſ is s, K is k). */
 function foldCase(name: string): string {
-  return name.length > MAX_NAME ? name : name.toUpperCase().toLowerCase();
+  return name.length > MAX_NAME || FOLDED.test(name) ? name : name.toUpperCase().toLowerCase();
 }
 
 /** The name without case and underscores: protocol buffers (Gemini, Vertex AI) read `maxTokens` as `max_tokens`. */
 export function foldName(name: string): string {
-  return name.length > MAX_NAME ? name : foldCase(name).replaceAll('_', '');
+  if (name.length > MAX_NAME) return name;
+  const folded = foldCase(name);
+  return folded.includes('_') ? folded.replaceAll('_', '') : folded;
 }
 
 /** Web searches of a request: only entries with a price for them may serve it. */

@@ -2,9 +2,10 @@
 // back.
 
 import { toUtf8 } from '#core/json/bytes.ts';
-import { listOf, member, parseJson, textOf } from '#core/json/json.ts';
+import { listOf, member, textOf } from '#core/json/json.ts';
+import { copyOf } from '#core/json/text.ts';
 import type { ReplyOptions } from '../codec.ts';
-import { elementsOf, type Member, membersOf, type ObjectText } from '../json/json-splice.ts';
+import { elementsOf, type Member, membersOf, type ObjectText, unquote } from '../json/json-splice.ts';
 import type { MarkedId } from '../prompt/stored-state.ts';
 import type { RequestBody } from '../request.ts';
 
@@ -68,16 +69,23 @@ export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): 
   let unmarked = '';
   let from = 0;
   for (const { name, valueStart, end } of placesIn(text, object)) {
-    const value = textOf(parseJson(text.slice(valueStart, end))) ?? '';
+    if (!text.startsWith('"', valueStart)) continue;
+    const quoted = text.slice(valueStart, end);
+    const isEscaped = quoted.includes('\\');
+    const value = isEscaped ? unquote(quoted) : quoted.slice(1, -1);
     const length = name === 'encrypted_content' ? LENGTH : BOUND_LENGTH;
     const found = (length === LENGTH ? MARK : BOUND_MARK).exec(value.slice(-length));
     if (found === null || value.length === length) continue;
     const [, entry = '', mac] = found;
     const id = value.slice(0, -length);
-    if (mac !== undefined) ids.set(value, { id, entryMark: entry, mac, param: name === 'id' ? 'input' : name });
+    if (mac !== undefined) {
+      const param = name === 'id' ? 'input' : name;
+      ids.set(copyOf(value), { id: copyOf(id), entryMark: entry, mac: copyOf(mac), param });
+    }
     by = entry;
-    unmarked += text.slice(from, valueStart) + JSON.stringify(id);
-    from = end;
+    // A body may have very many marks: most are cut out of the text as they are.
+    unmarked += isEscaped ? text.slice(from, valueStart) + JSON.stringify(id) : text.slice(from, end - 1 - length);
+    from = isEscaped ? end : end - 1;
   }
   return by === undefined
     ? undefined
@@ -85,11 +93,12 @@ export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): 
 }
 
 /** The members of a request that may have a mark, in the order of the text. Other members belong to the client. */
-function placesIn(text: string, { members }: ObjectText): ReadonlyArray<Member> {
-  return members.flatMap((member) => {
-    if (member.name === 'previous_response_id') return [member];
-    if (member.name !== 'input') return [];
-    const items = elementsOf(text, member.valueStart).flatMap((start) => membersOf(text, start).members);
-    return items.filter(({ name }) => name === 'encrypted_content' || name === 'id');
-  });
+function* placesIn(text: string, { members }: ObjectText): Generator<Member> {
+  for (const member of members) {
+    if (member.name === 'previous_response_id') yield member;
+    if (member.name !== 'input') continue;
+    for (const start of elementsOf(text, member.valueStart))
+      for (const one of membersOf(text, start).members)
+        if (one.name === 'encrypted_content' || one.name === 'id') yield one;
+  }
 }

@@ -7,9 +7,9 @@ import type { Api } from '../api.ts';
 import { responsesErrors } from '../dialects/error-format.ts';
 import { readLimited } from '../prompt/limited-request.ts';
 import { ambiguousIn, type Members } from '../prompt/unmetered-features.ts';
-import { invalid, isAbsent, type ModelRequest } from '../request.ts';
+import { invalid, isAbsent, type ModelRequest, readBody } from '../request.ts';
 import { measure, storedStateOf } from './items.ts';
-import { type UnmarkedBody, unmark } from './marks.ts';
+import { unmark } from './marks.ts';
 import { openai } from './openai.ts';
 import { NESTED_MEMBERS, RULES, webSearchesIn } from './unmetered.ts';
 
@@ -21,7 +21,7 @@ export const responses: Api = {
   codecs: { openai },
   errors: responsesErrors,
   counting: { path: '/input_tokens', toReply: (input_tokens) => ({ object: 'response.input_tokens', input_tokens }) },
-  toRequest: (bytes) => toRequest(bytes),
+  toRequest,
 };
 
 /** The maximum characters of a conversation's name: it is kept as long as the request. */
@@ -36,9 +36,11 @@ const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['i
 /** A pattern that every body with an `id` matches, however its letters are written. */
 const MAYBE_ID = /"[iı]d"|\\u0/i;
 
-/** `marked`: the marks that were removed from the body. */
-function toRequest(bytes: Uint8Array, marked?: Omit<UnmarkedBody, 'bytes'>): Result<ModelRequest, Failure> {
-  const read = readLimited(bytes, FORM, ({ input }) =>
+function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
+  const parsed = readBody(bytes);
+  // Marks are removed first: the rest of the work is done once, for the body as the provider gets it.
+  const marked = parsed.ok ? unmark(parsed.value.body) : undefined;
+  const read = readLimited(marked === undefined ? parsed : readBody(marked.bytes), FORM, ({ input }) =>
     isAbsent(input) || typeof input === 'string' || Array.isArray(input)
       ? undefined
       : invalid('"input" must be a text or an array.', 'input'),
@@ -49,9 +51,7 @@ function toRequest(bytes: Uint8Array, marked?: Omit<UnmarkedBody, 'bytes'>): Res
   // Only bodies that may have an `id` are searched: long bodies take long, and most items have no id.
   const ambiguous = MAYBE_ID.test(body.text) ? ambiguousIn(body.text, body.object.members, ITEMS) : undefined;
   if (ambiguous !== undefined) return err(ambiguous);
-  const unmarked = marked === undefined ? unmark(body) : undefined;
-  if (unmarked !== undefined) return toRequest(unmarked.bytes, unmarked);
-  const input = measure(bytes.length, members);
+  const input = measure(body.bytes.length, members);
   const stored = storedStateOf(members, marked?.ids ?? []);
   return ok({
     ...request,
