@@ -6,6 +6,7 @@ import type { Authenticate, Caller } from '../caller/authenticate.ts';
 import { chargedScopesOf, type RequestFailure } from '../caller/remaining-limits.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Api } from '../wire/api.ts';
+import type { ModelRequest } from '../wire/request.ts';
 import { createReadBody } from './body.ts';
 import type { MemoryLimits } from './memory-budget.ts';
 import type { ClientContext } from './request-log.ts';
@@ -28,31 +29,37 @@ export function createAdmit(deps: AdmitDeps, api: Api) {
     if (!first.ok) return first;
     const chargedScopes = chargedScopesOf(first.value);
     const body = await readBody({ client, share, key: first.value.key });
-    if (!body.ok) return err({ failure: body.failure, chargedScopes });
-    // When the body has arrived, the policy of the key may no longer be fresh. Then the policy is read again, and the
+    const request = body.ok ? requestOf(body.value, { client, share }) : body;
+    if (!request.ok) return err({ failure: request.failure, chargedScopes });
+    if (share.isLarge) {
+      // The reservation reads all letters.
+      request.value.body.releaseText();
+      await share.turn();
+    }
+    // When the body has been read, the policy of the key may no longer be fresh. Then the policy is read again, and the
     // new one counts.
     const isFresh = deps.clock.now() < first.value.freshUntil;
     const caller = isFresh ? first : await authenticate(client, { databaseTime: first.value.databaseTime });
     if (!caller.ok) return err({ chargedScopes, ...caller.failure });
-    const grant = grantOf(caller.value, body.value, { client, share });
+    const grant = grantOf(caller.value, request.value);
     if (!grant.ok) return err({ failure: grant.failure, chargedScopes: chargedScopesOf(caller.value) });
     const { model, stream } = grant.value.request;
     log.addModel(model, stream);
     return grant;
   };
 
-  function grantOf(
-    caller: Caller,
-    body: Uint8Array,
+  function requestOf(
+    bytes: Uint8Array,
     { client, share }: Pick<ClientContext, 'client' | 'share'>,
-  ): Result<Grant, Failure> {
-    const request = api.toRequest(body, client);
-    if (!request.ok) return request;
-    if (!share.take(request.value.body.memberBytes)) return err({ code: 'overloaded' });
+  ): Result<ModelRequest, Failure> {
+    const request = api.toRequest(bytes, client);
+    return !request.ok || share.take(request.value.body.memberBytes) ? request : err({ code: 'overloaded' });
+  }
 
+  function grantOf(caller: Caller, request: ModelRequest): Result<Grant, Failure> {
     const snapshot = deps.snapshots.current();
-    if (snapshot === undefined) return err({ code: 'no_healthy_target', model: request.value.model });
-    const checked = checkStoredState(request.value, caller, snapshot);
+    if (snapshot === undefined) return err({ code: 'no_healthy_target', model: request.model });
+    const checked = checkStoredState(request, caller, snapshot);
     return checked.ok ? authorize(caller, checked.value, snapshot) : checked;
   }
 }

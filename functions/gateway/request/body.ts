@@ -88,6 +88,7 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
     if (size.values > MAX_VALUES) return err(TOO_MANY_VALUES);
     if (size.members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
     if (!share.countWork(workOf(body, size))) return err(OVERLOADED);
+    if (share.isLarge) await share.turn();
     return client.hasLeft() ? err({ code: 'client_left' }) : ok(body);
   }
 

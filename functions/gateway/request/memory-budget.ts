@@ -38,7 +38,7 @@ const MAX_RATIO = { key: 3, namespace: 7 };
 const PORTIONS = { usual: 1, increased: 4, all: Number.POSITIVE_INFINITY };
 /**
  * A body with more work is large: other requests wait while it is read. A key may send `MAX_LARGE_BYTES` of large
- * bodies, and then `LARGE_BYTES_PER_SECOND`.
+ * bodies, and then `LARGE_BYTES_PER_SECOND`. All keys of a namespace may send `LARGE_RATIO` times as much.
  */
 const LARGE_BODY = MIB;
 /** The work of an object, a list or a member, in bytes of text (measured). */
@@ -51,6 +51,7 @@ const MAX_PART_GROWTH = 80;
 const SHORT_WORK = 16 * 1024;
 const MAX_LARGE_BYTES = 2 * MAX_BODY;
 const LARGE_BYTES_PER_SECOND = 8 * MIB;
+const LARGE_RATIO = { key: 1, namespace: 2 };
 const MAX_KEYS = 10_000;
 
 /** The limits of a process. Measured: `npm run bench -- memory` (docs/operate/gateways.md has the numbers). */
@@ -104,10 +105,10 @@ export function bytesToTranslate({ length }: Uint8Array, { parts }: JsonSize): n
 
 /** The use of the budget by a key or a namespace. */
 interface MemoryUse {
-  readonly maxRatio: number;
+  readonly of: keyof typeof MAX_RATIO;
   requests: number;
   kept: number;
-  /** Bytes of large bodies, less those that the key may send each second; and the time of that count. */
+  /** Bytes of large bodies, less those that it may send each second; and the time of that count. */
   largeBytes: number;
   countedAt: Millis;
 }
@@ -146,7 +147,7 @@ export class MemoryShare {
   #uses: ReadonlyArray<MemoryUse> = [];
   #owner: TurnOwner | undefined;
   #bytes = 0;
-  /** The work that is already counted for the key. */
+  /** The work that is already counted, of a large body. */
   #work = 0;
 
   constructor(state: State, turns: Pick<HttpExchange, 'turn'>) {
@@ -156,6 +157,11 @@ export class MemoryShare {
 
   get limits(): MemoryLimits {
     return this.#state.limits;
+  }
+
+  /** The body is large: each step that reads it waits for a turn of its own. */
+  get isLarge(): boolean {
+    return this.#work > 0;
   }
 
   /** Bytes that this share has taken. */
@@ -170,16 +176,16 @@ export class MemoryShare {
   enter({ scopeId, object }: Pick<KeyPolicy, 'scopeId' | 'object'>): boolean {
     const { limits, clock, shares, keys } = this.#state;
     this.#since = clock.now();
-    const useOf = (name: string, maxRatio: number) => {
+    const useOf = (name: string, of: MemoryUse['of']): MemoryUse => {
       const known = keys.get(name);
       if (known !== undefined) return known;
-      const use = { maxRatio, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
+      const use = { of, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
       keys.set(name, use);
       return use;
     };
     // The name of a namespace has a blank, the id of a key has none.
-    const uses = [useOf(scopeId, MAX_RATIO.key), useOf(`namespace ${object.namespace}`, MAX_RATIO.namespace)];
-    const isFree = () => uses.every(({ maxRatio, requests }) => requests < maxRatio * (limits.requests - shares.size));
+    const uses = [useOf(scopeId, 'key'), useOf(`namespace ${object.namespace}`, 'namespace')];
+    const isFree = () => uses.every(({ of, requests }) => requests < MAX_RATIO[of] * (limits.requests - shares.size));
     if (!isFree() && !(this.#forgetOld() && isFree())) return false;
     for (const use of uses) use.requests += 1;
     this.#uses = uses;
@@ -198,19 +204,20 @@ export class MemoryShare {
   }
 
   /**
-   * Counts the work of a large body for its key. `bytes` includes what was counted for this body before. False: the key
-   * has sent too much in the last seconds.
+   * Counts the work of a large body for its key and namespace. `bytes` includes what was counted for this body before.
+   * False: one of them has sent too much in the last seconds.
    */
   countWork(bytes: number): boolean {
-    const { clock } = this.#state;
-    const [key] = this.#uses;
-    if (key === undefined || bytes <= LARGE_BODY) return true;
-    const now = clock.now();
-    const large = Math.max(0, key.largeBytes - (Math.max(0, now - key.countedAt) / 1000) * LARGE_BYTES_PER_SECOND);
+    if (bytes <= LARGE_BODY) return true;
+    const now = this.#state.clock.now();
     const more = bytes - this.#work;
-    if (large + more > MAX_LARGE_BYTES) return false;
-    key.largeBytes = large + more;
-    key.countedAt = now;
+    for (const use of this.#uses) {
+      const passed = Math.max(0, now - use.countedAt) / 1000;
+      use.largeBytes = Math.max(0, use.largeBytes - passed * LARGE_RATIO[use.of] * LARGE_BYTES_PER_SECOND);
+      use.countedAt = now;
+    }
+    if (this.#uses.some(({ of, largeBytes }) => largeBytes + more > LARGE_RATIO[of] * MAX_LARGE_BYTES)) return false;
+    for (const use of this.#uses) use.largeBytes += more;
     this.#work = bytes;
     return true;
   }
@@ -259,7 +266,7 @@ export class MemoryShare {
     const free = limits.bytes - kept - bytes;
     if (of === 'all') return free >= 0;
     const left = this.#bytes + bytes <= SMALL_SHARE ? free : free - limits.bytes * KEPT_FOR_SMALL;
-    return left >= 0 && this.#uses.every(({ maxRatio, kept }) => kept + bytes <= PORTIONS[of] * maxRatio * left);
+    return left >= 0 && this.#uses.every((use) => use.kept + bytes <= PORTIONS[of] * MAX_RATIO[use.of] * left);
   }
 
   /** Removes shares of requests that the platform ended without a notice, as Workers does. True: there were some. */

@@ -46,6 +46,8 @@ describe('a body', () => {
     ['a text of 20 KB', holding(`,"user":"${'x'.repeat(20_000)}"`), 1],
     ['many parts', tools(5_000), 1],
     ['a thousand parts in 3 KB', tools(1_000), 1],
+    // Its values are counted, it is parsed, and its letters are read.
+    ['a text of 2 MiB', holding(`,"user":"${'x'.repeat(2 ** 21)}"`), 3],
     ['a list of three thousand numbers', holding(`,"x":[${'1,'.repeat(3_000)}1]`), 1],
     ['neither', holding(`,"user":"${'x'.repeat(8_000)}","tools":[${'{},'.repeat(100)}{}]`), 0],
   ])('of %s waits for the turn of its key', async (_, body, turns) => {

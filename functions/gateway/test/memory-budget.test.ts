@@ -182,4 +182,14 @@ describe('large bodies', () => {
     tick(60_000);
     expect([bring('a'), bring('a'), bring('a')]).toEqual([true, true, false]);
   });
+
+  test('of all keys of a namespace are at most twice as many, and delay no other namespace', () => {
+    const { enter, tick } = open();
+    const bring = (key: string, namespace: string) => enter(key, namespace)?.countWork(32 * MIB);
+    const flood = (time: number) => Array.from({ length: 10 }, (_, at) => bring(`${time} ${at}`, 'flood'));
+    expect(flood(0).filter((isTaken) => isTaken)).toHaveLength(4);
+    expect(bring('other', 'other')).toBe(true);
+    tick(2_000);
+    expect(flood(1).filter((isTaken) => isTaken)).toHaveLength(1);
+  });
 });
