@@ -50,8 +50,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'The first of several failed bookings, and each one with a new cause',
   'ledger: charges of previous accounts are corrected, since their requests are booked one by one':
     'A process has its journal back after a crash, and another process had charged its requests in the meantime',
-  'ledger: counters changed during every audit; the next audit compares them':
-    'A resync has audited counters five times while they changed',
+  'ledger: too much spend is not booked yet to audit counters; the next audit compares them':
+    'More than 500 accounts (on Workers: requests) have charges that PostgreSQL does not have yet',
   'ledger: finished records stay in the journal (our error)':
     'The code of the journal threw an error when it removed finished records',
   'ledger: no reservation can be made for a request (our error)':

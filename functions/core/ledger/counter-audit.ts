@@ -1,23 +1,22 @@
 // Audits of counters: the store's spend is compared with the sums of PostgreSQL, and repaired (LEDGER 6).
 
 import type { AccountRow, AuditReply } from '../ports/counter-store.ts';
-import type { Millis } from '../ports/money.ts';
-import type { ScopeWindow } from '../ports/policy.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import { counterKey, type ScopeWindow } from '../ports/policy.ts';
 import { recordCallCount } from './account.ts';
 import type { StoreContext } from './context.ts';
 
 /**
- * The maximum number of accounts whose rows are read with each page of counters. More accounts at the same time
- * (Workers) are found as changed, and the page is audited again.
+ * The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. The last one
+ * ends in any case: a counter that still changes is checked by bounds.
  */
-export const MAX_ACCOUNTS = 2000;
-/** The maximum number of audits of a counter: it is repeated if batches are booked between its two reads. */
-export const MAX_ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 const DEADLINE: Millis = 1000;
 
 /**
  * Audits those of these counters that are loaded: PostgreSQL is read first, then the store compares and repairs in one
- * step. False: batches were booked during every attempt.
+ * step. The first step names the accounts whose rows the next one needs, so that idle counters need none. False: too
+ * many accounts have unbooked spend.
  */
 export async function auditCounters(
   context: StoreContext,
@@ -25,21 +24,23 @@ export async function auditCounters(
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<boolean> {
   const { counterStore, database, store, now } = context;
-  // Accounts that ended just now have figures in the counters but are not in the list of the store: those of each
-  // attempt are remembered.
   const accounts = new Set<string>();
+  let minSums: ReadonlyMap<string, Nano> = new Map();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
-    for (const { account } of await counterStore.accounts(false, MAX_ACCOUNTS)) accounts.add(account);
+    const since = store.epoch === epoch ? store.callCount : 0;
     const ids = [...accounts];
     const before = await database.accountRows(ids);
     const sums = await database.sums(counters);
     const rows = await database.accountRows(ids);
-    if (!ids.every((id) => isSame(before.get(id), rows.get(id)))) continue;
-    const all = new Map(ids.map((id) => [id, rows.get(id) ?? NO_ROW]));
-    const reply = await counterStore.audit(epoch, sums, all, now() + DEADLINE);
+    const stable = ids.filter((id) => isSame(before.get(id), rows.get(id)));
+    const all = new Map(stable.map((id) => [id, rows.get(id) ?? NO_ROW]));
+    const byBounds = attempt === MAX_ATTEMPTS - 1;
+    const bounded = sums.map((sum) => ({ ...sum, minSum: minSums.get(counterKey(sum)) }));
+    const reply = await counterStore.audit(epoch, bounded, all, { since, deadline: now() + DEADLINE, byBounds });
     if (reply.outcome === 'epoch') throw new Error('the counter store is being rebuilt');
     recordCallCount(store, epoch, reply.callCount);
     for (const account of reply.changedAccounts) accounts.add(account);
+    minSums = new Map(reply.minSums.map((sum) => [counterKey(sum), sum.spent]));
     if (reply.changedAccounts.length > 0) continue;
     await logRepairs(context, reply.differences);
     return true;

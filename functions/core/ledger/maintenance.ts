@@ -7,7 +7,7 @@ import type { Epochs } from '../ports/epochs.ts';
 import type { Millis } from '../ports/money.ts';
 import { closeEnded } from './account-closing.ts';
 import type { Closing, LedgerContext, StoreContext } from './context.ts';
-import { auditCounters, MAX_ACCOUNTS, MAX_ATTEMPTS } from './counter-audit.ts';
+import { auditCounters } from './counter-audit.ts';
 import { logFailure } from './failures.ts';
 import { pause } from './timeout.ts';
 
@@ -17,10 +17,14 @@ const POLL_INTERVAL: Millis = 25;
 /** The time within which processes renew their leases after the store was away. */
 const RENEWED_WITHIN: Millis = 3000;
 const PAGE = 500;
+/** The maximum number of accounts that are closed or waited for. */
+const MAX_ACCOUNTS = 2000;
 /** The maximum number of pages, of more counters than a store has memory for. */
 const MAX_PAGES = 10_000;
 /** After this number of accounts that cannot be closed, the store or the database counts as unreachable. */
 const MAX_FAILURES = 3;
+
+const TOO_MANY = 'too many accounts have spend that is not booked';
 
 const FROM_START: Cursor = { from: 0, move: () => undefined };
 
@@ -51,7 +55,7 @@ export async function maintain(context: StoreContext, epoch: number, cursor = FR
     if (page === first) cursor.move(next);
     const { counters } = await counterStore.loaded((page % pages) * PAGE, PAGE);
     const isAudited = await auditCounters(context, epoch, counters);
-    if (!isAudited) logFailure(context, 'audit', new Error(`${MAX_ATTEMPTS} attempts`), { counters: counters.length });
+    if (!isAudited) logFailure(context, 'audit', new Error(TOO_MANY), { counters: counters.length });
     cursor.move(next);
   }
   if (failures > 0) throw new Error('closing accounts that have ended', { cause });
@@ -79,11 +83,12 @@ export async function maintainAlone(
   const { counterStore, epochs, clock } = deps;
   const { epoch, isOpen, callCount } = await epochs.state();
   if (!isOpen) return;
-  // An empty audit shows the store's clock.
-  const reply = await counterStore.audit(epoch, [], new Map(), Number.MAX_SAFE_INTEGER);
+  // An empty audit shows the store's clock, and its count of calls.
+  const reply = await counterStore.audit(epoch, [], new Map(), { since: callCount, deadline: Number.MAX_SAFE_INTEGER });
   if (reply.outcome === 'epoch') return;
   const clockOffset = reply.now - clock.now();
-  await maintain({ ...deps, store: { epoch, callCount }, now: () => clock.now() + clockOffset }, epoch, cursor);
+  const store = { epoch, callCount: Math.max(callCount, reply.callCount) };
+  await maintain({ ...deps, store, now: () => clock.now() + clockOffset }, epoch, cursor);
 }
 
 /**

@@ -240,6 +240,27 @@ export interface AccountRow {
   readonly isClosing: boolean;
 }
 
+/** How the counters of an audit are compared. */
+export interface AuditTerms {
+  /**
+   * The store's `callCount` before PostgreSQL was read; 0: unknown. The sums have the spend of accounts that ended, or
+   * whose last batch the store knew as booked, before that: their rows are not needed. So the work of an audit depends
+   * on the accounts that have unbooked spend or have booked meanwhile, not on the number of all accounts.
+   */
+  readonly since: number;
+  /** On the store's clock. After it nothing is done. */
+  readonly deadline: Millis;
+  /**
+   * Counters of accounts that have changed are checked by bounds, and no account is reported as changed. Spend is raised
+   * to the least that it can be, which is the sum and what is certainly not in it; it is lowered by what the sum lacks
+   * of its `minSum`.
+   */
+  readonly byBounds?: boolean;
+}
+
+/** A sum of PostgreSQL, with the least that it could be according to an audit before it was read. */
+export type AuditSum = ScopeSpend & { readonly minSum?: Nano | undefined };
+
 export interface AuditReply extends StoreReply {
   readonly outcome: 'done';
   /** Counters that were repaired, and by how much. */
@@ -247,8 +268,11 @@ export interface AuditReply extends StoreReply {
   /**
    * Accounts (finished ones too) that have booked a batch since PostgreSQL was read, that are not in `rows`, or of which
    * PostgreSQL has charged some figures and not all. If there are any, nothing was repaired: read again with their rows.
+   * One account if more accounts have unbooked spend than one step reads: nothing was compared.
    */
   readonly changedAccounts: ReadonlyArray<string>;
+  /** Counters of `changedAccounts`, without the spend that PostgreSQL may not have yet. */
+  readonly minSums: ReadonlyArray<ScopeSpend>;
 }
 
 /**
@@ -300,14 +324,13 @@ export interface CounterStore {
   loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly total: number }>;
   /**
    * Sets each loaded counter to its sum plus the spend of accounts that their rows do not have yet. An account whose
-   * row is closed adds nothing; if it is charged, its risk is subtracted, since `forget` adds it later. After the
-   * deadline (store's clock) nothing is done.
+   * row is closed adds nothing; if it is charged, its risk is subtracted, since `forget` adds it later.
    */
   audit(
     epoch: number,
-    sums: ReadonlyArray<ScopeSpend>,
+    sums: ReadonlyArray<AuditSum>,
     rows: ReadonlyMap<string, AccountRow>,
-    deadline: Millis,
+    terms: AuditTerms,
   ): Promise<AuditReply | StaleStore>;
   /**
    * Returns the store's epoch. `isNew`: this process has raised the epoch, so a store with a lower epoch is emptied and

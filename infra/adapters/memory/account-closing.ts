@@ -1,7 +1,7 @@
 // Closing of accounts in memory, and the audit of their counters (LEDGER 3, 6).
-import type { AccountRow, FiguresReply, FreezeReply } from '#core/ports/counter-store.ts';
+import type { AccountRow, AuditSum, AuditTerms, FiguresReply, FreezeReply } from '#core/ports/counter-store.ts';
 import type { Millis, Nano } from '#core/ports/money.ts';
-import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
+import type { ScopeWindow } from '#core/ports/policy.ts';
 import {
   type AccountState,
   accountOf,
@@ -73,25 +73,49 @@ export function finishAfterCall(store: MemoryStore, account: AccountState, now: 
 }
 
 /** Sets the spend of counters to PostgreSQL's sums plus the unbooked spend of accounts. */
-export function audit(store: MemoryStore, sums: ReadonlyArray<ScopeSpend>, rows: ReadonlyMap<string, AccountRow>) {
+export function audit(
+  store: MemoryStore,
+  sums: ReadonlyArray<AuditSum>,
+  rows: ReadonlyMap<string, AccountRow>,
+  { since, byBounds = false }: Pick<AuditTerms, 'since' | 'byBounds'>,
+) {
+  const audited = [...store.accounts.values()].filter((account) => isAudited(account, since));
   const audits = sums.flatMap((sum) => {
     const counter = counterOf(store, sum);
-    const accounts = [...store.accounts.values()].filter(({ id }) => counter.figures.has(id));
-    return counter.spent === undefined ? [] : [{ counter, previous: counter.spent, accounts, sum }];
+    const accounts = audited.filter(({ id }) => counter.figures.has(id));
+    const changed = accounts.filter((account) => hasChanged(counter, account, rows.get(account.id)));
+    return counter.spent === undefined ? [] : [{ counter, previous: counter.spent, accounts, changed, sum }];
   });
-  const changedAccounts = audits.flatMap(({ counter, accounts }) =>
-    accounts.flatMap((account) => (hasChanged(counter, account, rows.get(account.id)) ? [account.id] : [])),
-  );
-  if (changedAccounts.length > 0) return { differences: [], changedAccounts: [...new Set(changedAccounts)] };
-  const differences = audits.flatMap(({ counter, previous, accounts, sum }) => {
-    const spent = accounts.reduce(
-      (sum, account) => sum + unbookedIn(counter, account, rows.get(account.id)),
-      sum.spent,
-    );
+  const changedAccounts = byBounds ? [] : audits.flatMap(({ changed }) => changed.map(({ id }) => id));
+  if (changedAccounts.length > 0) {
+    const minSums = audits
+      .filter(({ changed }) => changed.length > 0)
+      .map(({ counter, previous, accounts }) => ({
+        ...toScopeWindow(counter),
+        spent: accounts.reduce((sum, account) => sum - maxUnbookedIn(counter, account), previous),
+      }));
+    return { differences: [], changedAccounts: [...new Set(changedAccounts)], minSums };
+  }
+  const differences = audits.flatMap(({ counter, previous, accounts, changed, sum }) => {
+    const shown = accounts.reduce((all, account) => {
+      const isChanged = changed.includes(account);
+      return all + (isChanged ? minIn(counter, account) : unbookedIn(counter, account, rows.get(account.id)));
+    }, sum.spent);
+    const lacking = (sum.minSum ?? sum.spent) - sum.spent;
+    const lowered = lacking > 0n ? previous - lacking : previous;
+    const spent = changed.length > 0 && shown < lowered ? lowered : shown;
     counter.spent = spent;
     return spent === previous ? [] : [{ ...toScopeWindow(counter), by: spent - previous }];
   });
-  return { differences, changedAccounts };
+  return { differences, changedAccounts, minSums: [] };
+}
+
+/** Whether the sums may lack spend of the account that the store has, or have spend that it does not have. */
+function isAudited(
+  { isFrozen, isFinished, bookedBatch, reportedBatch, bookedAt }: AccountState,
+  since: number,
+): boolean {
+  return bookedAt > since || (!isFinished && (isFrozen || bookedBatch < reportedBatch));
 }
 
 /**
@@ -103,6 +127,19 @@ function hasChanged(counter: Counter, account: AccountState, row: AccountRow | u
   if (row === undefined) return hasSpend || bookedBatch > 0;
   if (row.isClosed) return row.isClosing && hasSpend;
   return bookedBatch > row.bookedBatch || (isForgotten && hasSpend);
+}
+
+/** The least that a changed account can add to the sum of a counter. PostgreSQL may have charged a frozen account. */
+function minIn(counter: Counter, account: AccountState): Nano {
+  const { unbooked, risk, isForgotten } = figuresIn(counter, account);
+  if (isForgotten) return 0n;
+  return unbooked.reduce((sum, { spend }) => (spend < 0n ? sum + spend : sum), account.isFrozen ? -risk : 0n);
+}
+
+/** The spend of an account that PostgreSQL may not have. */
+function maxUnbookedIn(counter: Counter, account: AccountState): Nano {
+  const { unbooked, isForgotten } = figuresIn(counter, account);
+  return isForgotten ? 0n : unbooked.reduce((sum, { spend }) => (spend > 0n ? sum + spend : sum), 0n);
 }
 
 /** Spend of an account that is in the counter but not in PostgreSQL; negative: spend that only PostgreSQL has. */

@@ -38,6 +38,10 @@ export interface AccountState {
   /** The outcome of the last call. */
   outcome: Outcome;
   bookedBatch: number;
+  /** The last batch with spend. */
+  reportedBatch: number;
+  /** The count of calls after its last booking or its end. */
+  bookedAt: number;
   /** The end of the lease. */
   leaseEnd: Millis;
   /** Of a finished account: the time until which its id is remembered. */
@@ -107,8 +111,10 @@ export const createMemoryStore = (epoch: number, figuresPage: number): MemorySto
 
 /** The account; a new one if the id is unknown. */
 export function accountOf({ accounts }: MemoryStore, id: string): AccountState {
-  const initial = { id, number: 0, bookedBatch: 0, leaseEnd: 0, keptUntil: 0, isFrozen: false, isFinished: false };
-  const account: AccountState = accounts.get(id) ?? { ...initial, outcome: { outcome: 'window' } };
+  const account: AccountState = accounts.get(id) ?? {
+    ...{ id, number: 0, outcome: { outcome: 'window' }, bookedBatch: 0, reportedBatch: 0, bookedAt: 0 },
+    ...{ leaseEnd: 0, keptUntil: 0, isFrozen: false, isFinished: false },
+  };
   accounts.set(id, account);
   return account;
 }
@@ -184,7 +190,7 @@ export function forgetFigures(counter: Counter, account: AccountState, isCharged
 /** Finishes an account without figures. Its id is remembered for a while. */
 export function finishAccount(store: MemoryStore, account: AccountState, now: Millis): void {
   store.rates.end(account.id);
-  Object.assign(account, { isFinished: true, keptUntil: now + KEEP });
+  Object.assign(account, { isFinished: true, keptUntil: now + KEEP, bookedAt: store.callCount + 1 });
 }
 
 /** Drops finished accounts, and counters whose window is over if no account has figures in them. */

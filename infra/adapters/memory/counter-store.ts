@@ -93,10 +93,11 @@ export function createMemoryCounterStore({
       const counters = loaded.slice(from, from + max).map(({ scopeId, window }) => ({ scopeId, window }));
       return { counters, total: loaded.length };
     },
-    async audit(inEpoch, sums, rows, deadline) {
+    async audit(inEpoch, sums, rows, terms) {
       const now = tick();
       if (inEpoch !== store.epoch) return { outcome: 'epoch', now, epoch: store.epoch };
-      const result = now > deadline ? { differences: [], changedAccounts: [] } : audit(store, sums, rows);
+      const isLate = now > terms.deadline;
+      const result = isLate ? { differences: [], changedAccounts: [], minSums: [] } : audit(store, sums, rows, terms);
       if (result.changedAccounts.length === 0) store.callCount += 1;
       return { outcome: 'done', now, callCount: store.callCount, ...result };
     },
@@ -162,9 +163,13 @@ function perform(store: state.MemoryStore, account: state.AccountState, call: Ac
   Object.assign(account, { number: call.number, leaseEnd: now + call.lease });
   account.outcome = obstacleOf(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
-  account.bookedBatch = Math.max(account.bookedBatch, call.bookedBatch);
+  if (account.bookedBatch < call.bookedBatch)
+    Object.assign(account, { bookedBatch: call.bookedBatch, bookedAt: store.callCount + 1 });
   const changed = state.changedCounters(store, account, call);
-  for (const changedCounter of changed) applyChange(changedCounter, call.batch);
+  for (const changedCounter of changed) {
+    const parts = applyChange(changedCounter, call.batch);
+    account.reportedBatch = Math.max(account.reportedBatch, ...parts.map(({ batch }) => batch));
+  }
   for (const id of call.previousAccounts) {
     const previous = store.accounts.get(id);
     if (previous?.isFrozen) for (const { counter } of changed) state.forgetFigures(counter, previous, true);
@@ -202,7 +207,8 @@ function obstacleOf(
   return isOver ? { outcome: 'window' } : undefined;
 }
 
-function applyChange({ change, counter, figures }: state.ChangedCounter, batch: number): void {
+/** Applies a change, and returns its spend by batch. */
+function applyChange({ change, counter, figures }: state.ChangedCounter, batch: number) {
   const { returned, registered, risk } = change;
   const parts = partsOf(change, batch);
   const spend = parts.reduce((sum, part) => sum + part.spend, 0n);
@@ -215,6 +221,7 @@ function applyChange({ change, counter, figures }: state.ChangedCounter, batch: 
     if (open === undefined) figures.unbooked.push({ ...part });
     else open.spend += part.spend;
   }
+  return parts;
 }
 
 /** The spend of a change by batch. */

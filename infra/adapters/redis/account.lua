@@ -13,6 +13,8 @@
 --   e               sorted set: loaded counter > the time until which it is kept although no account uses it
 --   l               sorted set: account > the end of its lease
 --   f               sorted set: finished account > the time until which it is remembered
+--   u               sorted set: account that audits read > infinite while it is frozen or has spend that is not booked;
+--                   else the count of calls after its last booking or its end
 --   a:<account>     hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the last batch
 --                   with spend in this counter that was booked
 --   o:<account>     hash: the same for figures that are forgotten, which only audits read
@@ -21,7 +23,8 @@
 -- The name of a counter is `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON. The reply
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 4', 60000, 1000, 60000, 100, 60000
+-- An audit reads at most `MAX_AUDITED` accounts: on Workers each request is one.
+local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 5', 60000, 1000, 60000, 100, 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
@@ -29,7 +32,7 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- Leases that ended meanwhile end only `GRACE` after the next call of any process, so that their processes can renew them.
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
-local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE = 16, 100, 5000, 1000, 500
+local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 100, 5000, 1000, 500, 500
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
 local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'cleanedAt', input.account or '', 'lastCall', 'silent', 'awake')
@@ -49,6 +52,7 @@ if input.epoch and operation ~= 'begin' and input.epoch ~= epoch then
   return cjson.encode({ outcome = 'epoch', now = now, epoch = epoch })
 end
 local COUNTERS, LOADED, LEASES, FINISHED, IN_FLIGHT = prefix .. 'c', prefix .. 'e', prefix .. 'l', prefix .. 'f', prefix .. 'p'
+local AUDITED = prefix .. 'u'
 local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local function forgottenKey(id) return prefix .. 'o:' .. id end
@@ -156,6 +160,10 @@ end
 
 -- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `closed` by
 -- `forget`. Finished accounts are remembered for repeated and late calls, and for audits.
+-- Whether audits must read the account, whenever its spend was booked.
+local function mustBeAudited(account)
+  return account.leaseEnd > 0 and (account.state == 'frozen' or account.bookedBatch < account.reportedBatch)
+end
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == input.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
@@ -166,6 +174,7 @@ local function accountOf(id)
       reportedBatch = tonumber(reported),
       outcome = outcome, figures = {},
     }
+    accounts[id].bookedBatchBefore, accounts[id].wasAudited = accounts[id].bookedBatch, mustBeAudited(accounts[id])
   end
   return accounts[id]
 end
@@ -225,6 +234,12 @@ local function write()
       add('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, leaseEnd, account.bookedBatch, account.reportedBatch, account.outcome))
       add('ZADD', leaseEnd > 0 and LEASES or FINISHED, int(leaseEnd > 0 and leaseEnd or now + KEEP), id)
       if leaseEnd == 0 then add('ZREM', LEASES, id) end
+      if mustBeAudited(account) then
+        if not account.wasAudited then add('ZADD', AUDITED, '+inf', id) end
+      elseif account.wasAudited or leaseEnd == 0 or account.bookedBatchBefore < account.bookedBatch then
+        -- One more than the count: `forget` is not counted.
+        add('ZADD', AUDITED, int(callCount + 1), id)
+      end
     end
   end
   for id, rate in pairs(rates) do
@@ -282,6 +297,7 @@ local function cleanUp()
     redisCall('UNLINK', figuresKey(id), forgottenKey(id))
     redisCall('HDEL', KEYS[1], id)
     redisCall('ZREM', FINISHED, id)
+    redisCall('ZREM', AUDITED, id)
   end
   -- If more are due than each second removes, a load removes twice as many as it loads. So the store does not grow with
   -- windows that are over, however short they are.
@@ -677,17 +693,21 @@ function operations.loaded()
 end
 
 -- Adds to the sums what an account has reported and PostgreSQL has not booked, according to the account's row, which was
--- read before the sums. Returns whether the account has changed since then.
-local function auditAccount(account, row, expected)
+-- read before the sums. Returns whether the account has changed since then in a counter: it is in `changed` too, and its
+-- sum gets the least that the account can add. Subtracts from `minSums` what PostgreSQL may not have yet.
+local function auditAccount(account, row, expected, minSums, changed)
   local hasChanged = false
   for name, figure in pairs(account.figures) do
-    local hasSpend = figure.risk ~= ZERO or figure.unbooked[1] ~= nil
+    for _, part in ipairs(expected[name] and not figure.isForgotten and figure.unbooked or {}) do
+      minSums[name] = minSums[name] - max(ZERO, part.spend)
+    end
+    local hasSpend, isUnknown = figure.risk ~= ZERO or figure.unbooked[1] ~= nil, false
     if expected[name] == nil then hasSpend = false
-    elseif row == nil then hasChanged = hasChanged or hasSpend or figure.lastBookedBatch > 0
+    elseif row == nil then isUnknown = hasSpend or figure.lastBookedBatch > 0
     elseif row.isClosed then
-      if row.isClosing then hasChanged = hasChanged or hasSpend
+      if row.isClosing then isUnknown = hasSpend
       elseif row.isCharged and not figure.isForgotten then expected[name] = expected[name] - figure.risk end
-    elseif figure.lastBookedBatch > row.bookedBatch or (figure.isForgotten and hasSpend) then hasChanged = true
+    elseif figure.lastBookedBatch > row.bookedBatch or (figure.isForgotten and hasSpend) then isUnknown = true
     else
       for _, part in ipairs(figure.unbooked) do
         if part.batch > row.bookedBatch then expected[name] = expected[name] + part.spend end
@@ -695,17 +715,31 @@ local function auditAccount(account, row, expected)
       -- No running audit has read a row that is so old.
       if figure.lastBookedBatch + OLD_BATCHES < row.bookedBatch then figure.lastBookedBatch = 0 end
     end
+    if isUnknown then
+      hasChanged, changed[name] = true, true
+      for _, part in ipairs(figure.isForgotten and {} or figure.unbooked) do expected[name] = expected[name] + min(ZERO, part.spend) end
+      -- PostgreSQL may have charged it.
+      if account.state == 'frozen' and not figure.isForgotten then expected[name] = expected[name] - figure.risk end
+    end
   end
   return hasChanged
 end
 function operations.audit()
-  local names, expected, differences, changedAccounts, ids = {}, {}, {}, {}, redisCall('ZRANGE', LEASES, '0', '-1')
-  for _, id in ipairs(redisCall('ZRANGE', FINISHED, '0', '-1')) do ids[#ids + 1] = id end
+  local names, expected, lacking, minSums, changed = {}, {}, {}, {}, {}
+  local reply = { outcome = 'done', now = now, differences = {}, changedAccounts = {}, minSums = {} }
+  local differences, changedAccounts = reply.differences, reply.changedAccounts
+  local ids = redisCall('ZRANGEBYSCORE', AUDITED, '(' .. int(input.since), '+inf', 'LIMIT', '0', int(MAX_AUDITED + 1))
+  if #ids > MAX_AUDITED and input.sums[1] then
+    reply.callCount, changedAccounts[1] = callCount, ids[1]
+    return reply
+  end
   -- The sum of so many unbooked amounts might not be exact as a double.
   if #ids > 200 and money == NARROW then error(WIDE, 0) end
   for i, pair in ipairs(input.deadline < now and {} or input.sums) do
-    names[i] = pair[1]
-    if counterOf(pair[1]).spent then expected[pair[1]] = sum(pair[2]) end
+    local name, counter = pair[1], counterOf(pair[1])
+    names[i] = name
+    if counter.spent then expected[name], minSums[name] = sum(pair[2]), counter.spent end
+    lacking[name] = max(ZERO, sum(pair[3] or pair[2]) - sum(pair[2]))
   end
   for _, id in ipairs(names[1] and ids or {}) do
     local account = accountOf(id)
@@ -713,10 +747,15 @@ function operations.audit()
       readSome(forgottenKey(id), names, function(name, text) if text then addFigure(account, name, text, true) end end)
     end
     figuresOf(account, names)
-    if auditAccount(account, input.rows[id], expected) then changedAccounts[#changedAccounts + 1] = id end
+    if auditAccount(account, input.rows[id], expected, minSums, changed) then changedAccounts[#changedAccounts + 1] = id end
+  end
+  if input.byBounds then reply.changedAccounts, changedAccounts = {}, {} end
+  for name in pairs(changedAccounts[1] and changed or {}) do
+    reply.minSums[#reply.minSums + 1] = { counter = name, spent = textOf(minSums[name]) }
   end
   for name, spent in pairs(changedAccounts[1] and {} or expected) do
     local counter = counterOf(name)
+    if changed[name] then spent = max(spent, counter.spent - lacking[name]) end
     if spent ~= counter.spent then differences[#differences + 1] = { counter = name, by = textOf(spent - counter.spent) } end
     counter.spent = spent
   end
@@ -724,12 +763,13 @@ function operations.audit()
     callCount = callCount + 1
     write()
   end
-  return { outcome = 'done', now = now, callCount = callCount, differences = differences, changedAccounts = changedAccounts }
+  reply.callCount = callCount
+  return reply
 end
 
 local function wipe()
   for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id), forgottenKey(id)) end
-  for _, name in ipairs({ COUNTERS, LOADED, LEASES, FINISHED, IN_FLIGHT, KEYS[1] }) do redisCall('UNLINK', name) end
+  for _, name in ipairs({ COUNTERS, LOADED, LEASES, FINISHED, AUDITED, IN_FLIGHT, KEYS[1] }) do redisCall('UNLINK', name) end
   for _, use in pairs(uses) do redisCall('UNLINK', use.present, use.before) end
 end
 function operations.begin()

@@ -95,12 +95,14 @@ export function createRedisCounterStore({
       return (await run<Reply>('accounts', { isEnded, max })).accounts;
     },
     loaded: (from, max) => run<{ counters: ReadonlyArray<ScopeWindow>; total: number }>('loaded', { from, max }),
-    audit: (epoch, sums, rows, deadline) =>
+    audit: (epoch, sums, rows, { since, deadline, byBounds }) =>
       run<AuditReply | StaleStore>('audit', {
         epoch,
-        sums: sums.map(fromSum),
+        sums: sums.map((sum) => [...fromSum(sum), ...(sum.minSum === undefined ? [] : [`${sum.minSum}`])]),
         rows: Object.fromEntries(rows),
+        since,
         deadline: Math.floor(deadline),
+        byBounds,
       }),
     async begin(epoch, isNew) {
       return (await run<{ epoch: number }>('begin', { epoch, isNew })).epoch;

@@ -115,12 +115,15 @@ async function compareCounters(harness: Harness) {
   const problems: string[] = [];
   // A counter that nobody has asked for since the last rebuild is absent.
   await askForCounters(harness);
+  const { epoch, callCount: since } = await database.epochs(instanceUid, ONE_STORE).state();
   const { counters } = await counterStore.loaded(0, 100);
   const sums = await ledgerDatabase.sums(counters);
   const known = (await counterStore.accounts(false, 100)).map(({ account }) => account);
-  const { epoch } = await database.epochs(instanceUid, ONE_STORE).state();
   const audit = async (ids: ReadonlyArray<string>) =>
-    counterStore.audit(epoch, sums, await ledgerDatabase.accountRows(ids), Number.MAX_SAFE_INTEGER);
+    counterStore.audit(epoch, sums, await ledgerDatabase.accountRows(ids), {
+      since,
+      deadline: Number.MAX_SAFE_INTEGER,
+    });
   let audited = await audit(known);
   // Accounts that have just ended are not in the list.
   if (audited.outcome === 'done') audited = await audit([...known, ...audited.changedAccounts]);

@@ -57,7 +57,7 @@ export function createRestorableStore(now: () => Millis, onFrozen: (account: str
     },
     figures: (epoch, account, cursor) => run(false, (store) => store.figures(epoch, account, cursor)),
     forget: (...of) => run(true, (store) => store.forget(...of)),
-    audit: (epoch, sums, rows, deadline) => run(true, (store) => store.audit(epoch, sums, rows, deadline)),
+    audit: (epoch, sums, rows, terms) => run(true, (store) => store.audit(epoch, sums, rows, terms)),
     begin: (epoch, isNew) => run(true, (store) => store.begin(epoch, isNew)),
     reconnect: () => undefined,
     clear: () => run(true, (store) => store.clear()),

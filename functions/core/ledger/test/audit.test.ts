@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { CounterStore } from '../../ports/counter-store.ts';
+import type { AuditReply, CounterStore } from '../../ports/counter-store.ts';
 import { idAt } from '../../ports/test/ledger-row.fixture.ts';
 import type { StoreContext } from '../context.ts';
 import type { StartableLedger } from '../ledger.ts';
@@ -45,10 +45,15 @@ describe('an audit', () => {
     expect(await scenario.spent(one, wide)).toBe(sum);
   });
 
-  test('that finds its counters booked in at each attempt says so', async () => {
-    await one.settle(await scenario.take(one, 30n, key), settlementOf(25n));
+  /** An account with 25 booked and 10 unbooked, whose row changes with each reading. */
+  const bookAtEachReading = async () => {
+    const [settled, unbooked] = [await scenario.take(one, 30n, key), await scenario.take(one, 20n, key)];
+    await one.settle(settled, settlementOf(25n));
     await scenario.time.advance(500);
     const { part } = scenario.database;
+    scenario.database.part = { ...part, bookBatch: () => new Promise(() => undefined) };
+    await one.settle(unbooked, settlementOf(10n));
+    await scenario.time.advance(50);
     let booked = 0;
     const accountRows: typeof part.accountRows = async (accounts) => {
       booked += 1;
@@ -59,11 +64,50 @@ describe('an audit', () => {
         ]),
       );
     };
-    scenario.database.part = { ...part, accountRows };
+    scenario.database.part = { ...scenario.database.part, accountRows };
+  };
+
+  test('ends, although its counters are booked in during each attempt', async () => {
+    await bookAtEachReading();
+    await scenario.ended(one.maintain());
+    expect(scenario.log.lines.filter(({ message }) => message.includes('audit'))).toEqual([]);
+    expect(scenario.counted.get(differences)).toBe(0);
+    expect(await scenario.spent(one, key)).toBe(35n);
+  });
+
+  test('raises a counter that is booked in during each attempt to its sum', async () => {
+    await bookAtEachReading();
+    const [entry] = scenario.ledgerRows.all();
+    if (entry === undefined) throw new Error('nothing was booked');
+    scenario.ledgerRows.insert([{ ...entry, id: idAt(scenario.time.clock.now()), cost: 30n }]);
+    await scenario.ended(one.maintain());
+    expect(scenario.counted.get(differences)).toBe(1);
+    expect(await scenario.spent(one, key)).toBe(55n);
+  });
+
+  test('lowers a counter that is booked in during each attempt, if a ledger row is deleted', async () => {
+    await bookAtEachReading();
+    const { part } = scenario.database;
+    scenario.database.part = {
+      ...part,
+      sums: async (counters) => (await part.sums(counters)).map((sum) => ({ ...sum, spent: 20n })),
+    };
+    await scenario.ended(one.maintain());
+    expect(await scenario.spent(one, key)).toBe(30n);
+  });
+
+  test('that finds too many accounts with unbooked spend says so', async () => {
+    const { part } = scenario.store;
+    scenario.store.part = {
+      ...part,
+      audit: async (...args) =>
+        ({ ...(await part.audit(...args)), changedAccounts: ['one'], minSums: [] }) as AuditReply,
+    };
+    await one.settle(await scenario.take(one, 30n, key), settlementOf(25n));
     await scenario.ended(one.maintain());
     expect(scenario.counted.get('gateway_operator_ledger_failures_total')).toBe(1);
     expect(scenario.log.lines.map(({ message }) => message)).toContainEqual(
-      expect.stringContaining('changed during every audit'),
+      expect.stringContaining('too much spend is not booked yet'),
     );
   });
 
@@ -110,7 +154,7 @@ test.each([1, 2, 3])(
       loaded: async (from, max) => ({ counters: counters.slice(from, from + max), total: counters.length }),
       audit: async (_, sums) => {
         for (const { scopeId } of sums) audited.add(scopeId);
-        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [] };
+        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [], minSums: [] };
       },
     };
     const database: Partial<StoreContext['database']> = {
@@ -150,7 +194,7 @@ test('a page of counters that no audit can end in its time keeps back no other p
       loaded: async (from: number, max: number) => ({ counters: counters.slice(from, from + max), total: 3200 }),
       audit: async (_: number, sums: ReadonlyArray<{ scopeId: string }>) => {
         for (const { scopeId } of sums) audited.add(scopeId);
-        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [] };
+        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [], minSums: [] };
       },
     },
     database: {

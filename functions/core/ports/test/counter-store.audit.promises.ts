@@ -1,6 +1,6 @@
 // Promises of audits: counters become PostgreSQL's sums plus what is not booked yet, or nothing is repaired (LEDGER 6).
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { AccountRow } from '../counter-store.ts';
+import type { AccountRow, AuditTerms } from '../counter-store.ts';
 import type { Nano } from '../money.ts';
 import {
   type AccountsUnderTest,
@@ -28,15 +28,15 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
     });
     const { counter, loadCounter, start, read, freeze, forget } = accountsScenario(() => under);
     const audit = (
-      sums: ReadonlyArray<readonly [LimitedCounter, Nano]>,
+      sums: ReadonlyArray<readonly [LimitedCounter, Nano, minSum?: Nano]>,
       rows: ReadonlyArray<readonly [Process, AccountRow]>,
-      deadline = under.now() + HOUR,
+      terms: Partial<AuditTerms> = {},
     ) =>
       under.store.audit(
         under.epoch,
-        sums.map(([{ scopeId, window }, spent]) => ({ scopeId, window, spent })),
+        sums.map(([{ scopeId, window }, spent, minSum]) => ({ scopeId, window, spent, minSum })),
         new Map(rows.map(([{ account }, of]) => [account, of])),
-        deadline,
+        { since: 0, deadline: under.now() + HOUR, ...terms },
       );
     const differenceOf = (of: LimitedCounter, amount: Nano) => ({
       scopeId: of.scopeId,
@@ -198,9 +198,88 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       });
     });
 
+    test('needs no rows of accounts whose spend was booked, or that ended, before PostgreSQL was read', async () => {
+      const key = await loadCounter('key', 100n);
+      const [one, two, closed] = [start(), start(), start()];
+      await one.report(key, { spend: 5n, risk: 1n }, { batch: 1 });
+      await one.call({ batch: 2, bookedBatch: 1 });
+      await two.report(key, { spend: 7n }, { batch: 1 });
+      await two.call({ batch: 2, bookedBatch: 1, finishesAccount: true });
+      await closed.report(key, { spend: 2n, risk: 3n });
+      await freezeOwn(closed);
+      await forget(closed.account, true);
+      const { callCount: since } = await start().call();
+      expect(await audit([[key, 17n]], [], { since })).toMatchObject(NO_DIFFERENCE);
+      expect(await audit([[key, 18n]], [], { since })).toMatchObject({ differences: [differenceOf(key, 1n)] });
+      const all = await audit([[key, 18n]], []);
+      expect(all.outcome === 'done' && all.changedAccounts.toSorted()).toEqual(
+        [one.account, two.account, closed.account].toSorted(),
+      );
+    });
+
+    test('needs the row of an account that ended without a counted call after PostgreSQL was read', async () => {
+      const key = await loadCounter('key', 100n);
+      const one = start();
+      await one.report(key, { spend: 5n, risk: 2n });
+      const frozen = await freezeOwn(one);
+      const since = 'callCount' in frozen ? frozen.callCount : 0;
+      await forget(one.account, true);
+      const report = { differences: [], changedAccounts: [one.account] };
+      expect(await audit([[key, 0n]], [], { since })).toMatchObject(report);
+    });
+
+    describe('by bounds', () => {
+      const byBounds = true;
+
+      test('raises the counter of an account that has changed to its sum, and does not lower it', async () => {
+        const [key, quiet] = [await loadCounter('key', 100n), await loadCounter('quiet', 100n, 10n)];
+        const one = start();
+        await one.report(key, { spend: 5n });
+        const sums = (spent: Nano) => [[key, spent] as const, [quiet, 8n] as const];
+        expect(await audit(sums(4n), [], { byBounds })).toMatchObject({
+          differences: [differenceOf(quiet, -2n)],
+          changedAccounts: [],
+        });
+        expect(await audit(sums(7n), [], { byBounds })).toMatchObject({ differences: [differenceOf(key, 2n)] });
+        expect(await read(key, quiet)).toEqual([
+          [7n, 0n],
+          [8n, 0n],
+        ]);
+      });
+
+      test('lowers the counter of an account that has changed by what its sum lacks of an earlier bound', async () => {
+        const key = await loadCounter('key', 100n, 10n);
+        const [one, two] = [start(), start()];
+        await one.report(key, { spend: 5n });
+        await two.report(key, { spend: 4n });
+        const first = await audit([[key, 9n]], [[two, row()]]);
+        const minSums = first.outcome === 'done' ? first.minSums : [];
+        expect(minSums).toEqual([{ scopeId: 'key', window: key.window, spent: 10n }]);
+        await two.report(key, { spend: 2n }, { batch: 2 });
+        expect(await audit([[key, 10n, 10n]], [], { byBounds })).toMatchObject(NO_DIFFERENCE);
+        const lowered = { differences: [differenceOf(key, -3n)], minSums: [] };
+        expect(await audit([[key, 7n, 10n]], [], { byBounds })).toMatchObject(lowered);
+        expect(await read(key)).toEqual([[18n, 0n]]);
+      });
+
+      test('adds what is certainly not booked, and leaves out what PostgreSQL may have charged', async () => {
+        const key = await loadCounter('key', 100n);
+        const [known, changed, frozen] = [start(), start(), start()];
+        await known.report(key, { spend: 5n });
+        await changed.report(key, { spend: 3n });
+        await changed.report(key, { spend: -1n }, { batch: 2 });
+        await frozen.report(key, { spend: 4n, risk: 20n });
+        await freezeOwn(frozen);
+        // 11 in the store; the sum may contain 3, 4 and 20.
+        const rows = [[known, row()]] as const;
+        expect(await audit([[key, 27n]], rows, { byBounds })).toMatchObject(NO_DIFFERENCE);
+        expect(await audit([[key, 28n]], rows, { byBounds })).toMatchObject({ differences: [differenceOf(key, 1n)] });
+      });
+    });
+
     test('that arrives after its deadline does nothing', async () => {
       const key = await loadCounter('key', 100n, 10n);
-      expect(await audit([[key, 3n]], [], under.now() - 1000)).toMatchObject(NO_DIFFERENCE);
+      expect(await audit([[key, 3n]], [], { deadline: under.now() - 1000 })).toMatchObject(NO_DIFFERENCE);
       expect(await read(key)).toEqual([[10n, 0n]]);
     });
   });

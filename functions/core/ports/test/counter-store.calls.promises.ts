@@ -93,7 +93,9 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
           callCount: callCount + 3,
         });
         expect(await freeze('unknown')).toMatchObject({ outcome: 'none', callCount: callCount + 4 });
-        expect(await store.audit(epoch, [], new Map(), under.now() + HOUR)).toMatchObject({ callCount: callCount + 5 });
+        expect(await store.audit(epoch, [], new Map(), { since: 0, deadline: under.now() + HOUR })).toMatchObject({
+          callCount: callCount + 5,
+        });
         expect(await two.call()).toMatchObject({ callCount: callCount + 6 });
       });
     });

@@ -53,7 +53,9 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         await under.store.load(epoch, [{ ...absent, spent: 1n }]);
         const row = { bookedBatch: 0, number: 1, isClosed: false, isCharged: false, isClosing: false };
         const rows = new Map([[one.account, row]]);
-        expect(await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, under.now() + HOUR)).toMatchObject(stale);
+        expect(
+          await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, { since: 0, deadline: under.now() + HOUR }),
+        ).toMatchObject(stale);
       }
       expect(await read(key, absent)).toEqual([[0n, 10n], undefined]);
       await under.store.freeze(under.epoch, one.account, false);

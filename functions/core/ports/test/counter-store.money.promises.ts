@@ -94,7 +94,9 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         const row = { bookedBatch: 0, number: 5, isClosed: true, isCharged: true, isClosing: false };
         const rows = new Map([[one.account, row]]);
         const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
-        expect(await under.store.audit(under.epoch, sums, rows, under.now() + 60_000)).toMatchObject({
+        expect(
+          await under.store.audit(under.epoch, sums, rows, { since: 0, deadline: under.now() + 60_000 }),
+        ).toMatchObject({
           differences: [{ by: 3n * edge - 5n }],
         });
         expect(await read(key)).toEqual([[4n * edge - 1n, 0n]]);

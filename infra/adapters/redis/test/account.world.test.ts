@@ -8,6 +8,7 @@ import {
   type AccountsUnderTest,
   accountsScenario,
   changeOf,
+  type LimitedCounter,
   type Process,
   requestOf,
 } from '#core/ports/test/counter-store.scenario.promises.ts';
@@ -200,6 +201,49 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     };
     const small = await largestStep(1000);
     expect(await largestStep(34_000)).toBeLessThan(2 * small);
+  });
+
+  /** Accounts of requests on Workers, each of them with spend in the counter. */
+  const spendOnce = async (count: number, of: LimitedCounter, isEnded: boolean): Promise<void> => {
+    for (let at = 0; at < count; at += 1) {
+      const one = start();
+      await one.report(of, { spend: 1n });
+      if (isEnded) await one.call({ batch: 2, bookedBatch: 1, finishesAccount: true });
+    }
+  };
+
+  test('no audit depends on the number of accounts that reserve, or that have ended before it', async () => {
+    const key = await loadCounter('key', 10n ** 9n);
+    /** The commands of an audit. */
+    const stepsOf = async (accounts: number): Promise<number> => {
+      await spendOnce(accounts, key, true);
+      for (let at = 0; at < accounts; at += 1) await start().report(key, { registered: 1n, risk: 1n });
+      const { callCount: since } = await start().call();
+      let steps = 0;
+      const monitor = await admin.duplicate().monitor();
+      monitor.on('monitor', () => {
+        steps += 1;
+      });
+      const [[spent] = [0n]] = [await read(key)].flat();
+      const terms = { since, deadline: under.now() + 1000 };
+      const reply = await under.store.audit(1, [{ ...key, spent }], new Map(), terms);
+      expect(reply).toMatchObject({ outcome: 'done', differences: [], changedAccounts: [] });
+      await admin.ping();
+      monitor.disconnect();
+      return steps;
+    };
+    const few = await stepsOf(5);
+    expect(few).toBeGreaterThan(3);
+    expect(await stepsOf(1000)).toBeLessThan(few + 3);
+  });
+
+  test('an audit that finds too many accounts with unbooked spend compares nothing, and is not done', async () => {
+    const key = await loadCounter('key', 10n ** 9n);
+    await spendOnce(501, key, false);
+    const terms = { since: 0, deadline: under.now() + 1000, byBounds: true };
+    const reply = await under.store.audit(1, [{ ...key, spent: 10_000n }], new Map(), terms);
+    expect(reply.outcome === 'done' && reply.changedAccounts).toHaveLength(1);
+    expect(await read(key)).toEqual([[501n, 0n]]);
   });
 
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {

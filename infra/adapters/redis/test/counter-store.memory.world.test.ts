@@ -172,8 +172,10 @@ function createScenario(pick: Pick, now: () => Millis) {
       isClosing: pick(true, false, false),
     });
     const rows = new Map(pick(processes, processes, processes, processes.slice(1)).map((of) => [idOf(of), row()]));
-    const [read, deadline] = [sums(), now() + pick(1000, 1000, 1000, -1)];
-    return (store) => store.audit(1, read, rows, deadline);
+    const read = sums().map((sum) => ({ ...sum, minSum: pick(undefined, 0n, 9n, 2n ** 53n + 3n) }));
+    const deadline = now() + pick(1000, 1000, 1000, -1);
+    const terms = { since: pick(0, 0, 5, 10, 20, 1000), deadline, byBounds: pick(false, true) };
+    return (store) => store.audit(1, read, rows, terms);
   };
 
   return {
