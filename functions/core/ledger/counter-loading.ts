@@ -8,8 +8,8 @@ import { err, ok, type Result } from '../failure/result.ts';
 import { spendWindow } from '../money/window.ts';
 import { FIGURES_PAGE } from '../ports/counter-store.ts';
 import type { ReservationRefusal } from '../ports/ledger.ts';
-import type { Millis } from '../ports/money.ts';
-import type { KeyPolicy, ScopePolicy, ScopeSpend, ScopeWindow } from '../ports/policy.ts';
+import type { Millis, Nano } from '../ports/money.ts';
+import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend, type ScopeWindow } from '../ports/policy.ts';
 import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { pendingSpend } from './counters.ts';
@@ -17,17 +17,18 @@ import { createRepeated } from './failures.ts';
 import { doubled, FIRST_PAUSE, MIN_WAIT, pause, REQUEST_DEADLINE } from './timeout.ts';
 
 /**
- * Reads these sums in PostgreSQL and sets the counters that are absent. Throws if the store or the database does not
- * reply.
+ * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Throws if the store or the
+ * database does not reply.
  */
 export async function load(
   { counterStore, database }: Pick<StoreContext, 'counterStore' | 'database'>,
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
-): Promise<void> {
+): Promise<ReadonlyArray<ScopeSpend>> {
   const sums = await database.sums(counters);
   for (let from = 0; from < sums.length; from += FIGURES_PAGE)
     await counterStore.load(epoch, sums.slice(from, from + FIGURES_PAGE));
+  return sums;
 }
 
 export function createLoading(context: LedgerContext): CounterLoading {
@@ -156,12 +157,15 @@ async function read(context: LedgerContext, scopes: ReadonlyArray<ScopePolicy>, 
     .map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
   let states = await inTime(() => counterStore.read(counters));
   const absent = counters.filter((_, index) => states[index] === undefined);
+  let sums: ReadonlyMap<string, Nano> = new Map();
   if (absent.length > 0) {
-    await inTime(() => load(context, account.epoch, absent));
+    const loaded = await inTime(() => load(context, account.epoch, absent));
+    sums = new Map(loaded.map((sum) => [counterKey(sum), sum.spent]));
     states = await inTime(() => counterStore.read(counters));
   }
   const spends = counters.flatMap((counter, index) => {
-    const spent = states[index]?.spent;
+    // A store that is lost or in another epoch loads nothing.
+    const spent = states[index]?.spent ?? sums.get(counterKey(counter));
     return spent === undefined ? [] : [{ ...counter, spent }];
   });
   return scopes.map(({ scopeId }) => spends.find((spend) => spend.scopeId === scopeId));

@@ -158,12 +158,12 @@ local function refusalsIn(counter, except)
   return others
 end
 
--- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `closed` by
--- `forget`. Finished accounts are remembered for repeated and late calls, and for audits.
--- Whether audits must read the account, whenever its spend was booked.
+-- Whether audits read the account whenever PostgreSQL is read.
 local function mustBeAudited(account)
   return account.leaseEnd > 0 and (account.state == 'frozen' or account.bookedBatch < account.reportedBatch)
 end
+-- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `closed` by
+-- `forget`. Finished accounts are remembered for repeated and late calls, and for audits.
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == input.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '

@@ -168,3 +168,13 @@ test('isolates that run notice within two seconds that the counters are in anoth
   expect(await spend({ ...other, isolate: after })).toBe('spent');
   expect(epochs.part.current()).toMatchObject({ epoch: 2, isOpen: true });
 });
+
+test('a visit that remembers an epoch which is over reports the spend of PostgreSQL, not zero', async () => {
+  const { ended, request, wipe } = createRequests();
+  const first = await request();
+  await ended(first.ledger.settle(first.reservation, settlementOf(10n)));
+  await ended(first.ledger.close());
+  const { ledger } = await request();
+  wipe();
+  expect(await ended(ledger.spend([key]))).toMatchObject({ value: { value: [{ spent: 10n }] } });
+});
