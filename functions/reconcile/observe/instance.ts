@@ -147,7 +147,7 @@ async function readSecrets(
   );
   const names = new Set([database.nameRef, store.nameRef, ...credentials]);
   const check = createSecretCheck(spec, metadata.namespace);
-  /** Whoever reads the hash on the workload must not be able to try passwords: they do not know the Secret's uid. */
+  /** The hash has the Secret's uid, which readers of the workload do not know: else they could try passwords with it. */
   const hashed = <T>(secret: KubeObject, parsed: Result<T, ConnectionProblem>): HashedConnection<T> => ({
     parsed,
     hash: parsed.ok ? shortHash(deps, [secret.metadata.uid, parsed.value]) : '',
