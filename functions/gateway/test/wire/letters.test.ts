@@ -2,8 +2,12 @@ import { hash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { normalizedGrowthOf, tokensPerByte } from '../../wire/prompt/letters.ts';
 
-const bytesOf = (text: string) => new TextEncoder().encode(text).length;
-const growthOf = (text: string) => normalizedGrowthOf({ text, isAscii: bytesOf(text) === text.length });
+const encoder = new TextEncoder();
+const bytesOf = (text: string) => encoder.encode(text).length;
+const growthOf = (text: string) => {
+  const bytes = encoder.encode(text);
+  return normalizedGrowthOf({ text, bytes, isAscii: bytes.length === text.length });
+};
 
 describe('a text that is normalized', () => {
   test('has no more bytes than are counted, whatever its letters', () => {
@@ -25,6 +29,8 @@ describe('a text that is normalized', () => {
     ['a word in one letter', '\ufdfa', 30],
     ['the same, escaped', '\\ufdfa\\uFDFA', 54],
     ['an escape that is none', '\\uzz', 0],
+    ['escapes that are none before one', '\\ufdf\\u\\ufdfa', 27],
+    ['an escape in JSON in JSON', '\\\\ufdfa\\\\u', 27],
     ['an ellipsis', '…', 0],
   ])('counts its growth: %s', (_, text, growth) => {
     expect(growthOf(text)).toBe(growth);
