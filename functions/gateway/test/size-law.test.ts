@@ -1,6 +1,6 @@
 // Work of the gateway: it is in proportion to the bytes of clients and providers, whatever their shape.
 import { describe, expect, test } from 'vitest';
-import { MAX_VALUES } from '#core/json/json-limits.ts';
+import { MAX_VALUES, sizeOfJson } from '#core/json/json-limits.ts';
 import { FRAMED, frame } from '../../../test/gateway/aws-event-stream.ts';
 import { exchangeOf } from '../../../test/gateway/exchange.ts';
 import { growthOf, MAX_GROWTH, type Prepare, ratioOf } from '../../../test/gateway/growth.ts';
@@ -24,6 +24,12 @@ import { orderByConversation } from '../targets/affinity.ts';
 import { codecOf } from '../wire/api.ts';
 import { APIS } from '../wire/apis.ts';
 import { toChat } from '../wire/chat/chat.ts';
+import { membersOf } from '../wire/json/json-splice.ts';
+import { asksForHourInCache } from '../wire/prompt/higher-rates.ts';
+import { normalizedGrowthOf } from '../wire/prompt/letters.ts';
+import { growthOf as growthOfText } from '../wire/prompt/prompt.ts';
+import { declaredToolsIn } from '../wire/prompt/unmetered-features.ts';
+import { RequestBody } from '../wire/request.ts';
 import { responses } from '../wire/responses/responses.ts';
 
 test('every codec of every API has a provider here', () => {
@@ -276,6 +282,32 @@ describe.each(DIALECTS)('$label: with a spent budget', (pair) => {
       return async () => expect(await ask(bytes)).toBe(429);
     };
     expect(await ratioOf(reading(letters), reading('word '), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
+  });
+});
+
+/** A scan of a body may take this many times as long as the engine takes to parse as many escaped letters. */
+const MAX_OF_SCAN = 6;
+const SCANS: Readonly<Record<string, (body: RequestBody) => unknown>> = {
+  'its values': ({ bytes }) => sizeOfJson(bytes),
+  'its members': ({ text }) => membersOf(text),
+  'an hour in the cache': ({ text }) => asksForHourInCache(text),
+  'declared tools': ({ text }) => declaredToolsIn(text),
+  'its growth by normalization': normalizedGrowthOf,
+  'its growth by translation': ({ text }) => growthOfText(text),
+};
+
+describe.each(Object.entries(SCANS))('the scan for %s', (_, scan) => {
+  test.each(LETTERS)('of a text of %s takes at most a few times as long as parsing', async (letters) => {
+    const texts = textsOf('chat');
+    const text = texts(letters.repeat(TEXT / encoder.encode(letters).length));
+    const body = new RequestBody(encoder.encode(text), text);
+    const escapes = texts('\\u0000'.repeat(TEXT / 6));
+    const ratio = await ratioOf(
+      async () => void scan(body),
+      async () => void JSON.parse(escapes),
+      MAX_OF_SCAN,
+    );
+    expect(ratio).toBeLessThan(MAX_OF_SCAN);
   });
 });
 
