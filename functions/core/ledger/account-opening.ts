@@ -106,6 +106,19 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
   return true;
 }
 
+/**
+ * Loads the counters of live reservations into the empty store of a new epoch. Else each of them is absent in a call of
+ * its own. Only in an open epoch: until then other processes book rows by their ids, which the sums would lack.
+ */
+export async function loadUsedCounters(context: LedgerContext): Promise<void> {
+  const { account } = context;
+  const used = [...account.counters.all()].filter(({ reservations }) => reservations > 0);
+  for (let from = 0; from < used.length; from += LOADED_TOGETHER) {
+    const windows = used.slice(from, from + LOADED_TOGETHER).map(({ scopeWindow }) => scopeWindow);
+    await load(context, account.epoch, windows);
+  }
+}
+
 /** The sums that one query reads. */
 const LOADED_TOGETHER = 5000;
 /** The maximum number of loads of the same counters, which a store may lose again. Then the process joins again. */
@@ -132,10 +145,6 @@ async function reportAll(
       counter.spend.unreported > 0n ||
       laterSpend.has(counter),
   );
-  // The store of a new epoch is empty: without this, each call would be sent, refused, and sent again.
-  const windows = isOpen ? [] : remaining.map(({ scopeWindow }) => scopeWindow);
-  for (let from = 0; from < windows.length; from += LOADED_TOGETHER)
-    await load(context, account.epoch, windows.slice(from, from + LOADED_TOGETHER));
   let loads = 0;
   do {
     const counters = remaining.splice(0, MAX_COUNTERS);

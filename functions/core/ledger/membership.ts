@@ -13,7 +13,7 @@ import {
   recordCallCount,
   STOPPED,
 } from './account.ts';
-import { leaveAccount, openAccount } from './account-opening.ts';
+import { leaveAccount, loadUsedCounters, openAccount } from './account-opening.ts';
 import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
 import { createRepeated, guard, logFailure } from './failures.ts';
@@ -191,6 +191,7 @@ async function join(context: LedgerContext): Promise<void> {
       metrics.add('gateway_operator_ledger_rebuilds_total');
     }
   }
+  if (account.isRebuilding) await loadUsedCounters(context);
   account.isRebuilding = false;
   account.isOpen = true;
 }

@@ -3,7 +3,7 @@ import { report, searchAtRandom } from '../../../../test/ledger/schedules/search
 import { runs } from '../../../../test/support/runs.ts';
 
 // FAULT_SCHEDULES=100000 runs that many; FAULT_SEED=7 starts at that seed.
-const count = Number(process.env.FAULT_SCHEDULES ?? runs(250));
+const count = Number(process.env.FAULT_SCHEDULES ?? runs(1250));
 const first = Number(process.env.FAULT_SEED ?? 1);
 
 test(
