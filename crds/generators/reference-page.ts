@@ -47,7 +47,7 @@ export function toReference(exampleOf: (kind: string) => string): string {
 
 const HEAD = `# Fields
 
-Generated from \`crds/*.ts\` by \`npm run generate\`; \`kubectl explain\` shows the same. \`[]\` stands for any entry of a list, \`{}\` for any
+Generated from \`crds/*.ts\` by \`npm run generate\`; \`kubectl explain\` shows the same. \`[]\` stands for any element of a list, \`{}\` for any
 value of a map.
 
 - A *duration* is a number and a unit: \`s\`, \`m\`, \`h\`, \`d\`, \`w\`, \`mo\`, e.g. \`30d\`; at most 36,525 days. \`mo\` is 30 days, or a calendar month with [\`budgetWindow: Calendar\`](../guides/set-budgets.md#calendar-windows).

@@ -88,12 +88,12 @@ const Cooldown = z.object({
       'Failures in a row that start a cooldown; a 429 with `retry-after` of up to a minute starts one by itself.',
     ),
   within: Duration.default('30s').describe('The time in which the failures are counted.'),
-  duration: Duration.default('30s').describe('How long the entry gets no requests.'),
+  duration: Duration.default('30s').describe('How long the model entry gets no requests.'),
 });
 
 const Routing = z.object({
   strategy: choice('SimpleShuffle', 'Priority', 'LeastBusy').describe(
-    'How one of several entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. If these are equal, `weight` decides. Each gateway process counts its own requests in flight and failures.',
+    'How one of several model entries with the same `modelName` is chosen: `SimpleShuffle` at random by `weight`; `Priority` the lowest `priority` that is healthy; `LeastBusy` the one with the fewest requests in flight. If these are equal, `weight` decides. Each gateway process counts its own requests in flight and failures.',
   ),
   retries: integer(0, 10).default(2).describe('Attempts after a failed one, before the first byte of the reply.'),
   timeouts: Timeouts.prefault({}).describe('How long the gateway waits for a provider.'),
@@ -151,8 +151,8 @@ export type GatewayInstanceSpec = z.output<typeof GatewayInstanceSpec>;
 
 const ModelStatus = z.object({
   modelName: FreeText.describe('The name that clients use.'),
-  identifier: FreeText.describe('The entry.'),
-  ready: z.boolean().describe('Whether the entry can serve.'),
+  identifier: FreeText.describe('The model entry.'),
+  ready: z.boolean().describe('Whether the model entry can serve.'),
   reason: z.string().max(1024).optional().describe('Why not, in one CamelCase word.'),
 });
 

@@ -44,22 +44,22 @@ const GatewayParams = z.object({
     .describe(
       "Base address of the model endpoint: the part before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
     ),
-  weight: integer(1, 1_000_000).optional().describe('Share among entries with the same `modelName`. Default: 1.'),
+  weight: integer(1, 1_000_000).optional().describe('Share among model entries with the same `modelName`. Default: 1.'),
   priority: integer(0, 1000).optional().describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),
   rpm: Limit.optional().describe(
-    'Maximum requests per clock minute, and twice that in any 60 seconds; others go to entries with the same `modelName`.',
+    'Maximum requests per clock minute, and twice that in any 60 seconds; others go to model entries with the same `modelName`.',
   ),
   tpm: Limit.optional().describe('Maximum tokens per minute, counted as with `rpm`.'),
-  timeout: Duration.optional().describe('For one attempt at this entry. Default: `routing.timeouts`.'),
+  timeout: Duration.optional().describe('For one attempt at this model entry. Default: `routing.timeouts`.'),
   maxInputTokens: Limit.optional().describe(
     'Size of the context window, in tokens. Default: the listed size, if there is one.',
   ),
   maxOutputTokens: Limit.optional().describe('Maximum tokens of an answer. It bounds the cost of a request.'),
   inputCostPerMillionTokens: price(
-    'Price in dollars of a million prompt tokens; `"0"` is free. An entry without any price here costs what its provider lists; if that is unknown too, no key can use it.',
+    'Price in dollars of a million prompt tokens; `"0"` is free. A model entry without any price here costs what its provider lists; if that is unknown too, no key can use it.',
   ),
   outputCostPerMillionTokens: price(
-    'Price in dollars of a million completion tokens, reasoning included. With an input price alone, the entry is for embeddings only.',
+    'Price in dollars of a million completion tokens, reasoning included. With an input price alone, the model entry is for embeddings only.',
   ),
   cachedInputCostPerMillionTokens: price('The same, of tokens read from a cache. Default: the input price.'),
   cacheWriteCostPerMillionTokens: price('The same, of tokens written to a cache. Default: the input price.'),
@@ -71,7 +71,7 @@ const GatewayParams = z.object({
 
 export const ModelEntry = withRule(
   z.object({
-    modelName: FreeText.describe('The name that clients use. Several entries may share it.'),
+    modelName: FreeText.describe('The name that clients use. Several model entries may share it.'),
     identifier: FreeText.describe('Name of the model entry, unique in the list.'),
     requiresAuth: z.boolean().describe('True when the model needs an API key or other credentials.'),
     modelCredentials: ModelCredentials.optional().describe(

@@ -38,7 +38,9 @@ const Fields = z.object({
   duration: Duration.optional().describe('How long the key of `autoCreateKey` lives. Default: for ever.'),
   teamRefs: listBy('name', LocalRef, 64)
     .default([])
-    .describe('The Teams of the user. It is enough if the User or the Team names the other.'),
+    .describe(
+      'The Teams of the user. It is enough if the User or the Team names the other. Only the first eight by name count: no budget, limit or block of another applies.',
+    ),
 });
 
 export const UserSpec = withRule(Fields, keyNeeds('keyAlias'), keyNeeds('maxBudget'), keyNeeds('budgetDuration'));

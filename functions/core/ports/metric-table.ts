@@ -129,7 +129,7 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
     ),
     gateway_operator_reconcile_deferred_keys: gauge('Changed VirtualKeys that the last resync left to the next one.'),
     gateway_operator_reconcile_oversized_namespaces: gauge(
-      'Namespaces whose objects are too large together for the reconciler: only deletions happen there.',
+      'Namespaces whose objects are too large together for the reconciler: only deletions and blocks are handled there.',
     ),
     gateway_operator_reconcile_guarded_deletions_total: counter(
       'Deletions that the deletion guard prevented, because there were too many at the same time.',
