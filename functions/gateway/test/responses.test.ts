@@ -251,6 +251,17 @@ describe('a request', () => {
     expect(await codeOf(await app.request('/v1/responses'))).toEqual([405, 'method_not_allowed']);
   });
 
+  test.each([
+    [20_000, 200],
+    [20_001, 400],
+  ])('with %i items of input is answered with %i', async (count, status) => {
+    const { chat } = open();
+    const input = Array.from({ length: count }, () => ({ role: 'user', content: 'a' }));
+    const reply = await chat({ ...ASK, input }, { path: '/responses' });
+    expect(reply.status).toBe(status);
+    if (status === 400) expect(await reply.json()).toMatchObject({ error: { code: 'invalid_request', param: 'input' } });
+  });
+
   test('for a model whose providers have chat only is refused, and nothing is sent', async () => {
     const { ask, fake } = open({ entry: { provider: 'deepseek' } });
     expect(await codeOf(await ask(ASK))).toEqual([404, 'route_not_served']);

@@ -31,6 +31,10 @@ const MIN_OUTPUT = 16;
 
 const FORM = { limit: 'max_output_tokens', rules: RULES, nested: NESTED_MEMBERS };
 
+/** Items take the most time of all that a body can contain: each may have marks and ids, which are checked. */
+const MAX_ITEMS = 20_000;
+const TOO_MANY_ITEMS = invalid(`"input" must have at most ${MAX_ITEMS} items. Send fewer, or join texts.`, 'input');
+
 /** Members of an item that decide whether the provider completes it. Each may occur only once, in one spelling. */
 const ITEMS: ReadonlyMap<string, ReadonlyArray<string>> = new Map([['input', ['id', 'type']]]);
 /** A pattern that every body with an `id` matches, however its letters are written. */
@@ -38,6 +42,7 @@ const MAYBE_ID = /"[iı]d"|\\u0/i;
 
 function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const parsed = readBody(bytes);
+  if (parsed.ok && listOf(parsed.value.members.input).length > MAX_ITEMS) return TOO_MANY_ITEMS;
   // Marks are removed first: the rest of the work is done once, for the body as the provider gets it.
   const marked = parsed.ok ? unmark(parsed.value.body) : undefined;
   const read = readLimited(marked === undefined ? parsed : readBody(marked.bytes), FORM, ({ input }) =>
