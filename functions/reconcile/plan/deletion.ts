@@ -184,9 +184,10 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   if (!hasFinalizer(key)) return isMarked ? puts : undefined;
   const full = tooManyRetained(key, context.world);
   if (full !== undefined) return isReported(key, full) ? [] : [event(key, { ...full, once: full.reason })];
+  // The claim comes first if it can: a claim that a namespace may not retain ends if a person removes the finalizer.
   const steps: Action[] = [
-    ...(isMarked ? [] : [{ action: 'RetainSecret', ...on, secret: secret.name, marks } as const]),
     ...puts,
+    ...(isMarked ? [] : [{ action: 'RetainSecret', ...on, secret: secret.name, marks } as const]),
   ];
   const blockedBy = memberBlockedBy(key, context);
   if (blockedBy === undefined)

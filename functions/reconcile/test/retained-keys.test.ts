@@ -441,6 +441,16 @@ describe('a key with deletionPolicy Retain, in a namespace with as many retained
     expect(await harness.get(RESOURCES.secrets, 'chat-key')).toBeUndefined();
   });
 
+  test('ends when a person removes the finalizer: no claim stays that nothing counts', async () => {
+    await harness.resync();
+    harness.clock.pass(60_000);
+    await harness.resync();
+    await harness.edit(virtualKeys, 'chat', { metadata: { finalizers: null } });
+    await harness.resync();
+    await harness.resync();
+    expect([await isDeleted(), await harness.works(value)]).toEqual([true, false]);
+  });
+
   test('does not keep its namespace from being deleted, which deletes its Secret', async () => {
     await harness.resync();
     await harness.remove(RESOURCES.secrets, 'chat-key');
