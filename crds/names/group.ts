@@ -40,9 +40,16 @@ export const VERSION_ANNOTATION = 'gateway-operator.dev/version';
 export const SNAPSHOT_ANNOTATION = 'gateway-operator.dev/snapshot';
 
 /**
- * On the Pods of a gateway: versions of the Secrets of its database and store, so that it starts anew when they change.
+ * On the Pods of a gateway: hash of the addresses of its database and store, and of its authorities, so that new Pods
+ * start when they change.
  */
 export const CONNECTIONS_ANNOTATION = 'gateway-operator.dev/connections';
+
+/**
+ * On the Deployment or Knative Service of a gateway: hash of all that its Pods read of these Secrets. New logins change
+ * it, and start no Pod.
+ */
+export const LOGINS_ANNOTATION = 'gateway-operator.dev/logins';
 
 /** On a VirtualKey: the user that requested it. Admission writes it on create and preserves it on update. */
 export const REQUESTED_BY_ANNOTATION = 'gateway-operator.dev/requested-by';

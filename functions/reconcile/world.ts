@@ -146,8 +146,10 @@ export interface InstanceView {
   readonly storeType?: StoreConnection['type'];
   /** The problem of the database's Secret, else of the counter store's, else of the ConfigMap with authorities: Pods that start now could not read it. */
   readonly fileProblem?: Problem;
-  /** The versions of both Secrets, and of the ConfigMap if there is one. */
-  readonly fileVersions: string;
+  /** Hashes of the addresses in both Secrets, and of the authorities in the ConfigMap if there is one. */
+  readonly addressHash: string;
+  /** Hashes of the addresses and logins in both Secrets. */
+  readonly loginHash: string;
   /** By `identifier`: what keeps the model entry from serving. */
   readonly entryProblems: ReadonlyMap<string, Problem>;
   readonly snapshot: SnapshotView;

@@ -65,6 +65,7 @@ export async function podOf(cluster: Cluster): Promise<Pod> {
     snapshot,
     store: 'memory',
     connections: '',
+    logins: 'l1',
     image: 'gateway',
     pullSecrets: [],
     version: '0.1.0',

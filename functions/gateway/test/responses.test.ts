@@ -259,7 +259,8 @@ describe('a request', () => {
     const input = Array.from({ length: count }, () => ({ role: 'user', content: 'a' }));
     const reply = await chat({ ...ASK, input }, { path: '/responses' });
     expect(reply.status).toBe(status);
-    if (status === 400) expect(await reply.json()).toMatchObject({ error: { code: 'invalid_request', param: 'input' } });
+    if (status === 400)
+      expect(await reply.json()).toMatchObject({ error: { code: 'invalid_request', param: 'input' } });
   });
 
   test('for a model whose providers have chat only is refused, and nothing is sent', async () => {

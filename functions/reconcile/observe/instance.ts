@@ -71,7 +71,7 @@ export async function observeInstance(
   object: GatewayInstance,
   members: ReadonlyArray<Member>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
-  const { connections, connectionHashes, ...ofSecrets } = await observeSecrets(context, object);
+  const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object);
   const { database, store } = connections;
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
@@ -93,7 +93,7 @@ export async function observeInstance(
     ...('reason' in store ? {} : { storeType: store.type }),
     ...(fileProblem === undefined ? {} : { fileProblem }),
     ...ofSecrets,
-    fileVersions: [...connectionHashes, ...(ca === undefined || 'reason' in ca ? [] : [ca.version])].join('.'),
+    addressHash: [...addressHashes, ...(ca === undefined || 'reason' in ca ? [] : [ca.version])].join('.'),
     snapshot,
     parts: new Map([...('reason' in parts ? [] : parts), ...routes.live]),
     ...('reason' in parts ? { partsProblem: parts } : {}),
@@ -107,12 +107,11 @@ export async function observeInstance(
 async function observeSecrets(context: ObserveContext, object: GatewayInstance) {
   const secrets = await readSecrets(context, object);
   const { databaseSecretRef, redisSecretRef } = object.spec;
+  const connections = [secrets.get(databaseSecretRef.nameRef)?.database, secrets.get(redisSecretRef.nameRef)?.store];
   return {
     connections: connectionsOf(context, object, secrets),
-    connectionHashes: [
-      secrets.get(databaseSecretRef.nameRef)?.database?.hash ?? '',
-      secrets.get(redisSecretRef.nameRef)?.store?.hash ?? '',
-    ],
+    addressHashes: connections.map((one) => one?.addressHash ?? ''),
+    loginHash: connections.map((one) => one?.loginHash ?? '').join('.'),
     entryProblems: entryProblems(context, object, secrets),
   };
 }
@@ -126,7 +125,9 @@ interface SecretResult {
 }
 interface HashedConnection<T> {
   readonly parsed: Result<T, ConnectionProblem>;
-  readonly hash: string;
+  /** Of what needs new Pods. */
+  readonly addressHash: string;
+  readonly loginHash: string;
 }
 type SecretResults = ReadonlyMap<string, SecretResult>;
 
@@ -148,9 +149,13 @@ async function readSecrets(
   const names = new Set([database.nameRef, store.nameRef, ...credentials]);
   const check = createSecretCheck(spec, metadata.namespace);
   /** The hash has the Secret's uid, which readers of the workload do not know: else they could try passwords with it. */
-  const hashed = <T>(secret: KubeObject, parsed: Result<T, ConnectionProblem>): HashedConnection<T> => ({
+  const hashed = <T extends DatabaseConnection | StoreConnection>(
+    secret: KubeObject,
+    parsed: Result<T, ConnectionProblem>,
+  ): HashedConnection<T> => ({
     parsed,
-    hash: parsed.ok ? shortHash(deps, [secret.metadata.uid, parsed.value]) : '',
+    addressHash: parsed.ok ? shortHash(deps, [secret.metadata.uid, withoutLogin(parsed.value)]) : '',
+    loginHash: parsed.ok ? shortHash(deps, [secret.metadata.uid, parsed.value]) : '',
   });
   const read = async (name: string): Promise<[string, SecretResult]> => {
     try {
@@ -250,6 +255,17 @@ function entryProblems(
         : [[entry.identifier, { ...problem, message: cutText(problem.message) }] as const];
     }),
   );
+}
+
+/** A connection without what a gateway reads again after a refused login. It never reads the token of Upstash again. */
+function withoutLogin(connection: DatabaseConnection | StoreConnection): object {
+  if ('dbname' in connection) {
+    const { host, port, dbname, sslmode } = connection;
+    return { host, port, dbname, sslmode };
+  }
+  if (connection.type !== 'redis') return connection;
+  const { type, host, port, tls } = connection;
+  return { type, host, port, tls };
 }
 
 const HASH_LENGTH = 16;

@@ -1,7 +1,7 @@
 // Whether the objects that run an instance's gateway serve, where, and with which snapshot, as controllers report it in
 // their status.
 import { type Reason, toOtherReason } from '#core/conditions/reasons.ts';
-import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
+import { LOGINS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
 import { scaleOf, serviceUrl } from '../workload/desired-objects.ts';
 import type { LivePart } from '../workload/live-part.ts';
 import { laterVersion, PARTS_OF, type PartName, partTitle, type WorkloadType } from '../workload/object-parts.ts';
@@ -106,13 +106,13 @@ function whyNotWritten(view: InstanceView, type: WorkloadType, { platform }: Wor
 }
 
 /** The problem of a database or counter store that Pods with the previous connections may still reach. */
-function whyNotReached({ parts, fileVersions, database, store }: InstanceView): Problem | undefined {
+function whyNotReached({ parts, loginHash, database, store }: InstanceView): Problem | undefined {
   const read = TYPES.flatMap((type) => {
     const part = parts.get(PARTS_OF[type][0]);
     if (part === undefined) return [];
-    return part.spec.template.metadata.annotations[CONNECTIONS_ANNOTATION] ?? [];
+    return part.metadata.annotations[LOGINS_ANNOTATION] ?? [];
   });
-  if (read.length === 0 || read.includes(fileVersions)) return undefined;
+  if (read.length === 0 || read.includes(loginHash)) return undefined;
   if (!database.ok) return database;
   return store.ok ? undefined : store;
 }

@@ -87,7 +87,15 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
   if (type === undefined || writeProblem !== undefined || !snapshot.isPublished) return [];
   const { gatewayImage: image, gatewayPullSecrets: pullSecrets, version } = world.platform;
   const { apply, remove } = createPartActions(view, world);
-  const input = { instance: object, snapshot, connections: view.fileVersions, image, pullSecrets, version };
+  const input = {
+    instance: object,
+    snapshot,
+    connections: view.addressHash,
+    logins: view.loginHash,
+    image,
+    pullSecrets,
+    version,
+  };
   const replicas = parts.get('Deployment')?.spec.replicas;
   const desired = storeType === undefined ? [] : desiredParts(type, { ...input, store: storeType }, replicas);
   const isFixed =

@@ -4,7 +4,7 @@ import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { runDeployment } from '../../../test/reconcile/controllers.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
-import { makeInstance, makeKey, makeSecrets } from '../../../test/reconcile/objects.ts';
+import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../../test/reconcile/objects.ts';
 import { createWorkloads } from '../../../test/reconcile/workloads.ts';
 import { PARTS } from '../workload/object-parts.ts';
 
@@ -221,13 +221,39 @@ describe('a Secret that changes', () => {
     expect(await resyncs()).toEqual([]);
   });
 
-  test.each(['db', 'store'])('of the %s is read only at the start of a Pod: there is one rollout', async (name) => {
+  const template = () => JSON.stringify((part('Deployment')?.spec as { template: object }).template);
+
+  test.each(['db', 'store'])('of the %s with another address: there is one rollout', async (name) => {
     await redis();
     await running();
-    await harness.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
+    const before = template();
+    await harness.edit(RESOURCES.secrets, name, { data: { host: btoa('elsewhere') } });
     expect(await resyncs()).toEqual(['apply Deployment']);
     expect(await resyncs()).toEqual([]);
-    expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
+    expect(template()).not.toBe(before);
+  });
+
+  test.each(['db', 'store'])(
+    'of the %s with another password, which running Pods read: no Pod is replaced',
+    async (name) => {
+      await redis();
+      await running();
+      const before = template();
+      await harness.edit(RESOURCES.secrets, name, { data: { password: btoa('rotated') } });
+      expect(await resyncs()).toEqual(['apply Deployment']);
+      expect(await resyncs()).toEqual([]);
+      expect(template()).toBe(before);
+      expect(JSON.stringify(part('Deployment'))).not.toContain(btoa('rotated'));
+    },
+  );
+
+  test('of Upstash with another token, which running Pods do not read: there is one rollout', async () => {
+    await harness.apply(makeSecret('store', { host: 'https://eu1.example', port: '443', password: 'token' }));
+    await running();
+    const before = template();
+    await harness.edit(RESOURCES.secrets, 'store', { data: { password: btoa('rotated') } });
+    expect(await resyncs()).toEqual(['apply Deployment']);
+    expect(template()).not.toBe(before);
   });
 
   test.each(['db', 'store'])('of the %s in nothing that a Pod reads causes no rollout', async (name) => {

@@ -4,6 +4,7 @@ import { gatewayName } from '#core/keys/object-names.ts';
 import { parseDuration } from '#core/money/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import { LOGINS_ANNOTATION } from '#crds/names/group.ts';
 import { PARTS, type PartName, selectorOf, toPart, type WorkloadType } from './object-parts.ts';
 import { METRICS_PORT, PORT, type PodInput, podTemplate } from './pod.ts';
 
@@ -22,8 +23,14 @@ export function desiredParts(
       : type === 'Deployment'
         ? deploymentSpecs(input, replicas)
         : [];
-  return specs.map(([part, spec]) => ({ part, object: toPart(part, input, spec) }));
+  const annotations = { [LOGINS_ANNOTATION]: input.logins };
+  return specs.map(([part, spec]) => ({
+    part,
+    object: toPart(part, { ...input, ...(isMain(part) && { annotations }) }, spec),
+  }));
 }
+
+const isMain = (part: PartName): boolean => part === 'Deployment' || part === 'KnativeService';
 
 /** Replicas of a Deployment: at least one, because nothing starts a Deployment that has none. */
 export function scaleOf({ spec }: GatewayInstance): { readonly min: number; readonly max: number } {

@@ -3,7 +3,7 @@
 import * as z from 'zod';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { Hash } from '#core/ports/platform.ts';
-import { CONNECTIONS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
+import { LOGINS_ANNOTATION, SNAPSHOT_ANNOTATION, VERSION_ANNOTATION } from '#crds/names/group.ts';
 import { isOwnedBy } from '#crds/names/object-meta.ts';
 
 const MAX_ANNOTATION = 256;
@@ -18,7 +18,7 @@ const Annotations = z
   .default({})
   .transform((all) =>
     Object.fromEntries(
-      [VERSION_ANNOTATION, SNAPSHOT_ANNOTATION, CONNECTIONS_ANNOTATION].flatMap((name) => {
+      [VERSION_ANNOTATION, SNAPSHOT_ANNOTATION, LOGINS_ANNOTATION].flatMap((name) => {
         const text = Object.hasOwn(all, name) ? (all[name] ?? '') : '';
         return text === '' || text.length > MAX_ANNOTATION ? [] : [[name, text]];
       }),

@@ -11,8 +11,10 @@ export interface PodInput {
   readonly instance: GatewayInstance;
   readonly snapshot: { readonly hash: string; readonly name: string };
   readonly store: StoreConnection['type'];
-  /** Versions of the files that a Pod reads when it starts: of the Secrets of database and counter store, and of authorities. */
+  /** Hash of what a Pod reads only when it starts: the addresses of database and counter store, and authorities. */
   readonly connections: string;
+  /** Hash of all that a Pod reads of both Secrets. */
+  readonly logins: string;
   /** The image of instances that name none. */
   readonly image: string;
   /** Names of the image pull Secrets. */
