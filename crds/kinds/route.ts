@@ -39,7 +39,7 @@ export const HTTPRoute = withRule(
     }).describe('The host names of the requests, e.g. `llm.example.com`.'),
     url: routeUrl('the first host name'),
     timeouts: choice('FromRouting', 'None').describe(
-      "`FromRouting`: the route's request timeout is `routing.timeouts.total` plus 30 s. `None`: the route has no timeouts, for a controller that refuses a route with them, as that of GKE does.",
+      "`FromRouting`: the route's request timeout is `routing.timeouts.total` plus 30 s. `None`: the route has no timeouts, for a controller that refuses routes with timeouts, such as that of GKE.",
     ),
   }),
   {

@@ -7,7 +7,7 @@ import { FreeText, LocalRef, scopeSpec, scopeStatus } from './shared-fields.ts';
 
 export const TeamSpec = z.object({
   teamAlias: FreeText.describe(
-    'What the team is called; each name once per instance. After a change, spend and window continue. While another Team has the new name, the Team is not `Ready` (`AliasTaken`).',
+    'What the team is called; unique in the instance. After a change, spend and window continue. While another Team has the new name, the Team is not `Ready` (`AliasTaken`).',
   ),
   ...scopeSpec('team'),
   members: listBy('name', LocalRef, 1024)

@@ -22,7 +22,7 @@ const Fields = z.object({
   userEmail: text(254)
     .regex(EMAIL, 'must be an e-mail address, e.g. "name@example.com"')
     .describe(
-      'E-mail address of the user; each address once per instance. After a change, spend and window continue. While another User has the new address, the User is not `Ready` (`AliasTaken`).',
+      'E-mail address of the user; unique in the instance. After a change, spend and window continue. While another User has the new address, the User is not `Ready` (`AliasTaken`).',
     ),
   userAlias: FreeText.optional().describe(
     'What the user is called. Default: the admission webhook makes it from `userEmail`.',
@@ -39,7 +39,7 @@ const Fields = z.object({
   teamRefs: listBy('name', LocalRef, 64)
     .default([])
     .describe(
-      'The Teams of the user. It is enough if the User or the Team names the other. Only the first eight by name count: no budget, limit or block of another applies.',
+      'The Teams of the user. It is enough if the User or the Team names the other. Only the first eight Teams by name count: budgets, limits and blocks of the others do not apply.',
     ),
 });
 

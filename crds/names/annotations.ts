@@ -27,7 +27,7 @@ const TABLE = {
     {
       name: SHARED_CREDENTIALS_ANNOTATION,
       value: `\`${SHARED_CREDENTIALS_ALLOWED}\``,
-      meaning: 'Two entries of `models` may share one credential Secret.',
+      meaning: 'Two model entries may share one credential Secret.',
     },
     {
       name: DELETION_SHARE_ANNOTATION,

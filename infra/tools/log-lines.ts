@@ -50,8 +50,8 @@ export const WHEN: Readonly<Record<string, string>> = {
     'The first of several failed bookings, and each one with a new cause',
   'ledger: charges of previous accounts are corrected, since their requests are booked one by one':
     'A process has its journal back after a crash, and another process had charged its requests in the meantime',
-  'ledger: too much spend is not booked yet to audit counters; the next audit compares them':
-    'More than 500 accounts (on Workers: requests) have charges that PostgreSQL does not have yet',
+  'ledger: counters cannot be audited, because too many charges are not booked yet; the next audit compares them':
+    'More than 500 gateway processes (on Workers: requests) have charges that PostgreSQL does not have yet',
   'ledger: finished records stay in the journal (our error)':
     'The code of the journal threw an error when it removed finished records',
   'ledger: no reservation can be made for a request (our error)':
@@ -91,7 +91,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'A run reads an instance whose database is new, or has the schema of another version. In a new one the same run creates the schema; another version is an error',
   'a database was migrated': 'A run has created the schema in a new database. `to` is its version',
   'a deletion was forced':
-    'A finalizer was removed although for 20 s the database had not answered, or did not have the instance. `left` names what stays there',
+    'A finalizer was removed after 20 s in which the database did not answer, or did not have the instance. `left` names what stays in the database',
   'a namespace is oversized: its VirtualKeys, Users and Teams are too large together, and stay as they are; delete or shorten the largest of them':
     'Each resync, while the objects of one namespace do not fit the memory of the reconciler',
   'a namespace cannot be read':

@@ -1,4 +1,4 @@
-// Blocks and milliseconds of each statement at ten million entries, beside ten thousand and a million.
+// Blocks and milliseconds of each statement at ten million ledger rows, beside ten thousand and a million.
 import { fillWith } from '../ledger/many-ledger-rows.ts';
 import { type BlockCount, hotStatements, touchedBy } from '../ledger/touched-blocks.ts';
 import { startPostgres } from '../support/postgres.ts';

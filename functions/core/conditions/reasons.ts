@@ -339,7 +339,7 @@ const TABLE = {
   },
   ConfigMapNotFound: {
     ...WORKLOAD,
-    text: 'The ConfigMap of `spec.workload.caConfigMapRef` does not exist. Create it, or correct the name. Pods that run continue.',
+    text: 'The ConfigMap of `spec.workload.caConfigMapRef` does not exist, or has more than 1,000 keys. Create it, correct the name, or keep only the authorities in it. Running Pods continue.',
     page: 'operate/gateways.md#private-authorities',
   },
   KnativeNotInstalled: {
@@ -349,7 +349,7 @@ const TABLE = {
   },
   WorkloadUnreadable: {
     ...PARTS,
-    text: 'The reconciler cannot read the workload, the HTTPRoute or the Ingress, as the message shows. If it is forbidden, apply `access.yaml` of this version.',
+    text: 'The reconciler cannot read the workload, the HTTPRoute or the Ingress, as the message shows. If the message contains `forbidden`, apply `access.yaml` of this version.',
     page: 'install/kubernetes.md',
   },
   WorkloadRefused: {
@@ -482,7 +482,7 @@ const TABLE = {
   },
   KeyRetained: {
     event: 'Normal',
-    text: 'The VirtualKey is deleted, and its key value works until it is adopted or its Secret is deleted.',
+    text: 'The VirtualKey is deleted, and its key value continues to work. Another VirtualKey can adopt it. To end the value, delete its Secret.',
     page: 'guides/move-or-restore-a-key.md#retained-keys',
   },
   TooManyRetained: {

@@ -107,8 +107,9 @@ async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean
 }
 
 /**
- * Loads the counters of live reservations into the empty store of a new epoch. Else each of them is absent in a call of
- * its own. Only in an open epoch: until then other processes book rows by their ids, which the sums would lack.
+ * Loads the counters of live reservations into the empty store of a new epoch. Without this, the first call for each of
+ * them would find it absent. Call it only when the epoch is open: before that, other processes book rows by their ids,
+ * and the sums would lack these rows.
  */
 export async function loadUsedCounters(context: LedgerContext): Promise<void> {
   const { account } = context;

@@ -26,7 +26,9 @@ export interface KnownStore {
   callCount: number;
   /** The lead of the store's clock over this process's clock. */
   clockOffset: Millis;
-  /** On Workers: when PostgreSQL last had this epoch, in this store, by the interval clock. */
+  /**
+   * On Workers: the time, by the interval clock, at which PostgreSQL was last read and had this epoch, in this store.
+   */
   checkedAt: Millis;
 }
 

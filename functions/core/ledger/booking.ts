@@ -129,8 +129,8 @@ async function bookSealed(context: LedgerContext): Promise<void> {
 
 /**
  * Books all rows of a process that stops or waits without an account, or whose account another process has closed.
- * Previous accounts are closed first, without a charge, so that no process charges what is booked here: not even one
- * whose closing has begun, which may be dead. Charges that were made before are corrected.
+ * Previous accounts are closed first, without a charge, so that no other process charges what is booked here, not
+ * even a process that has begun to close one of them and may be dead. Charges that were made before are corrected.
  */
 export async function bookWithoutAccount(context: LedgerContext): Promise<void> {
   const { account, database, journal, ids } = context;

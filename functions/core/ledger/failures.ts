@@ -61,7 +61,8 @@ const FAILURES = {
   records: { level: 'error', message: 'ledger: finished records stay in the journal (our error)' },
   audit: {
     level: 'warn',
-    message: 'ledger: too much spend is not booked yet to audit counters; the next audit compares them',
+    message:
+      'ledger: counters cannot be audited, because too many charges are not booked yet; the next audit compares them',
   },
   maintenance: { level: 'warn', message: 'ledger: the counters of the counter store cannot be audited' },
   close: { level: 'warn', message: 'ledger: an account cannot be closed' },

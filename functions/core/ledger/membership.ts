@@ -149,7 +149,7 @@ async function isCurrent({ account, epochs, intervalClock }: LedgerContext, know
 
 const CHECK_INTERVAL: Millis = 2000;
 const MOVED =
-  'the counters of the instance are in another counter store now: end every deployment that names the previous store';
+  'the counters of the instance are in another counter store now: deploy every Worker of the instance again with the address of that counter store';
 
 /** Notifies live requests that other requests may have reserved their money. */
 function notifyAccountClosed(context: LedgerContext): void {

@@ -45,7 +45,7 @@ function checkRoute(
   if (live === undefined) return notReady(`${title} does not exist yet`);
   if (!hasHosts(live, hosts))
     return notReady(
-      `${title} does not have the host names of the spec yet: if it takes long, look at the log of the reconciler`,
+      `${title} does not have the host names of the spec yet: if this lasts for more than a minute, read the log of the reconciler`,
     );
   return part === 'HTTPRoute' ? readHTTPRoute(live, view.object, title) : readIngress(live, title);
 }

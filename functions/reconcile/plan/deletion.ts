@@ -42,7 +42,8 @@ function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boo
  */
 function databaseBlockedBy({ database }: InstanceView): string | undefined {
   if (!database.ok) return database.message;
-  return database.isRecorded ? undefined : `${database.message} does not have this instance`;
+  if (database.isRecorded) return undefined;
+  return `${database.message} does not have this instance: if it is the wrong database, correct the Secret of databaseSecretRef`;
 }
 
 /** Why a deleted instance cannot be cleaned up yet; undefined if nothing prevents it. */
@@ -74,7 +75,10 @@ export function memberDeletionMessage(member: Member, context: PlanContext): str
     const secret = context.world.keys.get(pathOf(member.metadata))?.secret;
     // Without the Secret it is not known what must be kept.
     if (secret?.state === 'unread')
-      return `deletion waits until Secret "${secretNameOf(member, context.hash)}" can be read: deletionPolicy is Retain`;
+      return (
+        `deletion waits until Secret "${secretNameOf(member, context.hash)}" can be read, because spec.deletionPolicy is Retain: ` +
+        'the log of the reconciler has the cause. To end the key value instead, set spec.deletionPolicy to Delete'
+      );
   }
   return deletionMessage(member, memberBlockedBy(member, context));
 }
@@ -193,14 +197,14 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   if (blockedBy === undefined)
     return steps.length > 0 ? steps : [...(claim ? [retainedEvent(key, secret)] : []), removeFinalizer(key)];
   if (!isTimedOut(key, context.now) || !(isMarked || (isRemembered && isFound(secret, key)))) return steps;
-  const left = `its claim stays in the database until a resync retains it: ${blockedBy}`;
+  const left = `its row stays in the database until a resync marks the key as retained: ${blockedBy}`;
   return [retainedEvent(key, secret), removeFinalizer(key, TIMED_OUT, left)];
 }
 
 function retainedEvent(key: VirtualKey, secret: PresentSecret): Action {
   const { alias } = aliasOf(key);
   const message =
-    `its deletionPolicy is Retain: the key value continues working until a VirtualKey with the alias ${JSON.stringify(alias)} adopts it; ` +
+    `spec.deletionPolicy is Retain: the key value continues to work, and a VirtualKey with the alias ${JSON.stringify(alias)} can adopt it; ` +
     `the value is in Secret "${secret.name}": delete the Secret to end the value`;
   return event(key, { reason: 'KeyRetained', message, once: 'KeyRetained' });
 }
@@ -213,7 +217,7 @@ export function planRetirement(member: Member, context: PlanContext): Action[] {
   const { instance } = context.access(member);
   const blocked = memberBlockedBy(member, context);
   if (blocked !== undefined) {
-    const left = `its claim stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
+    const left = `its row stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
     return isTimedOut(member, context.now) ? [removeFinalizer(member, TIMED_OUT, left)] : [];
   }
   const { kind, alias, key } = aliasOf(member);

@@ -38,7 +38,9 @@ function planAbandonedInstance(view: InstanceView, { world }: PlanContext): Acti
   const { object, database, claims } = view;
   const isClosed = database.ok && !database.isOpen && claims.size === 0;
   if (isClosed || instanceBlockedBy(view, world) !== undefined) return [];
-  return [{ action: 'CloseInstance', ...about(object, 'it is deleted, and counts as gone') }];
+  return [
+    { action: 'CloseInstance', ...about(object, 'it is deleted, and only a finalizer of another program keeps it') },
+  ];
 }
 
 /** Closes instances that were deleted while their database could not be reached: their VirtualKeys stop working. */

@@ -91,7 +91,7 @@ export function planScope(
 }
 
 /**
- * The proof that an orphaned claim is the member's. If no object has the alias: the possible proof that a retained claim
+ * The proof that an orphaned claim is the member's. If no claim has the alias: the possible proof that a retained claim
  * of another instance, or the claim of a User's or Team's previous alias, is the member's.
  */
 function proofOf(

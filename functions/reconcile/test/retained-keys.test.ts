@@ -64,7 +64,7 @@ describe('a key with deletionPolicy Retain', () => {
     });
     const retained = harness.cluster.objects(RESOURCES.events).find(({ reason }) => reason === 'KeyRetained');
     expect(retained?.message).toBe(
-      'its deletionPolicy is Retain: the key value continues working until a VirtualKey with the alias "chat" adopts it; the value is in Secret "chat-key": delete the Secret to end the value',
+      'spec.deletionPolicy is Retain: the key value continues to work, and a VirtualKey with the alias "chat" can adopt it; the value is in Secret "chat-key": delete the Secret to end the value',
     );
     expect(await label()).toBe('true');
     const settled = harness.writes();
@@ -165,7 +165,9 @@ describe('a key with deletionPolicy Retain that is deleted while something canno
       return undefined;
     });
     await harness.resync();
-    expect(await readyMessage()).toBe('deletion waits until Secret "chat-key" can be read: deletionPolicy is Retain');
+    expect(await readyMessage()).toBe(
+      'deletion waits until Secret "chat-key" can be read, because spec.deletionPolicy is Retain: the log of the reconciler has the cause. To end the key value instead, set spec.deletionPolicy to Delete',
+    );
     harness.cluster.inject(() => undefined);
     await harness.resync();
     expect(await isDeleted()).toBe(true);
@@ -183,7 +185,7 @@ describe('a key with deletionPolicy Retain that is deleted while something canno
     expect(await isDeleted()).toBe(true);
     expect(harness.events('chat')).toContain('KeyRetained');
     const forced = harness.log.lines.filter(({ message }) => message === 'a deletion was forced');
-    expect(JSON.stringify(forced)).toContain('its claim stays in the database until a resync retains it');
+    expect(JSON.stringify(forced)).toContain('its row stays in the database until a resync marks the key as retained');
   });
 
   test('and is blocked then is retained as blocked, until a VirtualKey adopts it that is not', async () => {

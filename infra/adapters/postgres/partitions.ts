@@ -187,7 +187,7 @@ const PORTION = 2000;
 /**
  * Forgets the accounts that were closed before the end of the last dropped month, with their charges. An account may
  * have charges in 150,000 counters, so no booking waits for this: portions in transactions of their own, after the
- * months are dropped. What a process leaves when it ends, the next resync forgets.
+ * months are dropped. If the process ends before all are forgotten, the next resync continues.
  */
 async function forgetAccounts(session: Session): Promise<void> {
   for (let isOver = false; !isOver; )

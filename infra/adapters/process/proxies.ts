@@ -38,7 +38,10 @@ LOCAL.addAddress('::1', 'ipv6');
 // Metadata servers of clouds, which answer on the node only.
 LOCAL.addSubnet('169.254.0.0', 16, 'ipv4');
 
-/** Whether a proxy never leads there: loopback, a name without a dot, and names that only the cluster or its node knows. */
+/**
+ * Whether no proxy is used for the target: loopback, a name without a dot, and names that only the cluster or its node
+ * knows.
+ */
 function isInside({ host, family }: Target): boolean {
   if (family !== 0) return isIn(LOCAL, host, family);
   return !host.includes('.') || /\.(?:svc|cluster\.local|localhost)$/.test(host) || host === 'metadata.google.internal';

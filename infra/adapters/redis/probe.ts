@@ -81,5 +81,5 @@ function toAdvice(reason: string): string {
   if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
     return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
   }
-  return `${reason}: check the host and port in the store Secret, whether it speaks TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
+  return `${reason}: check the host and port in the store Secret, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
 }

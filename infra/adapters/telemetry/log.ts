@@ -37,7 +37,8 @@ export function createLog({ write, fields: always = {}, level: lowest = 'info', 
     };
   };
   /**
-   * The line by JSON itself, if it has no secret, as nearly all lines: JSON escapes no character of `SUSPICIOUS`.
+   * The line as `JSON.stringify` writes it. Undefined if it may contain a secret, which few lines do: JSON escapes no
+   * character of `SUSPICIOUS`.
    */
   const toLine = (head: string, fields: Fields): string | undefined => {
     if (alwaysText === undefined || !isPlain(fields)) return undefined;

@@ -107,7 +107,7 @@ describe('an audit', () => {
     await scenario.ended(one.maintain());
     expect(scenario.counted.get('gateway_operator_ledger_failures_total')).toBe(1);
     expect(scenario.log.lines.map(({ message }) => message)).toContainEqual(
-      expect.stringContaining('too much spend is not booked yet'),
+      expect.stringContaining('counters cannot be audited, because too many charges are not booked yet'),
     );
   });
 

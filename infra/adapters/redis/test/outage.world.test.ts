@@ -146,7 +146,7 @@ describeUnless(missing, 'a Redis', () => {
       ['without a password', { password: '' }, /NOAUTH.*check the user name and the password in the store Secret/],
       ['on a port without a listener', { port: 1 }, /ECONNREFUSED.*check the host and port in the store Secret/],
       ['under a name that is not there', { host: 'nowhere.invalid' }, /ENOTFOUND|EAI_AGAIN/],
-      ['over TLS that it does not speak', { tls: true }, /whether it speaks TLS/],
+      ['over TLS that it does not speak', { tls: true }, /whether the server uses TLS/],
     ])('%s is unreachable, with advice on what to check', async (_, change, message) => {
       const health = await probe(change);
       expect(health).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
