@@ -24,9 +24,9 @@ interface Suite {
  * What runs when. `npm test` is for a newcomer. `TEST_ALL=1 npm test`, which CI runs, is everything that fits its 15
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
- * a million ledger rows, one fault after the other under load, the laws for every shape, and all runs of random tests.
- * A file belongs to the first row that names it. All but `laws` and `unit` start real parts: PostgreSQL,
- * Redis, kubectl, workerd, a real kube-apiserver.
+ * a million ledger rows, one fault after the other under load, the time of every regular expression, the laws for every
+ * shape, and all runs of random tests. A file belongs to the first row that names it. All but `laws` and `unit` start
+ * real parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
@@ -49,6 +49,7 @@ const SUITES: ReadonlyArray<Suite> = [
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',
       'infra/adapters/postgres/test/plans.world.test.ts',
+      'test/rules/regular-expressions.world.test.ts',
     ],
   },
   {

@@ -221,7 +221,10 @@ describe('a Secret that changes', () => {
     expect(await resyncs()).toEqual([]);
   });
 
-  const template = () => JSON.stringify((part('Deployment')?.spec as { template: object }).template);
+  const template = () => {
+    const { spec } = part('Deployment') as unknown as { spec: { template: object } };
+    return JSON.stringify(spec.template);
+  };
 
   test.each(['db', 'store'])('of the %s with another address: there is one rollout', async (name) => {
     await redis();
