@@ -42,7 +42,7 @@ const GatewayParams = z.object({
     )
     .optional()
     .describe(
-      "Base address of the model endpoint: the part before `/chat/completions` (for Anthropic before `/v1/messages`). A credential `apiBase` comes first; without either the provider's own address is used.",
+      "Base address of the model endpoint: the part before `/chat/completions` (for Anthropic before `/v1/messages`, for Claude on Vertex AI before `/publishers/`, for Claude on Bedrock before `/model/`). A credential `apiBase` comes first; without either the provider's own address is used.",
     ),
   weight: integer(1, 1_000_000).optional().describe('Share among model entries with the same `modelName`. Default: 1.'),
   priority: integer(0, 1000).optional().describe('With `routing.strategy: Priority` lower comes first. Default: 0.'),

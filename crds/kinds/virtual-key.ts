@@ -152,7 +152,7 @@ export const VirtualKeySpec = withRule(
     secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
     rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
     deletionPolicy: choice('Delete', 'Retain').describe(
-      'When the VirtualKey is deleted: `Delete` retires the key; with `Retain` it continues working until a VirtualKey adopts it.',
+      'When the VirtualKey is deleted: with `Delete` its value ends; with `Retain` its value continues to work, and another VirtualKey can adopt it.',
     ),
   }),
   {

@@ -91,7 +91,9 @@ export const Workload = withRule(
         ),
       })
       .optional()
-      .describe('Processor time and memory of a replica. Default: requests of 100m and 192Mi, a memory limit of 1Gi.'),
+      .describe(
+        'Processor time and memory of a replica. Default: requests of 100m and 192Mi, a memory limit of 1Gi. If the field is set, nothing of this default is added.',
+      ),
     env: listBy('name', EnvVar, 64)
       .optional()
       .describe(

@@ -1,7 +1,7 @@
 // The queries of docs/guides/find-out-who-spent-what.md, over the ledger rows of a gateway process that died with its
 // disk.
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -14,6 +14,9 @@ import { startRedis, type TestRedis, whyNoRedis } from '../support/redis.ts';
 import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 import { type Order, openLedger } from './spender.ts';
+
+const PAGE = 'docs/guides/find-out-who-spent-what.md';
+const PAGE_TEXT = readFileSync(join(import.meta.dirname, '../..', PAGE), 'utf8');
 
 type Row = Readonly<Record<string, string | null>>;
 
@@ -41,9 +44,15 @@ describeUnless(whyNoRedis(), 'reports', () => {
   let server: SharedPostgres;
   let connection: DatabaseConnection;
   let redis: TestRedis;
+  /** The role of the page, which may read what the queries read. */
+  let reader: DatabaseConnection;
   beforeAll(async () => {
     [server, redis] = await Promise.all([sharedPostgres(), startRedis()]);
     connection = await server.migratedDatabase();
+    reader = { ...connection, username: 'reports', password: 'reads-only' };
+    await server.query(connection, `create role reports login password 'reads-only'`);
+    for (const [, grant = ''] of PAGE_TEXT.matchAll(/`(grant [^`]+ to reports)`/g))
+      await server.query(connection, grant);
   });
   afterAll(async () => {
     await redis?.stop();
@@ -69,15 +78,12 @@ describeUnless(whyNoRedis(), 'reports', () => {
   function report(name: string, kind = ''): Promise<ReadonlyArray<Row>> {
     const [year, month] = [new Date().getUTCFullYear(), new Date().getUTCMonth()];
     const first = (later: number) => new Date(Date.UTC(year, month + later, 1)).toISOString().slice(0, 10);
-    const text = documented('docs/guides/find-out-who-spent-what.md', name, 'sql')
+    const text = documented(PAGE, name, 'sql')
       .replaceAll('2026-11-01', first(0))
       .replaceAll('2026-12-01', first(1))
       .replaceAll(/c\.kind = '\w+'/g, (condition) => (kind === '' ? condition : `c.kind = '${kind}'`));
     const isOfLastMonth = text.includes(`interval '1 month'`);
-    return server.query<Row>(
-      connection,
-      isOfLastMonth ? text.replaceAll('now()', `timestamptz '${first(1)} UTC'`) : text,
-    );
+    return server.query<Row>(reader, isOfLastMonth ? text.replaceAll('now()', `timestamptz '${first(1)} UTC'`) : text);
   }
 
   test('each report counts the charge for a lost Pod once, and its requests never', { timeout: 90_000 }, async () => {
@@ -103,6 +109,9 @@ describeUnless(whyNoRedis(), 'reports', () => {
     );
     expect([expired?.kind, settled?.kind]).toEqual(['expired', 'settled']);
     expect(expired?.rows).toBe('3');
+    await expect(server.query(reader, 'select secret from gateway_operator.claim')).rejects.toThrow(
+      'permission denied',
+    );
     const spends = await ledger.spend(scopes);
     await close();
 
