@@ -175,8 +175,8 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 
 /**
  * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited. If the process
- * dies before the record is written, the request is not charged; its reply cannot have completed, since `settle` waits
- * for a later record.
+ * dies before the record is written, the journal does not charge it: only what the store knows as its risk is charged.
+ * Its reply cannot have completed, since `settle` waits for a later record.
  */
 function startReservation(
   context: LedgerContext,
