@@ -62,7 +62,8 @@ export function openPool(first: DatabaseConnection, deps: PoolDependencies): Met
     if (login === undefined || isDeepStrictEqual({ ...connection, ...login }, connection)) return false;
     connection = { ...connection, ...login };
     deps.log.info('the login of the database has changed', { host, port });
-    void disconnect();
+    // A connection that breaks while it ends must not end the process.
+    disconnect().catch(() => undefined);
     return true;
   };
   return {
