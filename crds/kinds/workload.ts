@@ -92,7 +92,7 @@ export const Workload = withRule(
       })
       .optional()
       .describe(
-        'Processor time and memory of a replica. Default: requests of 100m and 192Mi, a memory limit of 1Gi. If the field is set, nothing of this default is added.',
+        'Processor time and memory of a replica. Default: requests of 100m and 192Mi, a memory limit of 1Gi. If the field is set, it replaces all of this default.',
       ),
     env: listBy('name', EnvVar, 64)
       .optional()
@@ -106,7 +106,7 @@ export const Workload = withRule(
       })
       .optional()
       .describe(
-        'Authorities that the gateway trusts, beside those of Node: of providers, proxies, and databases without `sslrootcert`. A change of this value replaces the Pods.',
+        'Authorities that the gateway trusts in addition to those of Node: for providers, proxies, and databases without `sslrootcert`. A change of this value replaces the Pods.',
       ),
     podLabels: Labels.optional().describe('Further labels of the pods.'),
     podAnnotations: Annotations.optional().describe('Further annotations of the pods.'),

@@ -26,7 +26,7 @@ export async function probeUpstash(
   } catch (error) {
     if (error instanceof AnswerRefused)
       return { ok: false, reason: 'StoreUnreachable', message: `${connection.url} ${error.message}` };
-    const message = `${connection.url}: ${reasonOf(error)}: check the host and password (token) in the store Secret; the token must be allowed to write`;
+    const message = `${connection.url}: ${reasonOf(error)}: check the host and password (token) in the Secret of redisSecretRef; the token must be allowed to write`;
     return { ok: false, reason: 'StoreUnreachable', message };
   }
 }

@@ -75,11 +75,11 @@ async function evictionPolicy(read: () => Promise<unknown>): Promise<string | un
 /** The error, and what to check. */
 function toAdvice(reason: string): string {
   if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason)) {
-    return `${reason}: check the user name and the password in the store Secret`;
+    return `${reason}: check the user name and the password in the Secret of redisSecretRef`;
   }
-  if (reason.startsWith('OOM')) return `${reason}: give the store more memory`;
+  if (reason.startsWith('OOM')) return `${reason}: give Redis more memory`;
   if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
     return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
   }
-  return `${reason}: check the host and port in the store Secret, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
+  return `${reason}: check the host and port in the Secret of redisSecretRef, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
 }

@@ -106,7 +106,7 @@ const pods = {
         .string()
         .default('')
         .describe(
-          'ConfigMap with authorities that the webhook and the reconciler trust, beside those of Node, in the namespace of the release. Restart their Pods after a change of it. Empty: none.',
+          'ConfigMap with authorities that the webhook and the reconciler trust in addition to those of Node. It is in the namespace of the release. Restart their Pods after a change of it. Empty: none.',
         ),
       key: z.string().min(1).default('ca.crt').describe('Its key whose value has the certificates as PEM.'),
     })

@@ -141,10 +141,18 @@ describeUnless(missing, 'a Redis', () => {
       [
         'with a wrong password',
         { password: 'wrong' },
-        /WRONGPASS.*check the user name and the password in the store Secret/,
+        /WRONGPASS.*check the user name and the password in the Secret of redisSecretRef/,
       ],
-      ['without a password', { password: '' }, /NOAUTH.*check the user name and the password in the store Secret/],
-      ['on a port without a listener', { port: 1 }, /ECONNREFUSED.*check the host and port in the store Secret/],
+      [
+        'without a password',
+        { password: '' },
+        /NOAUTH.*check the user name and the password in the Secret of redisSecretRef/,
+      ],
+      [
+        'on a port without a listener',
+        { port: 1 },
+        /ECONNREFUSED.*check the host and port in the Secret of redisSecretRef/,
+      ],
       ['under a name that is not there', { host: 'nowhere.invalid' }, /ENOTFOUND|EAI_AGAIN/],
       ['over TLS that it does not speak', { tls: true }, /whether the server uses TLS/],
     ])('%s is unreachable, with advice on what to check', async (_, change, message) => {
