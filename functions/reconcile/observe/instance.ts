@@ -309,7 +309,7 @@ async function observeAuthorities(
   const fieldSelector = toFieldSelector({ 'metadata.name': ref.name });
   const [found] = await deps.cluster.list(RESOURCES.configMaps, { namespace, fieldSelector, limit: 1 });
   if (found !== undefined && hasTooManyKeys(found)) {
-    const message = `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef has more than ${MAX_KEYS} keys, so it is not read: keep only the authorities`;
+    const message = `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef has more than ${MAX_KEYS} keys, so it is not read: keep only the authorities in it`;
     return { reason: 'ConfigMapNotFound', message };
   }
   if (found !== undefined)
