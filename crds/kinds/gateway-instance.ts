@@ -15,26 +15,40 @@ const secretName = Name.describe('Name of the Secret, in the namespace of the in
 const RedisSecretRef = z.object({
   nameRef: secretName,
   keys: withRule(
-    z.object({
-      hostSecret: secretKey(
-        'host: a name (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
-      ),
-      portSecret: secretKey('port'),
-      passwordSecret: secretKey('password (for Upstash the token); an empty value means none'),
-      usernameSecret: secretKey('name of the ACL user; absent: `default`').optional(),
-      caSecret: secretKey(
-        'certificates (PEM) of the trusted authorities, in place of those of Node; only with `rediss://`',
-      ).optional(),
-      clientCertificateSecret: secretKey('client certificate (PEM); together with `clientKeySecret`').optional(),
-      clientKeySecret: secretKey('private key (PEM) of the client certificate, without a passphrase').optional(),
-    }),
+    withRule(
+      z.object({
+        hostSecret: secretKey(
+          'host: a name or several, such as `a:26379,b:26379` (TCP; `rediss://name` for TLS), `https://…` (Upstash REST) or the word `memory` (one process only)',
+        ),
+        portSecret: secretKey('port; a port in the host has precedence'),
+        passwordSecret: secretKey('password (for Upstash the token); an empty value means none'),
+        usernameSecret: secretKey('name of the ACL user; absent: `default`').optional(),
+        caSecret: secretKey(
+          'certificates (PEM) of the trusted authorities, in place of those of Node; only with `rediss://`',
+        ).optional(),
+        clientCertificateSecret: secretKey('client certificate (PEM); together with `clientKeySecret`').optional(),
+        clientKeySecret: secretKey('private key (PEM) of the client certificate, without a passphrase').optional(),
+        sentinelMasterSecret: secretKey(
+          'name that the Sentinels have for the primary; if it is mapped, host and port are those of Sentinels',
+        ).optional(),
+        sentinelPasswordSecret: secretKey('password of the Sentinels; absent: they have the login of Redis').optional(),
+      }),
+      {
+        id: 'ClientCertificateWithoutKey',
+        cel: 'has(self.clientCertificateSecret) == has(self.clientKeySecret)',
+        isMet: ({ clientCertificateSecret, clientKeySecret }) =>
+          (clientCertificateSecret === undefined) === (clientKeySecret === undefined),
+        message: 'must come together with clientKeySecret; write both, or none',
+        at: 'clientCertificateSecret',
+      },
+    ),
     {
-      id: 'ClientCertificateWithoutKey',
-      cel: 'has(self.clientCertificateSecret) == has(self.clientKeySecret)',
-      isMet: ({ clientCertificateSecret, clientKeySecret }) =>
-        (clientCertificateSecret === undefined) === (clientKeySecret === undefined),
-      message: 'must come together with clientKeySecret; write both, or none',
-      at: 'clientCertificateSecret',
+      id: 'SentinelPasswordWithoutMaster',
+      cel: '!has(self.sentinelPasswordSecret) || has(self.sentinelMasterSecret)',
+      isMet: ({ sentinelPasswordSecret, sentinelMasterSecret }) =>
+        sentinelPasswordSecret === undefined || sentinelMasterSecret !== undefined,
+      message: 'must come together with sentinelMasterSecret; write both, or remove it',
+      at: 'sentinelPasswordSecret',
     },
   ).describe('Which key of the Secret has each value.'),
 });

@@ -2,8 +2,7 @@
 // do what docs/operate/redis.md lists, and nothing else.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
-import type { StoreConnection } from '#core/ports/backends.ts';
+import type { RedisAddress } from '#core/ports/backends.ts';
 import { freePort } from '../../infra/platforms/local/state/ports.ts';
 import { documented } from '../platforms/documented.ts';
 import { newAuthority } from './authority.ts';
@@ -13,18 +12,26 @@ import { temporaryFolder } from './temporary-folder.ts';
 export interface StrictRedis {
   /** Without TLS, as the user `default`: for the test itself. */
   readonly server: TestRedis;
-  readonly connection: Extract<StoreConnection, { type: 'redis' }>;
+  readonly connection: RedisAddress;
 }
 
-/** The words after `redis-cli` on the page. */
-const toUser = (): string[] =>
-  documented('docs/operate/redis.md', 'acl')
+export interface StrictLogin {
+  /** Settings of a server that takes TLS on this port. */
+  settings(tlsPort: number): string[];
+  /** How the operator logs in. */
+  readonly login: Omit<RedisAddress, 'type' | 'host' | 'port'>;
+}
+
+/** The words of an ACL user on the page: its name and its rules. */
+export const documentedUser = (name: string): string[] =>
+  documented('docs/operate/redis.md', name)
     .replace(/\\\n/g, ' ')
+    .replace(/^.* SETUSER /s, '')
     .split(/\s+/)
-    .slice(1)
     .map((word) => word.replace(/^'(.*)'$/, '$1'));
 
-export async function startStrictRedis(): Promise<StrictRedis> {
+/** One authority for all servers of a test. */
+export async function newStrictLogin(): Promise<StrictLogin> {
   const folder = temporaryFolder();
   const file = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text);
@@ -32,16 +39,20 @@ export async function startStrictRedis(): Promise<StrictRedis> {
   };
   const authority = await newAuthority();
   const [own, client] = [await authority.sign('127.0.0.1'), await authority.sign('gateway')];
+  const files = [
+    ...['--tls-ca-cert-file', file('ca.crt', authority.cert), '--tls-cert-file', file('tls.crt', own.cert)],
+    ...['--tls-key-file', file('tls.key', own.key), '--tls-auth-clients', 'yes'],
+  ];
+  const certificates = { ca: authority.cert, clientCertificate: client.cert, clientKey: client.key };
+  return {
+    settings: (tlsPort) => ['--tls-port', `${tlsPort}`, ...files],
+    login: { username: 'gateway', password: 'change-me', tls: true, ...certificates },
+  };
+}
+
+export async function startStrictRedis(): Promise<StrictRedis> {
+  const { settings, login } = await newStrictLogin();
   const port = await freePort(0, 'any');
-  const server = await startRedis([
-    ...['--tls-port', `${port}`, '--tls-auth-clients', 'yes', '--tls-ca-cert-file', file('ca.crt', authority.cert)],
-    ...['--tls-cert-file', file('tls.crt', own.cert), '--tls-key-file', file('tls.key', own.key)],
-  ]);
-  const admin = new Redis({ host: '127.0.0.1', port: server.connection.port, protocol: 2 });
-  const [command = '', ...words] = toUser();
-  await admin.call(command, ...words);
-  admin.disconnect();
-  const tls = { tls: true, ca: authority.cert, clientCertificate: client.cert, clientKey: client.key };
-  const connection = { ...server.connection, port, username: 'gateway', password: 'change-me', ...tls };
-  return { server, connection };
+  const server = await startRedis([...settings(port), '--user', ...documentedUser('acl')]);
+  return { server, connection: { ...server.connection, ...login, port } };
 }

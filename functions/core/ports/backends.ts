@@ -23,6 +23,11 @@ export const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-f
 
 export type SslMode = (typeof SSL_MODES)[number];
 
+export interface Server {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** `memory`: one process only. `redis`: TCP (`rediss`: TLS). `upstash`: HTTPS, `password` is the token. */
 export type StoreConnection =
   | { readonly type: 'memory' }
@@ -30,6 +35,12 @@ export type StoreConnection =
       readonly type: 'redis';
       readonly host: string;
       readonly port: number;
+      /** The other servers that `host` lists. */
+      readonly otherServers?: ReadonlyArray<Server>;
+      /** The name of the primary; present: the servers are Sentinels. */
+      readonly sentinelMaster?: string;
+      /** The password of the Sentinels; absent: they have the login of Redis. */
+      readonly sentinelPassword?: string;
       readonly password: string;
       /** The ACL user; absent: `default`. */
       readonly username?: string;
@@ -42,10 +53,27 @@ export type StoreConnection =
     }
   | { readonly type: 'upstash'; readonly url: string; readonly token: string };
 
+/** A Redis that is reached by TCP. */
+export type RedisAddress = Extract<StoreConnection, { type: 'redis' }>;
+
+/** The servers that a Secret names: a Redis, nodes of a Cluster, or Sentinels. */
+export const serversOf = ({ host, port, otherServers = [] }: RedisAddress): ReadonlyArray<Server> => [
+  { host, port },
+  ...otherServers,
+];
+
+/** The servers as a text, such as `a:6379,b:6379`. */
+export const toServerText = (address: RedisAddress): string =>
+  serversOf(address)
+    .map(({ host, port }) => `${host}:${port}`)
+    .join(',');
+
 /** The name of a store in PostgreSQL: its address, without user and password. */
 export function storeName(connection: StoreConnection): string {
   if (connection.type === 'memory') return 'memory';
-  return connection.type === 'upstash' ? connection.url : `redis ${connection.host}:${connection.port}`;
+  if (connection.type === 'upstash') return connection.url;
+  const { sentinelMaster } = connection;
+  return `redis ${toServerText(connection)}${sentinelMaster === undefined ? '' : ` ${sentinelMaster}`}`;
 }
 
 /** A store that processes share. */

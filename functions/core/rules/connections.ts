@@ -4,7 +4,7 @@ import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { err, ok, type Result } from '../failure/result.ts';
 import { fromBase64 } from '../json/base64.ts';
 import { ownMember } from '../json/json.ts';
-import { type DatabaseConnection, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
+import { type DatabaseConnection, type Server, SSL_MODES, type StoreConnection } from '../ports/backends.ts';
 
 /**
  * The reason why the data of a Secret is no connection: the Secret key, and the problem with its value and what to do.
@@ -31,7 +31,17 @@ export const DATABASE_FILES = [
 ] as const;
 
 /** Files of a mounted Redis Secret. */
-export const STORE_FILES = ['host', 'port', 'password', 'username', 'ca', 'clientCertificate', 'clientKey'] as const;
+export const STORE_FILES = [
+  'host',
+  'port',
+  'password',
+  'username',
+  'ca',
+  'clientCertificate',
+  'clientKey',
+  'sentinelMaster',
+  'sentinelPassword',
+] as const;
 
 /** `data` as stored: base64. The host is `name` or `name:port`; an IPv6 address is in brackets. */
 export function toDatabaseConnection(
@@ -127,16 +137,18 @@ const NO_MODE =
   'needs a mode that verifies with these certificates: map sslmodeSecret to a key with require, verify-ca or verify-full';
 
 /**
- * The host is a name (`rediss://name` for TLS), `https://…` (Upstash; `http://` on loopback only), or the word
- * `memory`.
+ * The host is a list of names, each with or without a port (after `rediss://` for TLS), `https://…` (Upstash;
+ * `http://` on loopback only), or the word `memory`.
  */
 export function toStoreConnection(
   ref: GatewayInstanceSpec['redisSecretRef'],
   data: SecretData,
 ): Result<StoreConnection, ConnectionProblem> {
-  const { hostSecret, portSecret, passwordSecret, usernameSecret } = ref.keys;
+  const { hostSecret, portSecret, passwordSecret, usernameSecret, sentinelMasterSecret, sentinelPasswordSecret } =
+    ref.keys;
   if (ownMember(data, hostSecret) === undefined) return err(missing(hostSecret));
-  const long = findLong(data, [hostSecret, passwordSecret, ...(usernameSecret === undefined ? [] : [usernameSecret])]);
+  const names = [usernameSecret, sentinelMasterSecret, sentinelPasswordSecret].filter((key) => key !== undefined);
+  const long = findLong(data, [hostSecret, passwordSecret, ...names]);
   if (long !== undefined) return err(long);
   const host = read(data, hostSecret);
   if (host === 'memory') return ok({ type: 'memory' });
@@ -145,26 +157,46 @@ export function toStoreConnection(
   const absent = needed.find((name) => ownMember(data, name) === undefined);
   if (absent !== undefined) return err(missing(absent));
   if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
-  const [, scheme, name] = /^(rediss?:\/\/)?([^/:]+|\[[^\]]+\])$/.exec(host) ?? [];
-  if (name === undefined) {
-    return err(invalid(hostSecret, 'is not a host; write a name, `rediss://name`, `https://…` or `memory`'));
-  }
   const port = toPort(read(data, portSecret));
   if (port === undefined) return err(invalid(portSecret, 'is not a port; write a number from 1 to 65535'));
+  const [, scheme, list = ''] = /^(rediss?:\/\/)?(.*)$/s.exec(host) ?? [];
+  const [server, ...otherServers] = list.split(',').map((text) => toServer(text, port));
+  if (server === undefined || !isComplete(otherServers)) return err(invalid(hostSecret, NO_HOST));
+  if (otherServers.length >= MAX_SERVERS) return err(invalid(hostSecret, `must list at most ${MAX_SERVERS} servers`));
   const tls = scheme === 'rediss://';
   const certificates = toStoreCertificates(ref.keys, data, tls);
   if (!certificates.ok) return certificates;
   const username = usernameSecret === undefined ? '' : read(data, usernameSecret);
+  const sentinelMaster = sentinelMasterSecret === undefined ? undefined : read(data, sentinelMasterSecret);
+  if (sentinelMasterSecret !== undefined && sentinelMaster === '')
+    return err(invalid(sentinelMasterSecret, 'is empty; write the name that the Sentinels have for the primary'));
   return ok({
     type: 'redis',
-    host: name.replace(/^\[(.*)\]$/, '$1'),
-    port,
+    ...server,
+    ...(otherServers.length === 0 ? {} : { otherServers }),
     password: read(data, passwordSecret),
     ...(username === '' ? {} : { username }),
     tls,
     ...certificates.value,
+    ...(sentinelMaster === undefined ? {} : { sentinelMaster }),
+    ...(sentinelPasswordSecret === undefined ? {} : { sentinelPassword: read(data, sentinelPasswordSecret) }),
   });
 }
+
+/** All servers are asked concurrently. */
+const MAX_SERVERS = 10;
+
+const NO_HOST = 'is not a host; write a name or several (`a:26379,b:26379`), `rediss://name`, `https://…` or `memory`';
+
+/** A server of the list: a name or an address, an IPv6 address in brackets, with or without a port. */
+function toServer(text: string, defaultPort: number): Server | undefined {
+  const [, host, portText] = /^([^/:,[\]]+|\[[^\]]+\])(?::([0-9]+))?$/.exec(text) ?? [];
+  const port = portText === undefined ? defaultPort : toPort(portText);
+  return host === undefined || port === undefined ? undefined : { host: host.replace(/^\[(.*)\]$/, '$1'), port };
+}
+
+const isComplete = (servers: ReadonlyArray<Server | undefined>): servers is ReadonlyArray<Server> =>
+  !servers.includes(undefined);
 
 type StoreKeys = GatewayInstanceSpec['redisSecretRef']['keys'];
 type StoreCertificates = Pick<Extract<StoreConnection, { type: 'redis' }>, 'ca' | 'clientCertificate' | 'clientKey'>;
@@ -188,6 +220,14 @@ function toStoreCertificates(
     ...(ca === undefined ? {} : { ca }),
     ...(client.value && { clientCertificate: client.value.certificate, clientKey: client.value.key }),
   });
+}
+
+/** The store with its hosts as Pods of `namespace` resolve them. */
+export function withServiceHosts(store: StoreConnection, namespace: string): StoreConnection {
+  if (store.type !== 'redis') return store;
+  const resolve = <S extends Server>(server: S): S => ({ ...server, host: toServiceHost(server.host, namespace) });
+  const { otherServers, ...others } = store;
+  return { ...resolve(others), ...(otherServers && { otherServers: otherServers.map(resolve) }) };
 }
 
 /**

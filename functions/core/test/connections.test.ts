@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { INHERITED_NAMES } from '../../../test/support/inherited-names.ts';
-import { toDatabaseConnection, toServiceHost, toStoreConnection } from '../rules/connections.ts';
+import { type StoreConnection, storeName } from '../ports/backends.ts';
+import { toDatabaseConnection, toServiceHost, toStoreConnection, withServiceHosts } from '../rules/connections.ts';
 
 const encode = (data: Record<string, string>) =>
   Object.fromEntries(Object.entries(data).map(([name, value]) => [name, Buffer.from(value).toString('base64')]));
@@ -119,6 +120,24 @@ test.each([
     { type: 'redis', host: 'kv', port: 6380, password: '', tls: true },
   ],
   [
+    { h: 'a:26379', n: '6379', p: '' },
+    { type: 'redis', host: 'a', port: 26379, password: '', tls: false },
+  ],
+  [
+    { h: 'rediss://a:26379,b,[fd00::5]:7', n: '6379', p: '' },
+    {
+      type: 'redis',
+      host: 'a',
+      port: 26379,
+      otherServers: [
+        { host: 'b', port: 6379 },
+        { host: 'fd00::5', port: 7 },
+      ],
+      password: '',
+      tls: true,
+    },
+  ],
+  [
     { h: 'https://eu1.example', p: 't' },
     { type: 'upstash', url: 'https://eu1.example', token: 't' },
   ],
@@ -134,6 +153,11 @@ test.each([
   [{ h: 'kv', p: '' }, 'n'],
   [{ h: 'kv', n: 'x', p: '' }, 'n'],
   [{ h: 'kv/0', n: '1', p: '' }, 'h'],
+  [{ h: 'a,', n: '1', p: '' }, 'h'],
+  [{ h: 'a:0,b', n: '1', p: '' }, 'h'],
+  [{ h: 'a,rediss://b', n: '1', p: '' }, 'h'],
+  [{ h: 'fd00::5', n: '1', p: '' }, 'h'],
+  [{ h: Array(11).fill('a').join(','), n: '1', p: '' }, 'h'],
   [{ h: 'http://eu1.example', p: 't' }, 'h'],
   [{ h: 'https://eu1.example' }, 'p'],
 ])('a store secret %j is refused at key %s', (data, key) => {
@@ -169,6 +193,38 @@ test.each([
 ] as const)('a mapped key of a store Secret that cannot be used is %s at %s', (reason, key, change) => {
   const data = Object.fromEntries(Object.entries({ ...tlsStore, ...change }).filter(([, text]) => text !== undefined));
   expect(toStoreConnection(mapped, encode(data as Record<string, string>))).toMatchObject({ failure: { reason, key } });
+});
+
+const sentinels = {
+  ...store,
+  keys: { ...store.keys, sentinelMasterSecret: 'my-master', sentinelPasswordSecret: 'my-pw' },
+};
+const sentinelData = { h: 'a,b', n: '26379', p: 'x', 'my-master': 'main\n', 'my-pw': 'y' };
+
+test('a store Secret names the primary of Sentinels, and their password, if they are mapped', () => {
+  const otherServers = [{ host: 'b', port: 26379 }];
+  const value = { type: 'redis', host: 'a', port: 26379, otherServers, password: 'x', tls: false };
+  const expected = { ...value, sentinelMaster: 'main', sentinelPassword: 'y' };
+  expect(toStoreConnection(sentinels, encode(sentinelData))).toEqual({ ok: true, value: expected });
+  expect(storeName(expected as StoreConnection)).toBe('redis a:26379,b:26379 main');
+});
+
+test.each([
+  ['SecretKeyMissing', 'my-master', { 'my-master': undefined }],
+  ['SecretKeyMissing', 'my-pw', { 'my-pw': undefined }],
+  ['SecretKeyInvalid', 'my-master', { 'my-master': '' }],
+] as const)('a key for Sentinels that cannot be used is %s at %s', (reason, key, change) => {
+  const data = Object.entries({ ...sentinelData, ...change }).filter(([, text]) => text !== undefined);
+  const read = toStoreConnection(sentinels, encode(Object.fromEntries(data) as Record<string, string>));
+  expect(read).toMatchObject({ failure: { reason, key } });
+});
+
+test('every host of a store is one of the namespace, if it has no dot', () => {
+  const read = toStoreConnection(store, encode({ h: 'a,b.example:7', n: '6379', p: '' }));
+  expect(read.ok && withServiceHosts(read.value, 'apps')).toMatchObject({
+    host: 'a.apps.svc',
+    otherServers: [{ host: 'b.example', port: 7 }],
+  });
 });
 
 test('Upstash and counters in memory need no mapped key', () => {

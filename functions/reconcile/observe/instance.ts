@@ -9,7 +9,7 @@ import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
 import { compileSnapshot } from '#core/models/compile-snapshot.ts';
 import { entryPrice } from '#core/money/price-list.ts';
-import type { DatabaseConnection, StoreConnection } from '#core/ports/backends.ts';
+import { type DatabaseConnection, type StoreConnection, toServerText } from '#core/ports/backends.ts';
 import {
   ClusterError,
   hasTooManyKeys,
@@ -24,6 +24,7 @@ import {
   toDatabaseConnection,
   toServiceHost,
   toStoreConnection,
+  withServiceHosts,
 } from '#core/rules/connections.ts';
 import { toProblem } from '#core/rules/finding.ts';
 import { noAddress, notPriced } from '#core/rules/instance.ts';
@@ -190,26 +191,27 @@ function connectionsOf(
   { metadata: { namespace }, spec }: GatewayInstance,
   secrets: SecretResults,
 ): Connections {
-  const connection = <T extends object>(
+  const connection = <T>(
     problem: Problem | undefined,
     parsed: Result<T, ConnectionProblem> | undefined,
+    resolve: (connection: T) => T,
   ): Problem | T => {
     if (problem !== undefined) return problem;
     // A rule has already found this problem.
     if (parsed?.ok !== true) return { reason: 'SecretUnreadable', message: parsed?.failure.problem ?? '' };
-    const { value } = parsed;
-    const isNamed = platform.inCluster && 'host' in value;
-    return isNamed ? { ...value, host: toServiceHost(String(value.host), namespace) } : value;
+    return platform.inCluster ? resolve(parsed.value) : parsed.value;
   };
   const [database, store] = [secrets.get(spec.databaseSecretRef.nameRef), secrets.get(spec.redisSecretRef.nameRef)];
   return {
     database: connection(
       problemIn(database, (findings) => findings.database),
       database?.database?.parsed,
+      (value) => ({ ...value, host: toServiceHost(value.host, namespace) }),
     ),
     store: connection(
       problemIn(store, (findings) => findings.store),
       store?.store?.parsed,
+      (value) => withServiceHosts(value, namespace),
     ),
   };
 }
@@ -219,7 +221,7 @@ async function probeStore({ deps }: ObserveContext, uid: string, store: StoreCon
     store.type === 'memory'
       ? 'memory of the gateway process'
       : store.type === 'redis'
-        ? `Redis at ${store.host}:${store.port}`
+        ? `Redis at ${toServerText(store)}`
         : store.url;
   try {
     const health = await deps.backends.probeStore(store, uid);
@@ -264,8 +266,8 @@ function withoutLogin(connection: DatabaseConnection | StoreConnection): object 
     return { host, port, dbname, sslmode };
   }
   if (connection.type !== 'redis') return connection;
-  const { type, host, port, tls } = connection;
-  return { type, host, port, tls };
+  const { type, host, port, otherServers, sentinelMaster, tls } = connection;
+  return { type, host, port, otherServers, sentinelMaster, tls };
 }
 
 const HASH_LENGTH = 16;

@@ -139,6 +139,8 @@ export const EDITS: Readonly<Record<KindName, Readonly<Record<string, Edit | str
     'redisSecretRef.keys.caSecret': logsIn('ca'),
     'redisSecretRef.keys.clientCertificateSecret': storeCertificate,
     'redisSecretRef.keys.clientKeySecret': storeCertificate,
+    'redisSecretRef.keys.sentinelMasterSecret': logsIn('sentinelMaster'),
+    'redisSecretRef.keys.sentinelPasswordSecret': logsIn('sentinelMaster', 'sentinelPassword'),
     'databaseSecretRef.nameRef': within('databaseSecretRef', back('nameRef', 'db-2', 'db')),
     'databaseSecretRef.keys.hostSecret': mapping('databaseSecretRef', 'hostSecret', 'host-2', 'host'),
     'databaseSecretRef.keys.portSecret': mapping('databaseSecretRef', 'portSecret', 'port-2', null),

@@ -72,6 +72,7 @@ async function converged(): Promise<Harness> {
     makeSecret('store-3', {
       ...{ ...store, host: 'rediss://redis.test', username: 'gateway' },
       ...{ ca: CERTIFICATE, clientCertificate: CERTIFICATE, clientKey: PRIVATE_KEY },
+      ...{ sentinelMaster: 'main', sentinelPassword: 'sentinel-pw' },
     }),
     { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace: 'default', name: 'seven' }, data: { seven: '7' } },
     makeSecret('openai-2', upstream),

@@ -1,22 +1,22 @@
-// Connections to a Redis: refused replies never reach the client library, and a server in cluster mode is refused.
+// Connections to a Redis: refused replies never reach the client library.
 import { createConnection, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import type { AbstractConnector, RedisOptions } from 'ioredis';
 import { Pieces } from '#core/json/bytes.ts';
 import { createReplyGuard } from './reply-guard.ts';
 
+/** The reply to INFO by field; empty if the server forbids INFO. */
+export type ServerState = Readonly<Partial<Record<string, string>>>;
+
 export interface ConnectorDependencies {
   /** Bytes of a reply. */
   readonly maxReply: number;
-  /** Called with the reason if a connection is refused. */
-  readonly refuse: (why: string) => void;
+  /** Called with the state of the server before the connection is used. */
+  readonly ready: (state: ServerState) => void;
 }
 
-const IN_CLUSTER_MODE =
-  'runs in cluster mode, which the operator does not support: use a Redis or Valkey with cluster mode off';
-
 /** Creates the class for the option `Connector` of the client library. `Base`: the library's own class. */
-export function createConnector(Base: typeof AbstractConnector, { maxReply, refuse }: ConnectorDependencies) {
+export function createConnector(Base: typeof AbstractConnector, { maxReply, ready }: ConnectorDependencies) {
   return class Connector extends Base {
     readonly #options: RedisOptions;
     #guard = createReplyGuard(maxReply);
@@ -39,13 +39,11 @@ export function createConnector(Base: typeof AbstractConnector, { maxReply, refu
       return stream;
     }
 
-    /** Checks the reply to INFO before the connection is used; it is empty if the server forbids INFO. */
+    /** The library passes the reply to INFO, untyped. */
     override check(info: unknown): boolean {
-      const { redis_mode: mode, cluster_enabled: isEnabled } = (info ?? {}) as Readonly<Record<string, unknown>>;
       this.#guard.ready();
-      if (mode !== 'cluster' && isEnabled !== '1') return true;
-      refuse(IN_CLUSTER_MODE);
-      return false;
+      ready((info ?? {}) as ServerState);
+      return true;
     }
   };
 }

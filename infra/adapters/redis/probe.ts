@@ -1,12 +1,12 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
 
+import type { Redis } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
-import type { SharedStoreConnection, StoreHealth } from '#core/ports/backends.ts';
+import { type RedisAddress, type SharedStoreConnection, type StoreHealth, toServerText } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
-import { createConnector } from './connector.ts';
+import { connectPrimary, ServerUnusable } from './primary.ts';
 import { inProbeTime, PROBE_TIMEOUT, probeUpstash, WRITE } from './probe-upstash.ts';
 import { MAX_REPLY } from './reply-guard.ts';
-import { optionsOf, type RedisAddress, readLibrary } from './tcp.ts';
 
 /** Probes the store over a new connection, within 2 s. */
 export function probeShared(
@@ -20,35 +20,32 @@ export function probeShared(
 }
 
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
-  const store = `Redis at ${address.host}:${address.port}`;
-  const { Redis, AbstractConnector } = await readLibrary();
-  let refusal: string | undefined;
-  const refuse = (why: string) => {
-    refusal = why;
-  };
-  const Connector = createConnector(AbstractConnector, { maxReply: MAX_REPLY, refuse });
-  const redis = new Redis({ ...optionsOf(address), Connector, commandTimeout: PROBE_TIMEOUT, retryStrategy: null });
+  const store = `Redis at ${toServerText(address)}`;
+  const opened = new Set<Redis>();
+  let last: unknown;
   const probe = async (): Promise<StoreHealth> => {
-    await redis.connect();
+    const redis = await connectPrimary(address, {
+      maxReply: MAX_REPLY,
+      options: { commandTimeout: PROBE_TIMEOUT },
+      opened,
+    });
+    redis.on('error', (error) => {
+      last = error;
+    });
     await redis.ping();
     const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));
     if (policy !== undefined && policy !== 'noeviction') return evicts(store, policy);
     await redis.eval(WRITE, 1, `{${instanceUid}}:probe`);
     return { ok: true };
   };
-  let last: unknown;
-  redis.on('error', (error) => {
-    last = error;
-  });
   try {
     return await inProbeTime(probe());
   } catch (error) {
-    const serverError = refusal ?? (last instanceof AnswerRefused ? last.message : undefined);
-    const message =
-      serverError === undefined ? `${store}: ${toAdvice(reasonOf(last ?? error))}` : `${store} ${serverError}`;
+    const reason = last ?? error;
+    const message = reason instanceof AnswerRefused ? `${store} ${reason.message}` : `${store}: ${toAdvice(reason)}`;
     return { ok: false, reason: 'StoreUnreachable', message };
   } finally {
-    redis.disconnect();
+    for (const redis of opened) redis.disconnect();
   }
 }
 
@@ -73,13 +70,20 @@ async function evictionPolicy(read: () => Promise<unknown>): Promise<string | un
 }
 
 /** The error, and what to check. */
-function toAdvice(reason: string): string {
-  if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason)) {
-    return `${reason}: check the user name and the password in the Secret of redisSecretRef`;
-  }
-  if (reason.startsWith('OOM')) return `${reason}: give Redis more memory`;
+function toAdvice(error: unknown): string {
+  const message = reasonOf(error);
+  const other = error instanceof ServerUnusable ? error : undefined;
+  const reason = other === undefined ? message : reasonOf(other.cause);
+  if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason))
+    return other?.isSentinel
+      ? `${message}: check the key of the Secret of redisSecretRef that \`sentinelPasswordSecret\` maps; if none is mapped, Sentinels need the login of Redis`
+      : `${message}: check the user name and the password in the Secret of redisSecretRef`;
+  if (reason.startsWith('OOM')) return `${message}: give Redis more memory`;
   if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
-    return `${reason}: the ledger needs one primary on which this user may run scripts and write`;
+    return `${message}: the ledger needs one primary on which this user may run scripts and write`;
   }
-  return `${reason}: check the host and port in the Secret of redisSecretRef, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
+  if (/`sentinelMasterSecret`/.test(reason)) return message;
+  if (other?.isSentinel === false)
+    return `${message}: check that the operator and the gateways can reach this address, which the Sentinels or the Cluster announce`;
+  return `${message}: check the host and port in the Secret of redisSecretRef, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
 }

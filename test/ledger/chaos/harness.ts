@@ -8,7 +8,7 @@ import { createRedisCounterStore } from '#adapters/redis/counter-store.ts';
 import { openRedis } from '#adapters/redis/tcp.ts';
 import { toKeyValue } from '#core/keys/key-value.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
-import type { DatabaseConnection } from '#core/ports/backends.ts';
+import { type DatabaseConnection, type RedisAddress, toServerText } from '#core/ports/backends.ts';
 import type { CounterStore } from '#core/ports/counter-store.ts';
 import type { LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
@@ -16,6 +16,7 @@ import { createMemoryLog } from '../../doubles/log.ts';
 import { type Child, startChild } from '../../support/child.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { startSentinel, type TestSentinel } from '../../support/redis-sentinel.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../support/upstash.ts';
 import { type BillingUpstream, startUpstream } from './upstream.ts';
 
@@ -42,6 +43,7 @@ export interface Harness {
   readonly database: ReturnType<typeof createDatabase>;
   readonly redis: TestRedis;
   readonly upstash: TestUpstash;
+  readonly sentinel: TestSentinel | undefined;
   readonly upstream: BillingUpstream;
   readonly folder: string;
   /** The snapshot of the gateways. */
@@ -56,8 +58,11 @@ export interface Harness {
   stop(): Promise<void>;
 }
 
-/** `memory`: the store of one gateway; its Redis is unused. `upstash`: a REST interface in front of Redis. */
-export type StoreKind = 'redis' | 'memory' | 'upstash';
+/**
+ * `memory`: the store of one gateway; its Redis is unused. `sentinel`: a Redis with TLS and a replica, behind Sentinels;
+ * the other Redis is unused. `upstash`: a REST interface in front of Redis.
+ */
+export type StoreKind = 'redis' | 'memory' | 'upstash' | 'sentinel';
 
 /**
  * An instance, keys with these limits, and `gateways` processes that share the store. `wordPause`: milliseconds after
@@ -79,17 +84,20 @@ export async function startHarness(
   const keys: Key[] = [];
   for (const limit of limits) keys.push(await makeKey(database, instanceUid, keys.length, limit));
   const upstash = await startUpstash(redis);
+  const sentinel = kind === 'sentinel' ? await startSentinel() : undefined;
+  const own = sentinel ?? redis;
   const rest = { host: upstash.url, port: 443, password: TOKEN };
-  const store = { memory: { host: 'memory' }, redis: addressOf(redis), upstash: rest }[kind];
+  const store = kind === 'memory' ? { host: 'memory' } : kind === 'upstash' ? rest : toFiles(own.connection);
   const mounts = mount(folder, instanceUid, upstream.url, connection, store);
   const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `journal-${at}`)));
   await Promise.all(made.map((gateway) => gateway.start()));
-  const client = openRedis(redis.connection, { log: createMemoryLog() });
+  const client = openRedis(own.connection, { log: createMemoryLog() });
   return {
     postgres,
     connection,
     database,
     redis,
+    sentinel,
     upstream,
     gateways: made,
     keys,
@@ -106,6 +114,7 @@ export async function startHarness(
       upstash.stop();
       await client.close();
       await database.close();
+      await sentinel?.stop();
       await redis.stop();
       await postgres.stop();
       rmSync(folder, { recursive: true, force: true });
@@ -182,7 +191,11 @@ function mount(
   };
 }
 
-const addressOf = ({ connection: { host, port } }: TestRedis) => ({ host, port, password: '' });
+/** The files of a mounted Redis Secret. */
+function toFiles(connection: RedisAddress): Readonly<Record<string, string | number>> {
+  const { type: _, otherServers: __, tls, ...files } = connection;
+  return { ...files, host: `${tls ? 'rediss://' : ''}${toServerText(connection)}` };
+}
 
 const PROGRAM = join(import.meta.dirname, '../../../infra/platforms/kubernetes/gateway.ts');
 

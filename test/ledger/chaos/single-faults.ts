@@ -92,6 +92,35 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
     refuses: true,
     begin: async ({ redis }) => ({ end: redis.freeze() }),
   },
+  {
+    name: 'kill -9 of the primary, whose replica takes over',
+    stores: ['sentinel'],
+    lasts: 1500,
+    refuses: true,
+    async begin({ sentinel }) {
+      const isOver = sentinel?.failOver();
+      return { end: () => isOver };
+    },
+  },
+  {
+    name: 'kill -9 of the primary, whose replica takes over with an old state',
+    stores: ['sentinel'],
+    lasts: 1500,
+    refuses: true,
+    async begin({ sentinel, gateways: [gateway], keys: [key] }) {
+      const forgotten: ClientReply[] = [];
+      let isKilled = () => {};
+      const killed = new Promise<void>((resolve) => {
+        isKilled = resolve;
+      });
+      const isOver = sentinel?.failOverToLateReplica(async () => {
+        if (gateway !== undefined && key !== undefined) forgotten.push(await ask(gateway.url, key, true));
+        isKilled();
+      });
+      await killed;
+      return { end: () => isOver, seen: forgotten };
+    },
+  },
 ];
 
 const BETWEEN = 150;

@@ -14,7 +14,7 @@ async function open(commands: number) {
   await new Promise((resolve) => server.once('listening', resolve));
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : 0;
-  const Connector = createConnector(AbstractConnector, { maxReply: 1_000_000, refuse: () => {} });
+  const Connector = createConnector(AbstractConnector, { maxReply: 1_000_000, ready: () => {} });
   const connector = new Connector({ host: '127.0.0.1', port });
   const stream = await connector.connect();
   connector.check({});

@@ -6,6 +6,7 @@ import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
 import { startStrictRedis } from '../../../../test/support/redis-login.ts';
+import { startSentinel, type TestSentinel } from '../../../../test/support/redis-sentinel.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
 import type { Evaluate } from '../counter-store.ts';
@@ -16,23 +17,30 @@ import { openUpstash } from '../upstash.ts';
 describeUnless(whyNoRedis(), 'with a real server', () => {
   let server: TestRedis;
   let front: TestUpstash;
+  let sentinel: TestSentinel;
   let redis: RedisConnection;
+  let behindSentinel: RedisConnection;
   let upstash: RedisConnection;
 
   beforeAll(async () => {
     const strict = await startStrictRedis();
     server = strict.server;
     front = await startUpstash(server);
+    sentinel = await startSentinel();
+    behindSentinel = openRedis(sentinel.connection, { log: createMemoryLog() });
     redis = openRedis(strict.connection, { log: createMemoryLog() });
     upstash = openUpstash({ type: 'upstash', url: front.url, token: TOKEN });
   });
   afterAll(async () => {
     await redis?.close();
+    await behindSentinel?.close();
+    await sentinel?.stop();
     front?.stop();
     await server?.stop();
   });
 
   describeAccounts('Redis over TLS, as an ACL user', () => underManualClock(redis.evaluate));
+  describeAccounts('Redis behind Sentinels', () => underManualClock(behindSentinel.evaluate));
   describeAccounts('Upstash over HTTPS', () => underManualClock(upstash.evaluate));
 });
 

@@ -1,0 +1,192 @@
+// The primary of a counter store: the server that the Secret names, or the one that its Sentinels name.
+import { isIP } from 'node:net';
+import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
+import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
+import { reasonOf } from '#core/failure/error-text.ts';
+import { type RedisAddress, type Server, serversOf } from '#core/ports/backends.ts';
+import { AnswerRefused } from '../backends/reply-memory.ts';
+import { createConnector, type ServerState } from './connector.ts';
+
+const CONNECT_TIMEOUT = 1000;
+
+type Options = Omit<RedisOptions, 'replyMapping'>;
+
+export interface PrimaryDependencies {
+  /** Bytes of a reply. */
+  readonly maxReply: number;
+  /** Further options of each connection. */
+  readonly options: Options;
+  /** All connections that are open or being opened. Whoever no longer needs a primary disconnects them. */
+  readonly opened: Set<Redis>;
+}
+
+/** A server that the Secret does not name itself, or a Sentinel, cannot be used. */
+export class ServerUnusable extends Error {
+  override readonly name = 'ServerUnusable';
+  readonly isSentinel: boolean;
+  constructor({ host, port }: Server, isSentinel: boolean, cause: unknown) {
+    const server = `${host}:${port}`;
+    super(`${isSentinel ? `Sentinel ${server}` : `${server}, which is the primary now`}: ${reasonOf(cause)}`, {
+      cause,
+    });
+    this.isSentinel = isSentinel;
+  }
+}
+
+/**
+ * Connects to the primary, once: the connection is not opened again when it ends. All servers are asked concurrently,
+ * and the first one that leads to a primary is used. Throws the reason if there is none.
+ */
+export async function connectPrimary(address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
+  const attempts = serversOf(address).map((server) => connectThrough(server, address, deps));
+  try {
+    const first = await Promise.any(attempts);
+    const end = (redis: Redis) => redis !== first && redis.disconnect();
+    for (const redis of deps.opened) end(redis);
+    // A connection may be opened while the others end.
+    for (const attempt of attempts) attempt.then(end, () => undefined);
+    return first;
+  } catch (error) {
+    const errors: ReadonlyArray<unknown> = error instanceof AggregateError ? error.errors : [error];
+    // The reply of a server shows more than a server that is away.
+    throw errors.find((one) => !isAway(one)) ?? errors[0];
+  }
+}
+
+/** Whether it is an error of the network, which has a code. */
+const isAway = (error: unknown): boolean => error instanceof Error && ('code' in error || isAway(error.cause));
+
+const IN_CLUSTER_MODE =
+  'runs in cluster mode, which the operator does not support: use a Redis or Valkey with cluster mode off';
+const IS_SENTINEL =
+  'is a Sentinel: map `sentinelMasterSecret` to the key of the store Secret that has the name of the primary';
+const SEVERAL_SERVERS = 'is several servers: name one, or map `sentinelMasterSecret` if they are Sentinels';
+
+async function connectThrough(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
+  if (address.sentinelMaster !== undefined)
+    return connectMaster(await askSentinel(server, address, deps), address, deps);
+  if (address.otherServers !== undefined) throw new AnswerRefused(SEVERAL_SERVERS);
+  const { redis, state } = await connectServer(server, address, deps);
+  const refusal = isCluster(state) ? IN_CLUSTER_MODE : state.redis_mode === 'sentinel' ? IS_SENTINEL : undefined;
+  if (refusal === undefined) return redis;
+  redis.disconnect();
+  throw new AnswerRefused(refusal);
+}
+
+const isCluster = ({ redis_mode: mode, cluster_enabled: isEnabled }: ServerState): boolean =>
+  mode === 'cluster' || isEnabled === '1';
+
+async function askSentinel(sentinel: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Server> {
+  const { sentinelMaster = '', sentinelPassword, username, ...others } = address;
+  const login = sentinelPassword === undefined ? address : { ...others, password: sentinelPassword };
+  try {
+    const { redis, state } = await connectServer(sentinel, login, deps);
+    try {
+      if (state.redis_mode !== undefined && state.redis_mode !== 'sentinel')
+        throw new Error(
+          'is no Sentinel: remove `sentinelMasterSecret`, or name Sentinels in the host of the store Secret',
+        );
+      const primary = await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', sentinelMaster);
+      if (Array.isArray(primary)) return { host: String(primary[0]), port: Number(primary[1]) };
+      throw new Error(
+        'has no primary of this name: check the key of the store Secret that `sentinelMasterSecret` maps',
+      );
+    } finally {
+      redis.disconnect();
+    }
+  } catch (error) {
+    throw new ServerUnusable(sentinel, true, error);
+  }
+}
+
+/** Sentinels name a server that is a replica for a moment of a failover. */
+async function connectMaster(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
+  try {
+    const { redis, state } = await connectServer(server, address, deps);
+    if (state.role === undefined || state.role === 'master') return redis;
+    redis.disconnect();
+    throw new Error('is a replica, although the Sentinel names it as the primary');
+  } catch (error) {
+    throw new ServerUnusable(server, false, error);
+  }
+}
+
+/** Connects to this server. Throws the reason if it does not work. */
+async function connectServer(
+  server: Server,
+  address: RedisAddress,
+  { maxReply, options, opened }: PrimaryDependencies,
+) {
+  const library = await readLibrary();
+  let state: ServerState = {};
+  let reason: unknown;
+  const Connector = createConnector(library.AbstractConnector, {
+    maxReply,
+    ready: (found) => {
+      state = found;
+    },
+  });
+  const redis = new library.Redis({ ...optionsOf(server, address), ...options, Connector });
+  opened.add(redis);
+  redis.once('end', () => opened.delete(redis));
+  redis.on('error', (error) => {
+    reason = error;
+  });
+  try {
+    await redis.connect();
+    return { redis, state };
+  } catch (error) {
+    redis.disconnect();
+    throw reason ?? error;
+  }
+}
+
+/** Only the library's default export survives bundling: the package is CommonJS. */
+async function readLibrary(): Promise<{
+  readonly Redis: typeof Redis;
+  readonly AbstractConnector: typeof AbstractConnector;
+}> {
+  const { default: library } = await import('ioredis');
+  return library;
+}
+
+/** With `lazyConnect`, `connect()` reports the outcome. */
+function optionsOf({ host, port }: Server, address: RedisAddress): Options {
+  const { username, password, tls } = address;
+  return {
+    host,
+    port,
+    protocol: 2,
+    lazyConnect: true,
+    connectTimeout: CONNECT_TIMEOUT,
+    disconnectTimeout: 100,
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    keepAlive: 10_000,
+    retryStrategy: null,
+    ...(username === undefined ? {} : { username }),
+    ...(password === '' ? {} : { password }),
+    ...(tls ? { tls: tlsOf(host, address) } : {}),
+  };
+}
+
+/** An absent CA leaves the choice to Node. */
+function tlsOf(host: string, address: RedisAddress): ConnectionOptions {
+  const { ca, clientCertificate: cert, clientKey: key } = address;
+  const names = serversOf(address).map((server) => server.host);
+  const name = [host, ...names].find((one) => isIP(one) === 0);
+  return {
+    ...(name === undefined ? {} : { servername: name }),
+    ...(names.includes(host) ? {} : { checkServerIdentity: identityOf([host, ...names]) }),
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined || key === undefined ? {} : { cert, key }),
+  };
+}
+
+/** A server that the Secret does not name has a certificate for one of these hosts. */
+function identityOf(hosts: ReadonlyArray<string>): NonNullable<ConnectionOptions['checkServerIdentity']> {
+  return (_, certificate) => {
+    const errors = hosts.map((host) => checkServerIdentity(host, certificate));
+    return errors.includes(undefined) ? undefined : errors[0];
+  };
+}
