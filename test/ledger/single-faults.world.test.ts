@@ -18,6 +18,7 @@ describe.skipIf(missing !== undefined).each([
   { store: 'memory', gateways: 1 },
   { store: 'redis', gateways: 2 },
   { store: 'sentinel', gateways: 2 },
+  { store: 'cluster', gateways: 2 },
 ] as const)(
   named('one fault alone, with $gateways gateways and the store in $store', missing),
   ({ store, gateways }) => {

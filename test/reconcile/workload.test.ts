@@ -154,7 +154,17 @@ test.each(['Deployment', 'Knative'] as const)(
 describe('a connection whose entries have names of their own', () => {
   const keys = (names: readonly string[]) => Object.fromEntries(names.map((name) => [`${name}Secret`, `MY_${name}`]));
   const database = ['host', 'port', 'username', 'password', 'dbname', 'sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
-  const counters = ['host', 'port', 'password', 'username', 'ca', 'clientCertificate', 'clientKey'];
+  const counters = [
+    'host',
+    'port',
+    'password',
+    'username',
+    'ca',
+    'clientCertificate',
+    'clientKey',
+    'sentinelMaster',
+    'sentinelPassword',
+  ];
   const spec = {
     databaseSecretRef: { nameRef: 'db', keys: keys(database) },
     redisSecretRef: { nameRef: 'store', keys: keys(counters) },

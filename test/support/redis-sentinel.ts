@@ -37,6 +37,17 @@ export async function commandTo(
   return client.call(...words).finally(() => client.disconnect());
 }
 
+/** Waits until the replica has what its primary has now. */
+export async function catchUp(primary: Pick<TestRedis, 'connection'>, replica: Pick<TestRedis, 'connection'>) {
+  const offset = async (server: Pick<TestRedis, 'connection'>, field: string): Promise<number> =>
+    Number(new RegExp(`${field}:(\\d+)`).exec(`${await commandTo(server, 'INFO', 'replication')}`)?.[1] ?? -1);
+  const needed = await offset(primary, 'master_repl_offset');
+  await eventually(
+    () => offset(replica, 'slave_repl_offset'),
+    (reached) => reached >= needed,
+  );
+}
+
 export async function startSentinel(): Promise<TestSentinel> {
   const strict = await newStrictLogin();
   const [one, other] = [await startMember(strict), await startMember(strict)];
@@ -69,10 +80,12 @@ export async function startSentinel(): Promise<TestSentinel> {
     primaryServer: () => ({ host: '127.0.0.1', port: primary.tlsPort }),
 
     async failOver() {
+      await catchUp(primary, replica);
       await primary.kill();
       await swap();
     },
     async failOverToLateReplica(then) {
+      await catchUp(primary, replica);
       await commandTo(replica, 'SAVE');
       await replica.kill();
       await then();

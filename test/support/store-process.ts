@@ -12,13 +12,14 @@ const counter = { scopeId: 'key', window: { start: 0, end: 10 ** 15 } };
 
 /** The counter begins with a spend of 5. */
 export async function openProcess(connection: RedisAddress, { log = createMemoryLog(), instanceUid = 'one' } = {}) {
-  const redis = openRedis(connection, { log });
+  const redis = openRedis(connection, { instanceUid, log });
   onTestFinished(redis.close);
   const store = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid });
   await store.begin(1, true);
   await store.load(1, [{ ...counter, spent: 5n }]);
   const account = randomUUID();
   let number = 0;
+  let last: AccountCall | undefined;
   const spend = async (amount: bigint) => {
     number += 1;
     const line = { ...counter, limit: 100n, spend: amount, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
@@ -36,10 +37,21 @@ export async function openProcess(connection: RedisAddress, { log = createMemory
       previousAccounts: [],
       finishesAccount: false,
     };
+    last = call;
     return eventually(
       () => store.call(call).catch(() => undefined),
       (answer) => answer !== undefined,
     );
   };
-  return { store, spend, read: () => store.read([counter]) };
+  return {
+    store,
+    /** Spends; repeats the call until it is answered. */
+    spend,
+    /** Sends the last call again. */
+    async repeat() {
+      if (last === undefined) throw new Error('nothing was spent');
+      return store.call(last);
+    },
+    read: () => store.read([counter]),
+  };
 }

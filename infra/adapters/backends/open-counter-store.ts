@@ -41,7 +41,7 @@ export function openCounterStore(
     };
   const { evaluate, close, reconnect } =
     connection.type === 'redis'
-      ? openRedis(connection, { log, readLogin, share })
+      ? openRedis(connection, { instanceUid, log, readLogin, share })
       : openUpstash(connection, { fetch, share });
   return { counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
 }

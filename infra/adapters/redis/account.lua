@@ -36,7 +36,10 @@ local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDIT
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
 local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'cleanedAt', input.account or '', 'lastCall', 'silent', 'awake')
-if meta[1] ~= LAYOUT and (meta[1] or redisCall('EXISTS', prefix .. 'epoch') == 1) then
+-- While the slot moves to another node of a Cluster, keys are on both. The node then refuses to look for a key that it
+-- lacks, so this fails before anything is written: only another layout has this key.
+local hasOtherLayout = redisCall('EXISTS', prefix .. 'epoch') == 1
+if meta[1] ~= LAYOUT and (meta[1] or hasOtherLayout) then
   return redis.error_reply('LAYOUT the store has the layout "' .. (meta[1] or 'unknown') .. '" and this version reads "' .. LAYOUT
     .. '": stop all processes of the other version and delete the keys ' .. prefix .. '*')
 end

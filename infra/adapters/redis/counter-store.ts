@@ -45,6 +45,9 @@ function toLayoutMismatch(error: unknown): never {
   throw message === undefined ? error : new LayoutMismatch(message, { cause: error });
 }
 
+/** The only key that calls declare. All keys of an instance begin alike, so they share its slot. */
+export const metaKey = (instanceUid: string): string => `{${instanceUid}}:meta`;
+
 export interface RedisCounterStoreDependencies {
   readonly evaluate: Evaluate;
   readonly instanceUid: string;
@@ -68,9 +71,7 @@ export function createRedisCounterStore({
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
   const reservedMemory = {};
   const run = async <T>(operation: string, argument: object): Promise<T> => {
-    const reply = await evaluate(script, `{${instanceUid}}:meta`, [operation, toText(argument)]).catch(
-      toLayoutMismatch,
-    );
+    const reply = await evaluate(script, metaKey(instanceUid), [operation, toText(argument)]).catch(toLayoutMismatch);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
     share?.take(reservedMemory, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);

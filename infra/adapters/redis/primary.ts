@@ -1,4 +1,5 @@
-// The primary of a counter store: the server that the Secret names, or the one that its Sentinels name.
+// The primary of a counter store: the server that the Secret names, the one that its Sentinels name, or the node of a
+// Cluster that owns the instance's slot.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
@@ -14,6 +15,8 @@ type Options = Omit<RedisOptions, 'replyMapping'>;
 export interface PrimaryDependencies {
   /** Bytes of a reply. */
   readonly maxReply: number;
+  /** A Redis key of the instance: its slot counts in a Cluster. */
+  readonly key: string;
   /** Further options of each connection. */
   readonly options: Options;
   /** All connections that are open or being opened. Whoever no longer needs a primary disconnects them. */
@@ -56,25 +59,48 @@ export async function connectPrimary(address: RedisAddress, deps: PrimaryDepende
 /** Whether it is an error of the network, which has a code. */
 const isAway = (error: unknown): boolean => error instanceof Error && ('code' in error || isAway(error.cause));
 
-const IN_CLUSTER_MODE =
-  'runs in cluster mode, which the operator does not support: use a Redis or Valkey with cluster mode off';
 const IS_SENTINEL =
   'is a Sentinel: map `sentinelMasterSecret` to the key of the store Secret that has the name of the primary';
-const SEVERAL_SERVERS = 'is several servers: name one, or map `sentinelMasterSecret` if they are Sentinels';
+const SEVERAL_SERVERS =
+  'is several servers, but no Cluster: name one server, or map `sentinelMasterSecret` if they are Sentinels';
 
 async function connectThrough(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
   if (address.sentinelMaster !== undefined)
     return connectMaster(await askSentinel(server, address, deps), address, deps);
-  if (address.otherServers !== undefined) throw new AnswerRefused(SEVERAL_SERVERS);
   const { redis, state } = await connectServer(server, address, deps);
-  const refusal = isCluster(state) ? IN_CLUSTER_MODE : state.redis_mode === 'sentinel' ? IS_SENTINEL : undefined;
-  if (refusal === undefined) return redis;
-  redis.disconnect();
-  throw new AnswerRefused(refusal);
+  try {
+    if (state.redis_mode === 'sentinel') throw new AnswerRefused(IS_SENTINEL);
+    if (!isCluster(state)) {
+      if (address.otherServers !== undefined) throw new AnswerRefused(SEVERAL_SERVERS);
+      return redis;
+    }
+    const owner = await askOwner(redis, server, deps.key);
+    if (owner === undefined) return redis;
+    redis.disconnect();
+    return await connectMaster(owner, address, deps);
+  } catch (error) {
+    redis.disconnect();
+    throw error;
+  }
 }
 
 const isCluster = ({ redis_mode: mode, cluster_enabled: isEnabled }: ServerState): boolean =>
   mode === 'cluster' || isEnabled === '1';
+
+/** The node that owns the slot of the key; undefined: the node that is asked, also while the slot moves away from it. */
+async function askOwner(redis: Redis, { host }: Server, key: string): Promise<Server | undefined> {
+  try {
+    await redis.exists(key);
+    return undefined;
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason.startsWith('ASK ')) return undefined;
+    const [, announced = '', port] = /^MOVED \d+ (.*):(\d+)$/.exec(reason) ?? [];
+    if (port === undefined) throw error;
+    // A node without a name that clients can use announces none: its host is the one that was asked.
+    return { host: ['', '?'].includes(announced) ? host : announced, port: Number(port) };
+  }
+}
 
 async function askSentinel(sentinel: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Server> {
   const { sentinelMaster = '', sentinelPassword, username, ...others } = address;
@@ -99,13 +125,13 @@ async function askSentinel(sentinel: Server, address: RedisAddress, deps: Primar
   }
 }
 
-/** Sentinels name a server that is a replica for a moment of a failover. */
+/** The server that Sentinels or a node name: during a failover it may be a replica for a moment. */
 async function connectMaster(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
   try {
     const { redis, state } = await connectServer(server, address, deps);
     if (state.role === undefined || state.role === 'master') return redis;
     redis.disconnect();
-    throw new Error('is a replica, although the Sentinel names it as the primary');
+    throw new Error('is a replica, although it is named as the primary');
   } catch (error) {
     throw new ServerUnusable(server, false, error);
   }

@@ -1,9 +1,11 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
 
+import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type SharedStoreConnection, type StoreHealth, toServerText } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
+import { metaKey } from './counter-store.ts';
 import { connectPrimary, ServerUnusable } from './primary.ts';
 import { inProbeTime, PROBE_TIMEOUT, probeUpstash, WRITE } from './probe-upstash.ts';
 import { MAX_REPLY } from './reply-guard.ts';
@@ -26,6 +28,7 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
   const probe = async (): Promise<StoreHealth> => {
     const redis = await connectPrimary(address, {
       maxReply: MAX_REPLY,
+      key: metaKey(instanceUid),
       options: { commandTimeout: PROBE_TIMEOUT },
       opened,
     });
@@ -35,7 +38,8 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
     await redis.ping();
     const policy = await evictionPolicy(() => redis.config('GET', 'maxmemory-policy'));
     if (policy !== undefined && policy !== 'noeviction') return evicts(store, policy);
-    await redis.eval(WRITE, 1, `{${instanceUid}}:probe`);
+    // A key that is new shows whether the slot is moving.
+    await redis.eval(WRITE, 1, `{${instanceUid}}:probe:${randomUUID()}`);
     return { ok: true };
   };
   try {
@@ -78,6 +82,10 @@ function toAdvice(error: unknown): string {
     return other?.isSentinel
       ? `${message}: check the key of the Secret of redisSecretRef that \`sentinelPasswordSecret\` maps; if none is mapped, Sentinels need the login of Redis`
       : `${message}: check the user name and the password in the Secret of redisSecretRef`;
+  if (/^(ASK|TRYAGAIN)\b/.test(reason))
+    return `${message}: the slot of this instance moves to another node, and gateways answer 503 until it has moved`;
+  if (reason.startsWith('CLUSTERDOWN'))
+    return `${message}: check that the Cluster serves every slot, and that its nodes reach one another`;
   if (reason.startsWith('OOM')) return `${message}: give Redis more memory`;
   if (/^(READONLY|MOVED|NOPERM|MISCONF)/.test(reason)) {
     return `${message}: the ledger needs one primary on which this user may run scripts and write`;

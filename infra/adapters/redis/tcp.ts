@@ -4,12 +4,14 @@ import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type StoreConnection, toServerText } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 import type { MemoryShare } from '../backends/reply-memory.ts';
-import { createEvaluate, type Evaluate } from './counter-store.ts';
+import { createEvaluate, type Evaluate, metaKey } from './counter-store.ts';
 import { connectPrimary, type PrimaryDependencies } from './primary.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 
 export interface StoreDependencies {
   readonly log: Log;
+  /** The instance whose counters are called. Only a Cluster needs it. */
+  readonly instanceUid?: string;
   /** Reads the login (user, password, certificates) again, before each new attempt; throws while it cannot be read. */
   readonly readLogin?: (() => StoreConnection) | undefined;
   /** The share of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
@@ -34,8 +36,8 @@ const RECONNECT_AFTER = 250;
 const OPTIONS: PrimaryDependencies['options'] = {
   commandTimeout: ANSWER_TIMEOUT,
   socketTimeout: ANSWER_TIMEOUT,
-  // The primary became a replica: the address may lead to the new primary.
-  reconnectOnError: (error) => error.message.startsWith('READONLY'),
+  // The primary became a replica, its slot has moved, or its node has left the Cluster: another server is the primary.
+  reconnectOnError: (error) => /^(READONLY|MOVED|CLUSTERDOWN)\b/.test(error.message),
 };
 
 /**
@@ -43,7 +45,8 @@ const OPTIONS: PrimaryDependencies['options'] = {
  * never sent twice: the caller repeats it (ports/counter-store.ts). The library is imported when a connection is
  * opened, so a process with a memory store does not load it.
  */
-export function openRedis(address: RedisAddress, { log, readLogin, share }: StoreDependencies): RedisConnection {
+export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {
+  const { log, instanceUid = '', readLogin, share } = deps;
   const store = toServerText(address);
   const maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY;
   const opened = new Set<Redis>();
@@ -53,7 +56,7 @@ export function openRedis(address: RedisAddress, { log, readLogin, share }: Stor
   let isClosed = false;
   const open = async (login: RedisAddress): Promise<void> => {
     try {
-      const redis = await connectPrimary(login, { maxReply, options: OPTIONS, opened });
+      const redis = await connectPrimary(login, { maxReply, key: metaKey(instanceUid), options: OPTIONS, opened });
       if (isClosed) return redis.disconnect();
       let why = 'the connection ended';
       redis.on('error', (error: Error) => {

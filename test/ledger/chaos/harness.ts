@@ -16,6 +16,7 @@ import { createMemoryLog } from '../../doubles/log.ts';
 import { type Child, startChild } from '../../support/child.ts';
 import { startPostgres, type TestPostgres } from '../../support/postgres.ts';
 import { startRedis, type TestRedis } from '../../support/redis.ts';
+import { startCluster, type TestCluster } from '../../support/redis-cluster.ts';
 import { startSentinel, type TestSentinel } from '../../support/redis-sentinel.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../support/upstash.ts';
 import { type BillingUpstream, startUpstream } from './upstream.ts';
@@ -43,7 +44,9 @@ export interface Harness {
   readonly database: ReturnType<typeof createDatabase>;
   readonly redis: TestRedis;
   readonly upstash: TestUpstash;
+  /** With these kinds only. */
   readonly sentinel: TestSentinel | undefined;
+  readonly cluster: TestCluster | undefined;
   readonly upstream: BillingUpstream;
   readonly folder: string;
   /** The snapshot of the gateways. */
@@ -59,10 +62,10 @@ export interface Harness {
 }
 
 /**
- * `memory`: the store of one gateway; its Redis is unused. `sentinel`: a Redis with TLS and a replica, behind Sentinels;
- * the other Redis is unused. `upstash`: a REST interface in front of Redis.
+ * `memory`: the store of one gateway; its Redis is unused. `sentinel`, `cluster`: a Redis with TLS and a replica, behind
+ * Sentinels or in a Cluster; the other Redis is unused. `upstash`: a REST interface in front of Redis.
  */
-export type StoreKind = 'redis' | 'memory' | 'upstash' | 'sentinel';
+export type StoreKind = 'redis' | 'memory' | 'upstash' | 'sentinel' | 'cluster';
 
 /**
  * An instance, keys with these limits, and `gateways` processes that share the store. `wordPause`: milliseconds after
@@ -85,19 +88,21 @@ export async function startHarness(
   for (const limit of limits) keys.push(await makeKey(database, instanceUid, keys.length, limit));
   const upstash = await startUpstash(redis);
   const sentinel = kind === 'sentinel' ? await startSentinel() : undefined;
-  const own = sentinel ?? redis;
+  const cluster = kind === 'cluster' ? await startCluster() : undefined;
+  const own = sentinel ?? cluster ?? redis;
   const rest = { host: upstash.url, port: 443, password: TOKEN };
   const store = kind === 'memory' ? { host: 'memory' } : kind === 'upstash' ? rest : toFiles(own.connection);
   const mounts = mount(folder, instanceUid, upstream.url, connection, store);
   const made = Array.from({ length: gateways }, (_, at) => createGateway(mounts, join(folder, `journal-${at}`)));
   await Promise.all(made.map((gateway) => gateway.start()));
-  const client = openRedis(own.connection, { log: createMemoryLog() });
+  const client = openRedis(own.connection, { instanceUid, log: createMemoryLog() });
   return {
     postgres,
     connection,
     database,
     redis,
     sentinel,
+    cluster,
     upstream,
     gateways: made,
     keys,
@@ -115,6 +120,7 @@ export async function startHarness(
       await client.close();
       await database.close();
       await sentinel?.stop();
+      await cluster?.stop();
       await redis.stop();
       await postgres.stop();
       rmSync(folder, { recursive: true, force: true });

@@ -1,5 +1,6 @@
 // Single faults as clients see them: before, meanwhile, and until requests are served again.
 import { setTimeout as pause } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import { command } from './chaos.ts';
 import type { Harness, Key, StoreKind } from './harness.ts';
 import { ask, type ClientReply, recovered } from './load.ts';
@@ -17,6 +18,7 @@ export interface SingleFault {
 }
 
 const BOTH = ['memory', 'redis'] as const;
+const REPLICATED = ['sentinel', 'cluster'] as const;
 const ALL = ['memory', 'redis', 'upstash'] as const;
 /** A policy is cached for five seconds: with PostgreSQL away for longer, no key is known. */
 const LONGER_THAN_POLICIES = 6500;
@@ -94,31 +96,48 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
   },
   {
     name: 'kill -9 of the primary, whose replica takes over',
-    stores: ['sentinel'],
+    stores: REPLICATED,
     lasts: 1500,
     refuses: true,
-    async begin({ sentinel }) {
-      const isOver = sentinel?.failOver();
+    async begin({ sentinel, cluster }) {
+      const isOver = (sentinel ?? cluster)?.failOver();
       return { end: () => isOver };
     },
   },
   {
     name: 'kill -9 of the primary, whose replica takes over with an old state',
-    stores: ['sentinel'],
+    stores: REPLICATED,
     lasts: 1500,
     refuses: true,
-    async begin({ sentinel, gateways: [gateway], keys: [key] }) {
+    async begin({ sentinel, cluster, gateways: [gateway], keys: [key] }) {
       const forgotten: ClientReply[] = [];
       let isKilled = () => {};
       const killed = new Promise<void>((resolve) => {
         isKilled = resolve;
       });
-      const isOver = sentinel?.failOverToLateReplica(async () => {
+      const isOver = (sentinel ?? cluster)?.failOverToLateReplica(async () => {
         if (gateway !== undefined && key !== undefined) forgotten.push(await ask(gateway.url, key, true));
         isKilled();
       });
       await killed;
       return { end: () => isOver, seen: forgotten };
+    },
+  },
+  {
+    name: 'a slot that moves to another node of the Cluster',
+    stores: ['cluster'],
+    lasts: 2500,
+    refuses: true,
+    async begin({ cluster, instanceUid, counterStore }) {
+      const move = await cluster?.beginMove(instanceUid);
+      await move?.moveKeys(3);
+      const end = async () => {
+        await move?.end();
+        // The connection of the harness follows with its next call.
+        const isFollowing = () => counterStore.accounts(false, 1).then(Boolean, () => false);
+        await eventually(isFollowing, Boolean);
+      };
+      return { end };
     },
   },
 ];

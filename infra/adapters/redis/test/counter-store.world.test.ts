@@ -5,6 +5,7 @@ import type { AccountsUnderTest } from '#core/ports/test/counter-store.scenario.
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { underClock } from '../../../../test/support/redis-clock.ts';
+import { startCluster, type TestCluster } from '../../../../test/support/redis-cluster.ts';
 import { startStrictRedis } from '../../../../test/support/redis-login.ts';
 import { startSentinel, type TestSentinel } from '../../../../test/support/redis-sentinel.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
@@ -18,6 +19,8 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
   let server: TestRedis;
   let front: TestUpstash;
   let sentinel: TestSentinel;
+  let cluster: TestCluster;
+  const inCluster: RedisConnection[] = [];
   let redis: RedisConnection;
   let behindSentinel: RedisConnection;
   let upstash: RedisConnection;
@@ -26,7 +29,7 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
     const strict = await startStrictRedis();
     server = strict.server;
     front = await startUpstash(server);
-    sentinel = await startSentinel();
+    [sentinel, cluster] = await Promise.all([startSentinel(), startCluster()]);
     behindSentinel = openRedis(sentinel.connection, { log: createMemoryLog() });
     redis = openRedis(strict.connection, { log: createMemoryLog() });
     upstash = openUpstash({ type: 'upstash', url: front.url, token: TOKEN });
@@ -35,18 +38,27 @@ describeUnless(whyNoRedis(), 'with a real server', () => {
     await redis?.close();
     await behindSentinel?.close();
     await sentinel?.stop();
+    await Promise.all(inCluster.map((one) => one.close()));
+    await cluster?.stop();
     front?.stop();
     await server?.stop();
   });
 
   describeAccounts('Redis over TLS, as an ACL user', () => underManualClock(redis.evaluate));
   describeAccounts('Redis behind Sentinels', () => underManualClock(behindSentinel.evaluate));
+  describeAccounts('a Redis Cluster', () => {
+    // Each instance has a slot of its own.
+    const instanceUid = randomUUID();
+    const one = openRedis(cluster.connection, { instanceUid, log: createMemoryLog() });
+    inCluster.push(one);
+    return underManualClock(one.evaluate, instanceUid);
+  });
   describeAccounts('Upstash over HTTPS', () => underManualClock(upstash.evaluate));
 });
 
-async function underManualClock(evaluate: Evaluate): Promise<AccountsUnderTest> {
+async function underManualClock(evaluate: Evaluate, instanceUid = randomUUID()): Promise<AccountsUnderTest> {
   let now = Date.now();
-  const store = createRedisCounterStore({ instanceUid: randomUUID(), evaluate: underClock(evaluate, () => now) });
+  const store = createRedisCounterStore({ instanceUid, evaluate: underClock(evaluate, () => now) });
   await store.begin(1, true);
   return {
     store,

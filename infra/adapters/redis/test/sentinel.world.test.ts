@@ -58,8 +58,8 @@ describeUnless(whyNoRedis(), 'a Redis behind Sentinels, with TLS and ACL users',
     ],
     [
       'several servers that are no Sentinels',
-      ({ sentinelMaster: _, ...connection }) => connection,
-      /^Redis at 127.0.0.1:1,127.0.0.1:\d+ is several servers/,
+      ({ sentinelMaster: _, ...connection }) => ({ ...connection, otherServers: [sentinel.primaryServer()] }),
+      /^Redis at 127.0.0.1:1,127.0.0.1:\d+ is several servers, but no Cluster/,
     ],
   ])('with %s the probe says what to check, without the value', async (_, change, message) => {
     const health = await probeShared(change(sentinel.connection), randomUUID());
