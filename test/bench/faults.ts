@@ -13,17 +13,23 @@ import { table } from './table.ts';
  * The chaos runs. FAULT_SEEDS=1-20 (default 1-6), FAULT_SECONDS=60 (default 60) of faults each; odd seeds have one
  * gateway, even ones two.
  */
-export async function benchFaults(): Promise<string> {
+export async function benchFaults(kinds: ReadonlyArray<StoreKind> = ['redis']): Promise<string> {
   const [first = 1, last = first] = (process.env.FAULT_SEEDS ?? '1-6').split('-').map(Number);
   const millis = Number(process.env.FAULT_SECONDS ?? 60) * 1000;
   const rows: string[][] = [];
   const wrong: string[] = [];
-  for (let seed = first; seed <= last; seed += 1) {
-    const chaos: Chaos = { seed, millis, gateways: 2 - (seed % 2) };
+  const runs = kinds.flatMap((kind) =>
+    Array.from({ length: last - first + 1 }, (_, at): Chaos => {
+      const seed = first + at;
+      return { seed, millis, kind, gateways: 2 - (seed % 2) };
+    }),
+  );
+  for (const chaos of runs) {
     const { faults, statuses, completed, slowest, late, wrong: violations } = await causeChaos(chaos);
     const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`);
     rows.push([
-      `${seed}`,
+      `${chaos.kind}`,
+      `${chaos.seed}`,
       `${chaos.gateways}`,
       `${faults.length}`,
       `${completed}`,
@@ -32,10 +38,10 @@ export async function benchFaults(): Promise<string> {
       answers.join(', '),
       `${violations.length}`,
     ]);
-    wrong.push(...violations.map((each) => `seed ${seed}: ${each} (${faults.join(', ')})`));
+    wrong.push(...violations.map((each) => `${chaos.kind}, seed ${chaos.seed}: ${each} (${faults.join(', ')})`));
   }
   if (wrong.length > 0) process.exitCode = 1;
-  const head = ['seed', 'gateways', 'faults', 'completed', 'slowest 503', 'after 1 s', 'clients saw', 'wrong'];
+  const head = ['store', 'seed', 'gateways', 'faults', 'completed', 'slowest 503', 'after 1 s', 'clients saw', 'wrong'];
   return [table(head, rows), ...wrong].join('\n');
 }
 

@@ -45,6 +45,8 @@ npm run bench -- fifty         fifty instances with a database each; one databas
 npm run bench -- faults        a minute of kill -9 in random order, with six seeds, and the errors in the money after it; then each fault alone:
                                time until it is reported, and until the ends of requests reach the store; about ten minutes; only by name
                                (FAULT_SEEDS=1-20 FAULT_SECONDS=10: other seeds and seconds)
+npm run bench -- engines       the same minute of faults, with failovers and moving slots in place of a lost Redis: on Redis behind Sentinels and on a
+                               Redis Cluster; about fifteen minutes; only by name
 npm run bench -- ten-million   blocks that each statement touches with ten million ledger rows and a million keys; several minutes and 8 GB of disk;
                                only by name
 npm run bench -- deploy        time until each function gives its first answer, against bare Node and a bare Worker; memory and CPU of functions that
@@ -57,7 +59,8 @@ Rounds alternate between the compared programs, and tables show medians: on a bu
 const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new Map([
   ['admission', [benchAdmission, benchThroughput, benchLookups, benchApply]],
   ['deploy', [benchDeploy]],
-  ['faults', [benchFaults, benchSingleFaults, benchSettlementDelays]],
+  ['engines', [() => benchFaults(['sentinel', 'cluster'])]],
+  ['faults', [() => benchFaults(), benchSingleFaults, benchSettlementDelays]],
   ['gateway', [() => benchGateway()]],
   ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],

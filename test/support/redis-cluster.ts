@@ -8,7 +8,10 @@ import { documentedUser, newStrictLogin, type StrictLogin } from './redis-login.
 import { catchUp, commandTo } from './redis-sentinel.ts';
 
 export interface TestCluster {
-  /** The first node of the list is away, the second one owns a single slot. */
+  /**
+   * The first node of the list is away, the second one owns a single slot. Nodes announce addresses, and have a
+   * certificate for `localhost`.
+   */
   readonly connection: RedisAddress;
   /** The uid of an instance whose slot has a replica. */
   newUid(): string;
@@ -30,7 +33,7 @@ export interface Move {
 type Node = TestRedis & { readonly tlsPort: number; readonly busPort: number };
 
 export async function startCluster(): Promise<TestCluster> {
-  const strict = await newStrictLogin();
+  const strict = await newStrictLogin('localhost');
   const nodes = await Promise.all([1, 2, 3, 4].map(() => startNode(strict)));
   const [first, small, other, second] = nodes as [Node, Node, Node, Node];
   // A failover needs the votes of most nodes that have slots.
@@ -59,9 +62,9 @@ export async function startCluster(): Promise<TestCluster> {
   return {
     connection: {
       type: 'redis',
-      host: '127.0.0.1',
+      host: 'localhost',
       port: 1,
-      otherServers: [{ host: '127.0.0.1', port: small.tlsPort }],
+      otherServers: [{ host: 'localhost', port: small.tlsPort }],
       ...strict.login,
     },
     newUid: randomUUID,

@@ -30,15 +30,15 @@ export const documentedUser = (name: string): string[] =>
     .split(/\s+/)
     .map((word) => word.replace(/^'(.*)'$/, '$1'));
 
-/** One authority for all servers of a test. */
-export async function newStrictLogin(): Promise<StrictLogin> {
+/** One authority for all servers of a test, which have a certificate for this host. */
+export async function newStrictLogin(host = '127.0.0.1'): Promise<StrictLogin> {
   const folder = temporaryFolder();
   const file = (name: string, text: string): string => {
     writeFileSync(join(folder, name), text);
     return join(folder, name);
   };
   const authority = await newAuthority();
-  const [own, client] = [await authority.sign('127.0.0.1'), await authority.sign('gateway')];
+  const [own, client] = [await authority.sign(host), await authority.sign('gateway')];
   const files = [
     ...['--tls-ca-cert-file', file('ca.crt', authority.cert), '--tls-cert-file', file('tls.crt', own.cert)],
     ...['--tls-key-file', file('tls.key', own.key), '--tls-auth-clients', 'yes'],

@@ -19,8 +19,35 @@ export interface PrimaryDependencies {
   readonly key: string;
   /** Further options of each connection. */
   readonly options: Options;
-  /** All connections that are open or being opened. Whoever no longer needs a primary disconnects them. */
-  readonly opened: Set<Redis>;
+  readonly opened: OpenConnections;
+}
+
+/** All connections that are open or being opened. */
+export interface OpenConnections {
+  add(redis: Redis): void;
+  /** Ends all connections but this one. */
+  keep(redis: Redis): void;
+  /** Ends all connections, also those that are opened later. */
+  end(): void;
+}
+
+export function createOpenConnections(): OpenConnections {
+  const opened = new Set<Redis>();
+  let hasEnded = false;
+  return {
+    add(redis) {
+      opened.add(redis);
+      redis.once('end', () => opened.delete(redis));
+      if (hasEnded) redis.disconnect();
+    },
+    keep(redis) {
+      for (const other of opened) if (other !== redis) other.disconnect();
+    },
+    end() {
+      hasEnded = true;
+      for (const redis of opened) redis.disconnect();
+    },
+  };
 }
 
 /** A server that the Secret does not name itself, or a Sentinel, cannot be used. */
@@ -44,10 +71,10 @@ export async function connectPrimary(address: RedisAddress, deps: PrimaryDepende
   const attempts = serversOf(address).map((server) => connectThrough(server, address, deps));
   try {
     const first = await Promise.any(attempts);
-    const end = (redis: Redis) => redis !== first && redis.disconnect();
-    for (const redis of deps.opened) end(redis);
-    // A connection may be opened while the others end.
-    for (const attempt of attempts) attempt.then(end, () => undefined);
+    deps.opened.keep(first);
+    // Another attempt may open a connection later.
+    for (const attempt of attempts)
+      attempt.then((redis) => redis !== first && redis.disconnect()).catch(() => undefined);
     return first;
   } catch (error) {
     const errors: ReadonlyArray<unknown> = error instanceof AggregateError ? error.errors : [error];
@@ -56,8 +83,9 @@ export async function connectPrimary(address: RedisAddress, deps: PrimaryDepende
   }
 }
 
-/** Whether it is an error of the network, which has a code. */
-const isAway = (error: unknown): boolean => error instanceof Error && ('code' in error || isAway(error.cause));
+/** Whether it is an error of the network. One for a name with several addresses has the errors of all. */
+const isAway = (error: unknown): boolean =>
+  error instanceof AggregateError || (error instanceof Error && ('syscall' in error || isAway(error.cause)));
 
 const IS_SENTINEL =
   'is a Sentinel: map `sentinelMasterSecret` to the key of the store Secret that has the name of the primary';
@@ -153,11 +181,10 @@ async function connectServer(
     },
   });
   const redis = new library.Redis({ ...optionsOf(server, address), ...options, Connector });
-  opened.add(redis);
-  redis.once('end', () => opened.delete(redis));
   redis.on('error', (error) => {
     reason = error;
   });
+  opened.add(redis);
   try {
     await redis.connect();
     return { redis, state };

@@ -1,12 +1,11 @@
 // The probe of a Redis: it must answer, run scripts, write, and evict nothing.
 
 import { randomUUID } from 'node:crypto';
-import type { Redis } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type SharedStoreConnection, type StoreHealth, toServerText } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { metaKey } from './counter-store.ts';
-import { connectPrimary, ServerUnusable } from './primary.ts';
+import { connectPrimary, createOpenConnections, ServerUnusable } from './primary.ts';
 import { inProbeTime, PROBE_TIMEOUT, probeUpstash, WRITE } from './probe-upstash.ts';
 import { MAX_REPLY } from './reply-guard.ts';
 
@@ -23,7 +22,7 @@ export function probeShared(
 
 export async function probeRedis(address: RedisAddress, instanceUid: string): Promise<StoreHealth> {
   const store = `Redis at ${toServerText(address)}`;
-  const opened = new Set<Redis>();
+  const opened = createOpenConnections();
   let last: unknown;
   const probe = async (): Promise<StoreHealth> => {
     const redis = await connectPrimary(address, {
@@ -49,7 +48,7 @@ export async function probeRedis(address: RedisAddress, instanceUid: string): Pr
     const message = reason instanceof AnswerRefused ? `${store} ${reason.message}` : `${store}: ${toAdvice(reason)}`;
     return { ok: false, reason: 'StoreUnreachable', message };
   } finally {
-    for (const redis of opened) redis.disconnect();
+    opened.end();
   }
 }
 
@@ -91,6 +90,8 @@ function toAdvice(error: unknown): string {
     return `${message}: the ledger needs one primary on which this user may run scripts and write`;
   }
   if (/`sentinelMasterSecret`/.test(reason)) return message;
+  if (/self.signed|unable to (get|verify)|altnames/.test(reason))
+    return `${message}: check the key of the store Secret that \`caSecret\` maps, and that the certificate of the server names its host`;
   if (other?.isSentinel === false)
     return `${message}: check that the operator and the gateways can reach this address, which the Sentinels or the Cluster announce`;
   return `${message}: check the host and port in the Secret of redisSecretRef, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;

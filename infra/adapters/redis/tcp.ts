@@ -5,7 +5,7 @@ import { type RedisAddress, type StoreConnection, toServerText } from '#core/por
 import type { Log } from '#core/ports/telemetry.ts';
 import type { MemoryShare } from '../backends/reply-memory.ts';
 import { createEvaluate, type Evaluate, metaKey } from './counter-store.ts';
-import { connectPrimary, type PrimaryDependencies } from './primary.ts';
+import { connectPrimary, createOpenConnections, type PrimaryDependencies } from './primary.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 
 export interface StoreDependencies {
@@ -49,7 +49,7 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   const { log, instanceUid = '', readLogin, share } = deps;
   const store = toServerText(address);
   const maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY;
-  const opened = new Set<Redis>();
+  const opened = createOpenConnections();
   let primary: Redis | undefined;
   let reopening: NodeJS.Timeout | undefined;
   let isAway = false;
@@ -83,7 +83,7 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   const close = (): void => {
     isClosed = true;
     clearTimeout(reopening);
-    for (const redis of opened) redis.disconnect();
+    opened.end();
   };
   share?.signal.addEventListener('abort', close);
   const firstTry = open(address);

@@ -1,8 +1,9 @@
 // Chaos by seed: everything around the money is killed in random order, and the money is verified.
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { eventually } from '../../support/eventually.ts';
 import { random } from '../../support/random.ts';
-import { type Harness, startHarness } from './harness.ts';
+import { type Harness, type StoreKind, startHarness } from './harness.ts';
 import { recovered, startLoad } from './load.ts';
 import { type Verification, verify } from './verify.ts';
 
@@ -10,6 +11,8 @@ export interface Chaos {
   readonly seed: number;
   readonly gateways: number;
   readonly millis: number;
+  /** Absent: one Redis. */
+  readonly kind?: StoreKind | undefined;
 }
 
 const LIMITS = [10n ** 15n, 4_000_000n];
@@ -18,8 +21,8 @@ export interface ChaosResult extends Verification {
   readonly faults: ReadonlyArray<string>;
 }
 
-export async function causeChaos({ seed, gateways, millis }: Chaos): Promise<ChaosResult> {
-  const harness = await startHarness(gateways, LIMITS);
+export async function causeChaos({ seed, gateways, millis, kind = 'redis' }: Chaos): Promise<ChaosResult> {
+  const harness = await startHarness(gateways, LIMITS, kind);
   try {
     const load = startLoad(harness, 12);
     await pause(500);
@@ -34,7 +37,7 @@ export async function causeChaos({ seed, gateways, millis }: Chaos): Promise<Cha
 
 type Fault = readonly [name: string, happen: (harness: Harness, next: () => number) => Promise<void>];
 
-const FAULTS: ReadonlyArray<Fault> = [
+const OF_ALL: ReadonlyArray<Fault> = [
   [
     'a gateway is killed',
     async ({ gateways }, next) => {
@@ -44,6 +47,25 @@ const FAULTS: ReadonlyArray<Fault> = [
       await gateway?.start();
     },
   ],
+  [
+    'PostgreSQL is killed',
+    async ({ postgres }, next) => {
+      await postgres.kill();
+      await pause(next() * 1000);
+      await postgres.start();
+    },
+  ],
+  [
+    'PostgreSQL is frozen',
+    async ({ postgres }, next) => {
+      const thaw = postgres.freeze();
+      await pause(300 + next() * 2000);
+      thaw();
+    },
+  ],
+];
+
+const OF_REDIS: ReadonlyArray<Fault> = [
   [
     'the store comes back empty',
     async ({ redis }, next) => {
@@ -72,22 +94,6 @@ const FAULTS: ReadonlyArray<Fault> = [
     },
   ],
   [
-    'PostgreSQL is killed',
-    async ({ postgres }, next) => {
-      await postgres.kill();
-      await pause(next() * 1000);
-      await postgres.start();
-    },
-  ],
-  [
-    'PostgreSQL is frozen',
-    async ({ postgres }, next) => {
-      const thaw = postgres.freeze();
-      await pause(300 + next() * 2000);
-      thaw();
-    },
-  ],
-  [
     'gateway and store are killed together',
     async ({ gateways, redis }, next) => {
       const gateway = gateways[Math.floor(next() * gateways.length)];
@@ -99,11 +105,61 @@ const FAULTS: ReadonlyArray<Fault> = [
   ],
 ];
 
+const OF_REPLICAS: ReadonlyArray<Fault> = [
+  ['a replica takes over', ({ sentinel, cluster }) => (sentinel ?? cluster)?.failOver() ?? Promise.resolve()],
+  [
+    'a replica takes over with an old state',
+    async ({ sentinel, cluster }, next) => {
+      await (sentinel ?? cluster)?.failOverToLateReplica(() => pause(200 + next() * 600));
+    },
+  ],
+  [
+    'a replica takes over while a gateway is killed',
+    async ({ sentinel, cluster, gateways }, next) => {
+      const gateway = gateways[Math.floor(next() * gateways.length)];
+      await Promise.all([gateway?.kill(), (sentinel ?? cluster)?.failOver()]);
+      await gateway?.start();
+    },
+  ],
+];
+
+const OF_SLOTS: ReadonlyArray<Fault> = [
+  [
+    'the slot of the instance moves',
+    async (harness, next) => {
+      const end = await beginMove(harness, Math.floor(next() * 8));
+      await pause(next() * 2000);
+      await end();
+    },
+  ],
+];
+
+/** Begins to move the slot of the instance with so many of its Redis keys; returns a function that ends the move. */
+export async function beginMove({ cluster, instanceUid, counterStore }: Harness, keys: number) {
+  const move = await cluster?.beginMove(instanceUid);
+  await move?.moveKeys(keys);
+  return async () => {
+    await move?.end();
+    // The connection of the harness follows with its next call.
+    const isFollowing = () => counterStore.accounts(false, 1).then(Boolean, () => false);
+    await eventually(isFollowing, Boolean);
+  };
+}
+
+const FAULTS = {
+  redis: [...OF_ALL, ...OF_REDIS],
+  sentinel: [...OF_ALL, ...OF_REPLICAS],
+  cluster: [...OF_ALL, ...OF_REPLICAS, ...OF_SLOTS, ...OF_SLOTS],
+  memory: OF_ALL,
+  upstash: OF_ALL,
+};
+
 /** Faults one after the other; a quarter of them right after the end of the previous one. */
 async function strike(harness: Harness, next: () => number, millis: number): Promise<string[]> {
   const struck: string[] = [];
+  const faults = FAULTS[harness.kind];
   for (const until = Date.now() + millis; Date.now() < until; ) {
-    const [name, happen] = FAULTS[Math.floor(next() * FAULTS.length)] ?? FAULTS[0] ?? [];
+    const [name, happen] = faults[Math.floor(next() * faults.length)] ?? [];
     if (name === undefined || happen === undefined) break;
     struck.push(name);
     await happen(harness, next);

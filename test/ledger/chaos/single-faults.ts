@@ -1,7 +1,6 @@
 // Single faults as clients see them: before, meanwhile, and until requests are served again.
 import { setTimeout as pause } from 'node:timers/promises';
-import { eventually } from '../../support/eventually.ts';
-import { command } from './chaos.ts';
+import { beginMove, command } from './chaos.ts';
 import type { Harness, Key, StoreKind } from './harness.ts';
 import { ask, type ClientReply, recovered } from './load.ts';
 
@@ -128,17 +127,7 @@ export const SINGLE_FAULTS: ReadonlyArray<SingleFault> = [
     stores: ['cluster'],
     lasts: 2500,
     refuses: true,
-    async begin({ cluster, instanceUid, counterStore }) {
-      const move = await cluster?.beginMove(instanceUid);
-      await move?.moveKeys(3);
-      const end = async () => {
-        await move?.end();
-        // The connection of the harness follows with its next call.
-        const isFollowing = () => counterStore.accounts(false, 1).then(Boolean, () => false);
-        await eventually(isFollowing, Boolean);
-      };
-      return { end };
-    },
+    begin: async (harness) => ({ end: await beginMove(harness, 3) }),
   },
 ];
 

@@ -24,6 +24,14 @@ describeUnless(whyNoRedis(), 'a Redis Cluster with TLS and an ACL user', () => {
       expect(await probeShared(cluster.connection, randomUUID())).toEqual({ ok: true });
   });
 
+  test('is verified by the host of the Secret, because its nodes announce addresses', async () => {
+    const otherServers = cluster.connection.otherServers?.map(({ port }) => ({ host: '127.0.0.1', port })) ?? [];
+    const connection = { ...cluster.connection, host: '127.0.0.1', otherServers };
+    expect(await probeShared(connection, randomUUID())).toMatchObject({
+      message: expect.stringMatching(/does not match certificate's altnames/),
+    });
+  });
+
   test('answers no call while the slot moves, whichever Redis keys have moved, and afterwards everything is there once', async () => {
     const instanceUid = cluster.newUid();
     const log = createMemoryLog();

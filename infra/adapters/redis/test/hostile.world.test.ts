@@ -101,6 +101,28 @@ test('a Redis that is loading, whenever it is asked how it is, is asked few time
   expect(asked).toBeLessThan(100);
 });
 
+test('a node of a Cluster that always names another node is dialled twice for a piece of work', async () => {
+  let port = 0;
+  const server = await listen((socket) => {
+    socket.on('data', (data) => {
+      for (const command of data.toString('latin1').split(/(?=\*\d+\r\n\$)/)) {
+        if (/\r\nclient\r\n/i.test(command)) socket.write('+OK\r\n');
+        else if (/\r\ninfo\r\n/i.test(command)) socket.write('$18\r\nredis_mode:cluster\r\n');
+        else socket.write(`-MOVED 1 127.0.0.1:${port}\r\n`);
+      }
+    });
+  });
+  onTestFinished(server.stop);
+  port = server.port;
+  const address = { type: 'redis', host: '127.0.0.1', port, password: '', tls: false } as const;
+  expect(await probeShared(address, 'one')).toMatchObject({ ok: false, message: expect.stringMatching(/MOVED/) });
+  const own = share();
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  for (let call = 0; call < 3; call += 1) await expect(evaluate('return 1', 'key', [])).rejects.toThrow();
+  own.end();
+  expect(server.connections()).toBe(4);
+});
+
 test('a Redis that hangs up is dialled once for a piece of work', async () => {
   const server = await listen((socket) => socket.destroy());
   onTestFinished(server.stop);

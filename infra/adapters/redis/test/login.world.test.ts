@@ -25,7 +25,11 @@ describeUnless(whyNoRedis(), 'a Redis with an ACL user, a private authority and 
   test.each([
     ['another password', { password: 'wrong' }, /WRONGPASS.*: check the user name and the password/],
     ['another user', { username: 'nobody' }, /WRONGPASS.*: check the user name and the password/],
-    ['the authorities of Node', { ca: undefined }, /certificate/],
+    [
+      'the authorities of Node',
+      { ca: undefined },
+      /certificate.*: check the key of the store Secret that `caSecret` maps/,
+    ],
     [
       'no client certificate',
       { clientCertificate: undefined, clientKey: undefined },
