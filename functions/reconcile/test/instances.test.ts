@@ -66,7 +66,7 @@ describe('an instance', () => {
     ],
     ['a missing store Secret', 'store', undefined, 'StoreReady', 'SecretNotFound', '"store"'],
     [
-      'a missing key of the store Secret',
+      'a missing key of the Secret of redisSecretRef',
       'store',
       { port: '1', password: '' },
       'StoreReady',

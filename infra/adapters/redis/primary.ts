@@ -88,7 +88,7 @@ const isAway = (error: unknown): boolean =>
   error instanceof AggregateError || (error instanceof Error && ('syscall' in error || isAway(error.cause)));
 
 const IS_SENTINEL =
-  'is a Sentinel: map `sentinelMasterSecret` to the key of the store Secret that has the name of the primary';
+  'is a Sentinel: map `sentinelMasterSecret` to the key of the Secret of redisSecretRef that has the name of the primary';
 const SEVERAL_SERVERS =
   'is several servers, but no Cluster: name one server, or map `sentinelMasterSecret` if they are Sentinels';
 
@@ -138,12 +138,12 @@ async function askSentinel(sentinel: Server, address: RedisAddress, deps: Primar
     try {
       if (state.redis_mode !== undefined && state.redis_mode !== 'sentinel')
         throw new Error(
-          'is no Sentinel: remove `sentinelMasterSecret`, or name Sentinels in the host of the store Secret',
+          'is no Sentinel: remove `sentinelMasterSecret`, or name Sentinels in the host of the Secret of redisSecretRef',
         );
       const primary = await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', sentinelMaster);
       if (Array.isArray(primary)) return { host: String(primary[0]), port: Number(primary[1]) };
       throw new Error(
-        'has no primary of this name: check the key of the store Secret that `sentinelMasterSecret` maps',
+        'has no primary of this name: check the key of the Secret of redisSecretRef that `sentinelMasterSecret` maps',
       );
     } finally {
       redis.disconnect();

@@ -28,7 +28,7 @@ describeUnless(whyNoRedis(), 'a Redis with an ACL user, a private authority and 
     [
       'the authorities of Node',
       { ca: undefined },
-      /certificate.*: check the key of the store Secret that `caSecret` maps/,
+      /certificate.*: check the key of the Secret of redisSecretRef that `caSecret` maps/,
     ],
     [
       'no client certificate',

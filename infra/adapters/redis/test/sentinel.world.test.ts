@@ -29,17 +29,17 @@ describeUnless(whyNoRedis(), 'a Redis behind Sentinels, with TLS and ACL users',
     [
       'another name of the primary',
       (connection) => ({ ...connection, sentinelMaster: 'other-name' }),
-      /no primary of this name: check the key of the store Secret that `sentinelMasterSecret` maps$/,
+      /no primary of this name: check the key of the Secret of redisSecretRef that `sentinelMasterSecret` maps$/,
     ],
     [
       'another password of the Sentinels',
       (connection) => ({ ...connection, sentinelPassword: 'wrong-password' }),
-      /Sentinel 127.0.0.1:\d+: WRONGPASS.*check the key of the store Secret that `sentinelPasswordSecret` maps/,
+      /Sentinel 127.0.0.1:\d+: WRONGPASS.*check the key of the Secret of redisSecretRef that `sentinelPasswordSecret` maps/,
     ],
     [
       'another password of Redis',
       (connection) => ({ ...connection, password: 'wrong-password' }),
-      /127.0.0.1:\d+, which is the primary now: WRONGPASS.*: check the user name and the password in the store Secret$/,
+      /127.0.0.1:\d+, which is the primary now: WRONGPASS.*: check the user name and the password in the Secret of redisSecretRef$/,
     ],
     [
       'a Redis in place of the Sentinels',
