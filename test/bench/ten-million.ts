@@ -7,7 +7,7 @@ import { table } from './table.ts';
 const SIZES = (process.env.BENCH_ENTRIES ?? '10000,1000000,10000000').split(',').map(Number);
 /** Both tables are partitioned. A ledger row has 1.5 scopes on average, and as many charges. */
 const SIZE = `select round(sum(pg_total_relation_size(inhrelid)) / 1e6) as mb from pg_inherits
-  where inhparent in ('gateway_operator.entry'::regclass, 'gateway_operator.charge'::regclass)`;
+  where inhparent in ('gateway_operator.ledger_row'::regclass, 'gateway_operator.charge'::regclass)`;
 
 export async function benchTenMillion(): Promise<string> {
   const postgres = await startPostgres();

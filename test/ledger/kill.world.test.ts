@@ -32,7 +32,7 @@ async function spendUntilKilled(order: Order, settled: number): Promise<string[]
 
 /** The total charge of each id. */
 async function chargedIn(connection: DatabaseConnection): Promise<Map<string, bigint>> {
-  const text = 'select id, sum(cost)::text as cost from gateway_operator.entry group by id';
+  const text = 'select id, sum(cost)::text as cost from gateway_operator.ledger_row group by id';
   const rows = await server.query<{ id: string; cost: string }>(connection, text);
   return new Map(rows.map(({ id, cost }) => [id, BigInt(cost)]));
 }

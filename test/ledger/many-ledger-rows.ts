@@ -95,7 +95,7 @@ function statementsFor(rowCount: number): ReadonlyArray<string> {
     // Ledger rows are inserted in the order of ids, so that an hour is contiguous.
     `create temp table made as select n, (${BEGIN} + n::bigint * ${END - BEGIN} / ${rowCount}) as time, 1 + n * ${keys}::bigint / ${rowCount} as key
       from generate_series(1, ${rowCount - 1}) n`,
-    `insert into gateway_operator.entry select ${ID}, 'settled', '${INSTANCE}', 5, 1, 1, 0, 0, 'small', 'small-1', false,
+    `insert into gateway_operator.ledger_row select ${ID}, 'settled', '${INSTANCE}', 5, 1, 1, 0, 0, 'small', 'small-1', false,
         to_timestamp(time / 1000.0), ${CHARGED_SCOPES}, array[${BEGIN}, ${BEGIN}], array[${END}, ${END}] from made`,
     `insert into gateway_operator.charge (scope_id, id, cost) select ${KEY}, ${SECOND_ID}, 5 from made`,
     `insert into gateway_operator.charge (scope_id, id, cost) select '${BUSY}', ${SECOND_ID}, sum(5) from made where n % 2 = 0 group by 2`,

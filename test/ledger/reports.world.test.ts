@@ -92,7 +92,7 @@ describeUnless(whyNoRedis(), 'reports', () => {
     await child.until(() => child.stdout().split('settled').length > 300);
     // On a busy machine nothing is booked yet.
     await eventually(
-      () => server.query<Row>(connection, 'select 1 from gateway_operator.entry limit 1'),
+      () => server.query<Row>(connection, 'select 1 from gateway_operator.ledger_row limit 1'),
       (rows) => rows.length === 1,
     );
     await child.end('SIGKILL');
@@ -101,7 +101,7 @@ describeUnless(whyNoRedis(), 'reports', () => {
     const { ledger, database, close } = openLedger({ ...order, folder: join(folder, 'next') });
     await putClaims(database);
     await ledger.start();
-    const text = `select kind, count(*) as rows, sum(cost) as cost from gateway_operator.entry group by kind order by kind`;
+    const text = `select kind, count(*) as rows, sum(cost) as cost from gateway_operator.ledger_row group by kind order by kind`;
     // Its lease ends after 20 s.
     const [expired, settled] = await eventually(
       () => server.query<Row>(connection, text),

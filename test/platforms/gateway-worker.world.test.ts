@@ -98,7 +98,7 @@ describeUnless(missing, 'all three functions as Workers', () => {
   const booked = async () => {
     const rows = await world.postgres.query<{ count: string; cost: string }>(
       world.database,
-      'select count(*), coalesce(sum(cost), 0) as cost from gateway_operator.entry',
+      'select count(*), coalesce(sum(cost), 0) as cost from gateway_operator.ledger_row',
     );
     return { count: Number(rows[0]?.count), cost: BigInt(rows[0]?.cost ?? 0) };
   };

@@ -171,7 +171,7 @@ describe('the Node bundles', () => {
     const booked = async () => {
       const rows = await world.postgres.query<{ count: string; cost: string }>(
         world.database,
-        'select count(*), coalesce(sum(cost), 0) as cost from gateway_operator.entry',
+        'select count(*), coalesce(sum(cost), 0) as cost from gateway_operator.ledger_row',
       );
       return { count: Number(rows[0]?.count), cost: Number(rows[0]?.cost) };
     };

@@ -38,7 +38,7 @@ export interface BookedSpend {
 /** Servers are published in these namespaces, which are made. */
 const NAMESPACES = ['default', 'team'];
 const ENTRIES = `select count(*), coalesce(sum(cost), 0) as cost, count(*) filter (where kind = 'settled') as settled
-  from gateway_operator.entry`;
+  from gateway_operator.ledger_row`;
 
 export async function startRealNode(): Promise<RealNode> {
   const folder = temporaryFolder();

@@ -65,7 +65,7 @@ async function insertNew(
 /** Returns the keys of the new rows; null if all rows are new. */
 export const INSERT = `
 with inserted as (
-  insert into gateway_operator.entry (instance_uid, id, kind, cost, input_tokens, output_tokens, cached_input_tokens,
+  insert into gateway_operator.ledger_row (instance_uid, id, kind, cost, input_tokens, output_tokens, cached_input_tokens,
       cache_write_tokens, model, identifier, estimated, settled_at, scope_ids, window_starts, window_ends)
   select $1, id, kind, cost, input_tokens, output_tokens, cached_input_tokens, cache_write_tokens, model, identifier, estimated,
     to_timestamp(settled_at / 1000.0::float8), ($14::uuid[])[first:last], ($15::bigint[])[first:last], ($16::bigint[])[first:last]

@@ -152,7 +152,7 @@ async function close(
  */
 const CLOSE = `
 insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at, is_charged)
-select $1, $2::uuid, 0, 0, clock_timestamp(), $4::boolean where not exists (select from gateway_operator.entry where id = $2::uuid)
+select $1, $2::uuid, 0, 0, clock_timestamp(), $4::boolean where not exists (select from gateway_operator.ledger_row where id = $2::uuid)
 on conflict (instance_uid, account) do update
   set closed_at = coalesce(a.closed_at, excluded.closed_at), is_charged = excluded.is_charged
   where not a.is_charged or a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
@@ -210,7 +210,7 @@ from gateway_operator.account cross join lateral (select coalesce(closed_at >= (
   select opened_at from gateway_operator.store_epoch where instance_uid = $1), false) as "isInEpoch") as e
 where instance_uid = $1 and account = any($2::uuid[])
 union all
-select distinct id::text, '0', '0', true, false, false from gateway_operator.entry e
+select distinct id::text, '0', '0', true, false, false from gateway_operator.ledger_row e
 where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
   and not exists (select from gateway_operator.account where instance_uid = $1 and account = e.id)`;
 
@@ -240,8 +240,8 @@ interface ChargeRow {
 
 export const CHARGES = `
 select c.id::text, c.scope_id::text as "scopeId", c.window_start::text as start, c.window_end::text as "end", e.cost::text as cost
-from gateway_operator.account_charge c join gateway_operator.entry e on e.id = c.id and e.kind = 'expired'
+from gateway_operator.account_charge c join gateway_operator.ledger_row e on e.id = c.id and e.kind = 'expired'
 where c.instance_uid = $1 and c.account = $2::uuid
   and ($3::uuid is null or (c.scope_id, c.window_start, c.window_end) > ($3::uuid, $4::bigint, $5::bigint))
-  and not exists (select from gateway_operator.entry corrected where corrected.id = c.id and corrected.kind = 'correction')
+  and not exists (select from gateway_operator.ledger_row corrected where corrected.id = c.id and corrected.kind = 'correction')
 order by c.scope_id, c.window_start, c.window_end limit $6`;

@@ -81,4 +81,4 @@ where s.amount is not null or r.amount is not null`;
 /** The bounds of the ids exclude the months that cannot contain them. */
 export const BOOKED = `
 select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
-from gateway_operator.entry where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;
+from gateway_operator.ledger_row where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;

@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 4;
+export const SCHEMA_VERSION = 5;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -128,7 +128,7 @@ create table gateway_operator.key_value (
 create unique index key_value_hash on gateway_operator.key_value (hash) where retired_at is null;
 
 -- Ledger rows: append-only. The id is a UUIDv7: its time decides the partition, and (id, kind) is unique in all of them.
-create table gateway_operator.entry (
+create table gateway_operator.ledger_row (
   id uuid not null,
   kind text not null check (kind in ('settled', 'expired', 'correction')),
   instance_uid text not null,

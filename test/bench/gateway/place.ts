@@ -215,7 +215,7 @@ interface ExpectedCharge {
 async function checkLedger({ postgres, database }: TestWorld, { answers, cost }: ExpectedCharge): Promise<string> {
   const [booked] = await postgres.query<{ entries: string; cost: string }>(
     database,
-    'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.entry',
+    'select count(*) as entries, coalesce(sum(cost), 0)::text as cost from gateway_operator.ledger_row',
   );
   if (Number(booked?.entries) !== answers || BigInt(booked?.cost ?? 0) !== cost) {
     throw new Error(`${answers} answers cost ${cost}, but ${booked?.entries} entries of ${booked?.cost} are booked`);

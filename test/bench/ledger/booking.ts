@@ -63,7 +63,7 @@ export async function benchBooking(): Promise<string> {
     await database.close();
     const [{ count } = { count: '' }] = await postgres.query<{ count: string }>(
       connection,
-      'select count(*) from gateway_operator.entry',
+      'select count(*) from gateway_operator.ledger_row',
     );
     const due = CASES.length * (ROUNDS + 1) * ENTRIES;
     if (Number(count) !== due) throw new Error(`${due} entries were booked, PostgreSQL has ${count}`);

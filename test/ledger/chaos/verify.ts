@@ -71,7 +71,7 @@ const costOf =
     return size === undefined ? 0n : BigInt(size.input) * PRICE.input + BigInt(size.output) * PRICE.output;
   };
 
-const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost from gateway_operator.entry, unnest(scope_ids) as scope_id
+const BY_LEDGER_ROW = `select scope_id, sum(cost)::text as cost from gateway_operator.ledger_row, unnest(scope_ids) as scope_id
   group by scope_id order by scope_id`;
 const BY_CHARGE = `select scope_id, sum(cost)::text as cost from gateway_operator.charge group by scope_id order by scope_id`;
 
@@ -164,7 +164,7 @@ async function unfinishedWork({ counterStore, gateways }: Harness): Promise<stri
 async function unexpectedRows({ postgres, connection }: Harness, right: ReadonlyArray<string>): Promise<string[]> {
   const rows = await postgres.query<{ id: string; kinds: string }>(
     connection,
-    `select id, string_agg(kind, ' ' order by kind) as kinds from gateway_operator.entry group by id`,
+    `select id, string_agg(kind, ' ' order by kind) as kinds from gateway_operator.ledger_row group by id`,
   );
   return rows.flatMap(({ id, kinds }) => (right.includes(kinds) ? [] : [`${id} was booked as ${kinds}`]));
 }

@@ -28,7 +28,7 @@ beforeEach(async () => {
   open.push(database);
 });
 
-const partitions = async (table: 'entry' | 'charge') => {
+const partitions = async (table: 'ledger_row' | 'charge') => {
   const rows = await server.query<{ name: string }>(
     connection,
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -40,7 +40,7 @@ const partitions = async (table: 'entry' | 'charge') => {
 const partitionOf = async (id: string) => {
   const [row] = await server.query<{ name: string }>(
     connection,
-    'select tableoid::regclass::text as name from gateway_operator.entry where id = $1',
+    'select tableoid::regclass::text as name from gateway_operator.ledger_row where id = $1',
     [id],
   );
   return row?.name;
@@ -62,7 +62,7 @@ test('a ledger row keeps all that was said about it, to the nano-dollar and the 
   await bookEntries(database, 'instance-1', [entry]);
   const [charged] = entry.scopeWindows;
   expect(
-    await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.entry'),
+    await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.ledger_row'),
   ).toEqual([
     {
       id: entry.id,
@@ -109,7 +109,7 @@ test('what a scope paid in one second is one row a batch, and the second is that
     { scope_id: three.scopeId, id: at, cost: '10' },
     { scope_id: three.scopeId, id: next, cost: '5' },
   ]);
-  const named = await server.query(connection, 'select scope_ids::text from gateway_operator.entry order by id');
+  const named = await server.query(connection, 'select scope_ids::text from gateway_operator.ledger_row order by id');
   expect(named.map(({ scope_ids }) => scope_ids)).toEqual([
     `{${two.scopeId},${three.scopeId}}`,
     ...['{}', `{${three.scopeId}}`, `{${three.scopeId}}`, `{${three.scopeId}}`],
@@ -121,7 +121,7 @@ test('partitions for this month and the next two are made when the schema is, be
   const names = [0, 1, 2].map((ahead) =>
     new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + ahead)).toISOString().slice(0, 7).replace('-', '_'),
   );
-  expect(await partitions('entry')).toEqual(names.map((name) => `entry_${name}`));
+  expect(await partitions('ledger_row')).toEqual(names.map((name) => `ledger_row_${name}`));
   expect(await partitions('charge')).toEqual(names.map((name) => `charge_${name}`));
 });
 
@@ -134,8 +134,8 @@ test('a ledger row lies in the month of its id, not of its settling: a month beg
     'instance-1',
     [last, first].flatMap((entry) => entry ?? []),
   );
-  expect(await partitionOf(last?.id ?? '')).toBe('gateway_operator.entry_2031_01');
-  expect(await partitionOf(first?.id ?? '')).toBe('gateway_operator.entry_2031_02');
+  expect(await partitionOf(last?.id ?? '')).toBe('gateway_operator.ledger_row_2031_01');
+  expect(await partitionOf(first?.id ?? '')).toBe('gateway_operator.ledger_row_2031_02');
   expect(lowestId(Date.UTC(2031, 1, 1)) <= (first?.id ?? '')).toBe(true);
   expect(lowestId(Date.UTC(2031, 1, 1)) > (last?.id ?? '')).toBe(true);
 });
@@ -146,18 +146,18 @@ test('many processes that need the same new month at the same time make it once'
   open.push(...databases);
   const entries = databases.map(() => ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
   await Promise.all(databases.map((each, place) => bookEntries(each, 'instance-1', entries.slice(place, place + 1))));
-  expect((await partitions('entry')).filter((name) => name.includes('2040'))).toEqual([
-    'entry_2040_06',
-    'entry_2040_07',
+  expect((await partitions('ledger_row')).filter((name) => name.includes('2040'))).toEqual([
+    'ledger_row_2040_06',
+    'ledger_row_2040_07',
   ]);
-  expect(await count('entry')).toBe(6);
+  expect(await count('ledger_row')).toBe(6);
 });
 
 test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
   await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
-    'drop table gateway_operator.entry_2040_06; drop table gateway_operator.charge_2040_06',
+    'drop table gateway_operator.ledger_row_2040_06; drop table gateway_operator.charge_2040_06',
   );
   expect(await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
     rejected: [],
@@ -179,7 +179,7 @@ test.each([
     rejected: [id],
   });
   expect((await database.sums(rest[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([1000n]);
-  expect(await count('entry')).toBe(9);
+  expect(await count('ledger_row')).toBe(9);
   const [charged] = await server.query(connection, 'select sum(cost)::text as cost from gateway_operator.charge');
   expect(charged).toEqual({ cost: '900' });
 });

@@ -308,7 +308,7 @@ describe('several connections', () => {
 const WAITING = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
 
 /** Another client inserts the same ledger row: a booking of it waits for the end of that transaction. */
-const INSERT_COPY = `insert into gateway_operator.entry
+const INSERT_COPY = `insert into gateway_operator.ledger_row
   select $1::uuid, 'settled', 'instance-1', 1, 0, 0, 0, 0, '', '', false, now(), '{}', '{}', '{}'`;
 
 const MANY_CHARGES = `insert into gateway_operator.account_charge

@@ -60,7 +60,7 @@ test('which ledger rows an id has is looked up in its own month only', async () 
   const ids = [idOf(MANY / 2, MANY), idOf(MANY / 2 + 1, MANY)];
   const asked = [{ ...question, values: [ids, ids[0], ids[1]] }];
   const [{ months } = { months: [] }] = [...(await touchedBy(asked, connection, false)).values()];
-  expect(months).toEqual(['entry_2026_08']);
+  expect(months).toEqual(['ledger_row_2026_08']);
 });
 
 test('a recount of 30 days of a scope with half a million ledger rows is right', async () => {
@@ -73,7 +73,7 @@ test('a recount of 30 days of a scope with half a million ledger rows is right',
   await database.close();
   const [truth] = await server.query<{ cost: string }>(
     connection,
-    `select sum(cost)::text as cost from gateway_operator.entry where scope_ids @> array[$1::uuid] and settled_at >= to_timestamp($2 / 1000.0)
+    `select sum(cost)::text as cost from gateway_operator.ledger_row where scope_ids @> array[$1::uuid] and settled_at >= to_timestamp($2 / 1000.0)
       and settled_at < to_timestamp($3 / 1000.0)`,
     [BUSY, window.start, window.end],
   );

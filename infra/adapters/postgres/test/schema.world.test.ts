@@ -39,14 +39,14 @@ test('an empty database gets the schema, as the versions show; the second time n
 });
 
 test('everything lives in one schema: nothing else in the database is touched', async () => {
-  await server.query(connection, 'create table public.entry (mine text)');
+  await server.query(connection, 'create table public.ledger_row (mine text)');
   await databaseAt(connection).migrate();
   const elsewhere = await server.query(
     connection,
     `select table_schema, table_name from information_schema.tables
      where table_schema not in ('gateway_operator', 'pg_catalog', 'information_schema')`,
   );
-  expect(elsewhere).toEqual([{ table_schema: 'public', table_name: 'entry' }]);
+  expect(elsewhere).toEqual([{ table_schema: 'public', table_name: 'ledger_row' }]);
 });
 
 test('ten processes that migrate at the same time end with one schema, and all can work', async () => {
