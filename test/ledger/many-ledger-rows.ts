@@ -109,7 +109,7 @@ function statementsFor(rowCount: number): ReadonlyArray<string> {
     `insert into gateway_operator.account_charge select '${INSTANCE}', ${ACCOUNT}, ${KEY}, ${BEGIN}, ${END}, ${ID}
       from made where n % 10 = 0`,
     // Of another instance on the same database.
-    `insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges, scope_ids)
+    `insert into gateway_operator.entry_rejected (id, kind, instance_uid, ledger_row, reason, cost, scope_windows, scope_ids)
       select n::text, 'settled', 'instance-2', '{}', 'made for a test', 5,
         json_build_array(json_build_object('scopeId', md5(n::text)::uuid, 'window', json_build_object('start', '0', 'end', '1'))),
         array[md5(n::text)::uuid::text]

@@ -81,10 +81,10 @@ async function insertHalving(
 const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
 
 const INSERT_REJECTED = `
-insert into gateway_operator.entry_rejected (id, kind, instance_uid, entry, reason, cost, charges, scope_ids)
-select id, kind, $3, entry::json, $5, cost, charges::json,
-  array(select charge ->> 'scopeId' from json_array_elements(charges::json) as charge)
-from unnest($1::text[], $2::text[], $4::text[], $6::numeric[], $7::text[]) as t (id, kind, entry, cost, charges)
+insert into gateway_operator.entry_rejected (id, kind, instance_uid, ledger_row, reason, cost, scope_windows, scope_ids)
+select id, kind, $3, ledger_row::json, $5, cost, scope_windows::json,
+  array(select scope_window ->> 'scopeId' from json_array_elements(scope_windows::json) as scope_window)
+from unnest($1::text[], $2::text[], $4::text[], $6::numeric[], $7::text[]) as t (id, kind, ledger_row, cost, scope_windows)
 on conflict (id, kind) do nothing`;
 
 async function insertRejected(
@@ -96,8 +96,8 @@ async function insertRejected(
   if (rows.length === 0) return [];
   const ids = rows.map(({ id }) => printable(id));
   const kinds = rows.map(({ kind }) => printable(kind));
-  const [costs, charges] = [rows.map(({ cost }) => cost), rows.map((row) => JSON.stringify(row.scopeWindows))];
-  await query(INSERT_REJECTED, [ids, kinds, instanceUid, rows.map(toJson), reason, costs, charges]);
+  const [costs, scopeWindows] = [rows.map(({ cost }) => cost), rows.map((row) => JSON.stringify(row.scopeWindows))];
+  await query(INSERT_REJECTED, [ids, kinds, instanceUid, rows.map(toJson), reason, costs, scopeWindows]);
   for (const { id, kind } of rows) rejected.push({ id, kind, instance: instanceUid, reason });
   return rows.map(({ id }) => id);
 }

@@ -70,9 +70,9 @@ select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
 from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
   left join gateway_operator.sum s using (scope_id, window_start, window_end)
   left join lateral (
-    select sum(cost) as amount from gateway_operator.entry_rejected cross join lateral json_array_elements(charges) as charge
-    where scope_ids @> array[t.scope_id::text] and charge ->> 'scopeId' = t.scope_id::text
-      and (charge -> 'window' ->> 'start' = t.window_start::text and charge -> 'window' ->> 'end' = t.window_end::text
+    select sum(cost) as amount from gateway_operator.entry_rejected cross join lateral json_array_elements(scope_windows) as scope_window
+    where scope_ids @> array[t.scope_id::text] and scope_window ->> 'scopeId' = t.scope_id::text
+      and (scope_window -> 'window' ->> 'start' = t.window_start::text and scope_window -> 'window' ->> 'end' = t.window_end::text
         or left(replace(id, '-', ''), 12) collate "C" >= lpad(to_hex(t.window_start), 12, '0')
           and left(replace(id, '-', ''), 12) collate "C" < lpad(to_hex(t.window_end), 12, '0'))
   ) r on true

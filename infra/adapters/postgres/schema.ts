@@ -189,11 +189,11 @@ create table gateway_operator.entry_rejected (
   id text not null,
   kind text not null,
   instance_uid text not null,
-  entry json not null,
+  ledger_row json not null,
   reason text not null,
   cost numeric not null,
-  charges json not null,
-  -- The scopes of the charges, for the look-up of a counter.
+  scope_windows json not null,
+  -- The scopes of these windows, for the look-up of a counter.
   scope_ids text[] not null,
   rejected_at timestamptz(3) not null default now(),
   primary key (id, kind)

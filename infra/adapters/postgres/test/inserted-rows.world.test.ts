@@ -188,14 +188,17 @@ test('a refused entry is kept whole with the reason, once, and told as an error'
   const refused = ledgerRowOf({ model: 'a\u0000b\ud800', cost: 10n ** 17n + 1n });
   await bookEntries(database, 'instance-1', [ledgerRowOf(), refused]);
   await bookEntries(database, 'instance-1', [refused]);
-  const rows = await server.query<{ entry: unknown; reason: string; instance_uid: string }>(
+  const rows = await server.query<{ ledger_row: unknown; reason: string; instance_uid: string }>(
     connection,
-    'select id, kind, instance_uid, entry::text as entry, reason from gateway_operator.entry_rejected',
+    'select id, kind, instance_uid, ledger_row::text as ledger_row, reason from gateway_operator.entry_rejected',
   );
   expect(rows).toHaveLength(1);
   expect(rows[0]).toMatchObject({ id: refused.id, kind: 'settled', instance_uid: 'instance-1' });
   expect(rows[0]?.reason).toMatch(/^22021/);
-  expect(JSON.parse(String(rows[0]?.entry))).toMatchObject({ model: 'a\u0000b\ud800', cost: '100000000000000001' });
+  expect(JSON.parse(String(rows[0]?.ledger_row))).toMatchObject({
+    model: 'a\u0000b\ud800',
+    cost: '100000000000000001',
+  });
   expect(log.lines.filter(({ level }) => level === 'error')[0]).toMatchObject({
     message: expect.stringContaining('entry_rejected'),
     fields: { id: refused.id, kind: 'settled', reason: rows[0]?.reason },
