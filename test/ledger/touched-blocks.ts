@@ -42,7 +42,7 @@ interface Statement {
 /** In a small index some ids share a block. */
 const NEIGHBOURS = 20;
 /**
- * Look-ups of a new ledger row: its existence, the row, and its scope's charge, recount, sum and hour, each found and
+ * Look-ups of a new ledger row: its existence, the row, and its scope's second, recount, sum and hour, each found and
  * written.
  */
 const PER_LEDGER_ROW = 10;

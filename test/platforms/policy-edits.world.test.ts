@@ -84,7 +84,7 @@ const base64 = ({
 const spendOf = ({ currentSpend }: ReportedState): number => Math.round(Number(currentSpend) * 1e9);
 const resetOf = ({ budgetResetDate }: ReportedState): number => Math.floor(Date.parse(budgetResetDate ?? '') / 1000);
 
-const SPENT_BY_ENTRIES = `select sum(cost)::text as spent from gateway_operator.charge
+const SPENT_BY_SECONDS = `select sum(amount)::text as spent from gateway_operator.second_sum
   where scope_id = (select scope_id from gateway_operator.claim where alias = 'lengthened')`;
 
 const missing = whyNoRedis();
@@ -189,7 +189,7 @@ describeUnless(missing, 'two gateway processes on one store', () => {
       await resync();
       const status = (await world.cluster.get(keys, 'default', 'lengthened'))?.status as ReportedState;
       const all = [status, ...(await Promise.all(gateways.both.map((gateway) => toldBy(gateway, value))))];
-      const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_ENTRIES);
+      const [row] = await world.postgres.query<{ spent: string }>(world.database, SPENT_BY_SECONDS);
       return {
         entries: Number(row?.spent),
         spends: all.map(spendOf),

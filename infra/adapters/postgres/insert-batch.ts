@@ -77,23 +77,24 @@ with inserted as (
 select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys" from inserted`;
 
 /**
- * New rows are added up by scope, window and second; charges and sums are made from these totals. A row whose time was
- * recounted into another window counts in both windows.
+ * New rows are added up by scope, window and second, and all sums are made from these totals. `from_id`: the lowest UUID
+ * of the second. A row whose time was recounted into another window counts in both windows. A condition like `count(*)
+ * >= 0` is always true: it makes PostgreSQL write the table before it first, so that all batches lock in one order.
  */
 export const ADD = `
 with added as materialized (
-  select scope_id, window_start, window_end, second, sum(amount) as amount
+  select scope_id, window_start, window_end, from_id, sum(amount) as amount
   from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::numeric[])
-    as t (scope_id, window_start, window_end, second, amount)
-  group by scope_id, window_start, window_end, second),
-kept as (
-  insert into gateway_operator.charge (scope_id, id, cost) select scope_id, second, amount from added),
+    as t (scope_id, window_start, window_end, from_id, amount)
+  group by scope_id, window_start, window_end, from_id),
+seconds as (
+  insert into gateway_operator.second_sum (scope_id, from_id, amount) select scope_id, from_id, amount from added),
 counted as (
   select scope_id, window_start, window_end, amount from added
   union all
   select r.scope_id, r.window_start, r.window_end, a.amount
   from added a join gateway_operator.recount r on r.scope_id = a.scope_id
-  where a.second >= r.from_id and a.second < r.until_id and (a.window_start, a.window_end) <> (r.window_start, r.window_end)),
+  where a.from_id >= r.from_id and a.from_id < r.until_id and (a.window_start, a.window_end) <> (r.window_start, r.window_end)),
 summed as (
   insert into gateway_operator.sum as s (scope_id, window_start, window_end, amount)
   select scope_id, window_start, window_end, sum(amount) from counted

@@ -81,7 +81,7 @@ export function createMonths(session: Session) {
     },
     /**
      * Drops whole months, one transaction each. The current month, `keptMonths` months before it, and months that the
-     * window of a budget may reach are kept (an edit of its duration counts single charges at the edge). Then forgets
+     * window of a budget may reach are kept (an edit of its duration counts single seconds at the edge). Then forgets
      * the accounts of dropped months. Returns the months dropped now, like `2026_01`.
      */
     drop: async (keptMonths: number) => {
@@ -121,7 +121,7 @@ const suffixOf = (month: Month): string =>
 async function presentOf(query: Query, months: ReadonlyArray<Month>): Promise<ReadonlyArray<Month>> {
   const suffixes = months.map(suffixOf);
   const rows = await query<{ month: string }>(PRESENT, [
-    suffixes.flatMap((suffix) => [`ledger_row_${suffix}`, `charge_${suffix}`]),
+    suffixes.flatMap((suffix) => [`ledger_row_${suffix}`, `second_sum_${suffix}`]),
   ]);
   const present = new Set(rows.map(({ month }) => month));
   return months.filter((_, place) => present.has(suffixes[place] ?? ''));
@@ -135,7 +135,7 @@ where n.nspname = 'gateway_operator' and c.relname = any($1::text[]) group by 1 
 async function makeMonth(query: Query, month: Month): Promise<void> {
   const suffix = suffixOf(month);
   const range = `from ('${lowestId(Date.UTC(1970, month, 1))}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
-  for (const table of ['ledger_row', 'charge']) {
+  for (const table of ['ledger_row', 'second_sum']) {
     if (await hasTable(query, `${table}_${suffix}`)) continue;
     const name = `gateway_operator.${table}_${suffix}`;
     await query(`create table ${name} (like gateway_operator.${table} including all);
@@ -163,7 +163,7 @@ from pg_catalog.pg_inherits i
   join pg_catalog.pg_class c on c.oid = i.inhrelid
   join pg_catalog.pg_class p on p.oid = i.inhparent
   join pg_catalog.pg_namespace n on n.oid = p.relnamespace
-where n.nspname = 'gateway_operator' and p.relname in ('ledger_row', 'charge') and c.relname ~ '^(ledger_row|charge)_[0-9]{4}_[0-9]{2}$'
+where n.nspname = 'gateway_operator' and p.relname in ('ledger_row', 'second_sum') and c.relname ~ '^(ledger_row|second_sum)_[0-9]{4}_[0-9]{2}$'
   and right(c.relname, 7) < to_char(now() at time zone 'UTC' - make_interval(months => $1), 'YYYY_MM')
   and right(c.relname, 7) < (select to_char(now() at time zone 'UTC' - make_interval(secs => coalesce(seconds, 0) * 31 / 30.0), 'YYYY_MM')
     from longest)
@@ -178,7 +178,8 @@ async function dropMonth(query: Query, month: string): Promise<void> {
   await lockMonths(query);
   await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
   // The tables are dropped in the order in which a booking locks them.
-  for (const table of ['ledger_row', 'charge']) await query(`drop table if exists gateway_operator.${table}_${month}`);
+  for (const table of ['ledger_row', 'second_sum'])
+    await query(`drop table if exists gateway_operator.${table}_${month}`);
 }
 
 /** The maximum accounts, and the maximum charges of accounts, that one transaction deletes. */

@@ -26,8 +26,8 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 /**
  * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
  * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
- * hours come from `hour_sum`, the two edges from charges by the second: constant time for any number of rows. If the
- * charges of the first edge were dropped with their month, its whole hour counts: too much rather than too little. The
+ * hours come from `hour_sum`, the two edges from `second_sum`: constant time for any number of rows. If the
+ * seconds of the first edge were dropped with their month, its whole hour counts: too much rather than too little. The
  * time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on either
  * side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after that
  * window has ended counts only in the old window.
@@ -66,10 +66,10 @@ with wanted as (
 counted as (
   select scope_id, window_start, window_end, coalesce((select sum(amount) from gateway_operator.hour_sum h
       where h.scope_id = source and hour >= first_hour and hour < last_hour), 0)
-    + coalesce((select sum(cost) from gateway_operator.charge c
-      where c.scope_id = source and id >= from_id and id < first_edge), 0)
-    + coalesce((select sum(cost) from gateway_operator.charge c
-      where c.scope_id = source and id >= last_edge and id < until_id), 0) as amount
+    + coalesce((select sum(amount) from gateway_operator.second_sum s
+      where s.scope_id = source and s.from_id >= wanted.from_id and s.from_id < first_edge), 0)
+    + coalesce((select sum(amount) from gateway_operator.second_sum s
+      where s.scope_id = source and s.from_id >= last_edge and s.from_id < until_id), 0) as amount
   from wanted),
 remembered as (
   insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)

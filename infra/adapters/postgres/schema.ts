@@ -149,14 +149,15 @@ create table gateway_operator.ledger_row (
   primary key (id, kind)
 ) partition by range (id);
 
--- Charges of a scope in one second: one row per scope, second and batch. The id is the lowest UUIDv7 of that second,
--- because windows begin with whole seconds.
-create table gateway_operator.charge (
+-- Sums by the second of the ledger row's id, for the edges of a recount: one row per scope, second and batch. Windows
+-- begin with whole seconds.
+create table gateway_operator.second_sum (
   scope_id uuid not null,
-  id uuid not null,
-  cost numeric not null
-) partition by range (id);
-create index charge_scope on gateway_operator.charge (scope_id, id) include (cost);
+  -- The lowest UUID of the second.
+  from_id uuid not null,
+  amount numeric not null
+) partition by range (from_id);
+create index second_sum_scope on gateway_operator.second_sum (scope_id, from_id) include (amount);
 
 -- The sum of each counter: a scope in a window.
 create table gateway_operator.sum (
@@ -167,7 +168,7 @@ create table gateway_operator.sum (
   primary key (scope_id, window_start, window_end)
 ) with (fillfactor = 70);
 
--- Sums of charges by the hour of the ledger row's id (hours since the Unix epoch), which make a recount cheap.
+-- Sums by the hour of the ledger row's id (hours since the Unix epoch), which make a recount cheap.
 create table gateway_operator.hour_sum (
   scope_id uuid not null,
   hour bigint not null,

@@ -28,7 +28,7 @@ beforeEach(async () => {
   open.push(database);
 });
 
-const partitions = async (table: 'ledger_row' | 'charge') => {
+const partitions = async (table: 'ledger_row' | 'second_sum') => {
   const rows = await server.query<{ name: string }>(
     connection,
     `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -98,16 +98,16 @@ test('what a scope paid in one second is one row a batch, and the second is that
   await bookEntries(database, 'instance-1', [
     { ...ledgerRowOf({ id: idAt(second + 1), cost: 7n }), scopeWindows: [three] },
   ]);
-  const paid = await server.query(
+  const sums = await server.query(
     connection,
-    'select scope_id, id, cost from gateway_operator.charge order by scope_id, id, cost',
+    'select scope_id, from_id, amount from gateway_operator.second_sum order by scope_id, from_id, amount',
   );
   const [at, next] = [lowestId(second), lowestId(second + 1000)];
-  expect(paid).toEqual([
-    { scope_id: two.scopeId, id: at, cost: '5' },
-    { scope_id: three.scopeId, id: at, cost: '7' },
-    { scope_id: three.scopeId, id: at, cost: '10' },
-    { scope_id: three.scopeId, id: next, cost: '5' },
+  expect(sums).toEqual([
+    { scope_id: two.scopeId, from_id: at, amount: '5' },
+    { scope_id: three.scopeId, from_id: at, amount: '7' },
+    { scope_id: three.scopeId, from_id: at, amount: '10' },
+    { scope_id: three.scopeId, from_id: next, amount: '5' },
   ]);
   const named = await server.query(connection, 'select scope_ids::text from gateway_operator.ledger_row order by id');
   expect(named.map(({ scope_ids }) => scope_ids)).toEqual([
@@ -122,7 +122,7 @@ test('partitions for this month and the next two are made when the schema is, be
     new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + ahead)).toISOString().slice(0, 7).replace('-', '_'),
   );
   expect(await partitions('ledger_row')).toEqual(names.map((name) => `ledger_row_${name}`));
-  expect(await partitions('charge')).toEqual(names.map((name) => `charge_${name}`));
+  expect(await partitions('second_sum')).toEqual(names.map((name) => `second_sum_${name}`));
 });
 
 test('a ledger row lies in the month of its id, not of its settling: a month begins with its first millisecond, UTC', async () => {
@@ -157,7 +157,7 @@ test('a month that was dropped behind our back is made again: no entry is reject
   await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
-    'drop table gateway_operator.ledger_row_2040_06; drop table gateway_operator.charge_2040_06',
+    'drop table gateway_operator.ledger_row_2040_06; drop table gateway_operator.second_sum_2040_06',
   );
   expect(await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
     rejected: [],
@@ -180,8 +180,11 @@ test.each([
   });
   expect((await database.sums(rest[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([1000n]);
   expect(await count('ledger_row')).toBe(9);
-  const [charged] = await server.query(connection, 'select sum(cost)::text as cost from gateway_operator.charge');
-  expect(charged).toEqual({ cost: '900' });
+  const [seconds] = await server.query(
+    connection,
+    'select sum(amount)::text as amount from gateway_operator.second_sum',
+  );
+  expect(seconds).toEqual({ amount: '900' });
 });
 
 test('a refused entry is kept whole with the reason, once, and told as an error', async () => {
@@ -222,7 +225,7 @@ test('more than one statement should take is booked, summed and looked up in sev
   expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(12_001);
 });
 
-test('sums, hourly sums and charges always tell the same', async () => {
+test('sums by window, hour and second are always equal', async () => {
   const hours = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
   await bookEntries(
     database,
@@ -232,7 +235,7 @@ test('sums, hourly sums and charges always tell the same', async () => {
   const [totals] = await server.query(
     connection,
     `select (select sum(amount) from gateway_operator.sum) as sums, (select sum(amount) from gateway_operator.hour_sum) as hours,
-      (select count(*) from gateway_operator.hour_sum) as rows, (select sum(cost) from gateway_operator.charge) as charges`,
+      (select count(*) from gateway_operator.hour_sum) as rows, (select sum(amount) from gateway_operator.second_sum) as seconds`,
   );
-  expect(totals).toEqual({ sums: '435', hours: '435', rows: '5', charges: '435' });
+  expect(totals).toEqual({ sums: '435', hours: '435', rows: '5', seconds: '435' });
 });

@@ -241,7 +241,7 @@ describe('several connections', () => {
     expect(log.lines.map(({ fields }) => fields?.id)).toEqual([id]);
   });
 
-  test('sums, hours and charges tell the same, of closings too', async () => {
+  test('sums by window, hour and second are equal, with closings too', async () => {
     const ids = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
     await batch(
       crypto.randomUUID(),
@@ -250,7 +250,7 @@ describe('several connections', () => {
     );
     await close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 0n, -35n)], { at: Date.UTC(2026, 10, 15, 4) });
     const [totals] = await server.query(connection, TOTALS);
-    expect(totals).toEqual({ sums: '400', hours: '400', rows: '5', charges: '400' });
+    expect(totals).toEqual({ sums: '400', hours: '400', rows: '5', seconds: '400' });
   });
 
   test('closed accounts are forgotten with the ledger rows of their month, live ones never', async () => {
@@ -316,4 +316,4 @@ const MANY_CHARGES = `insert into gateway_operator.account_charge
 
 const TOTALS = `
 select (select sum(amount) from gateway_operator.sum) as sums, (select sum(amount) from gateway_operator.hour_sum) as hours,
-  (select count(*) from gateway_operator.hour_sum) as rows, (select sum(cost) from gateway_operator.charge) as charges`;
+  (select count(*) from gateway_operator.hour_sum) as rows, (select sum(amount) from gateway_operator.second_sum) as seconds`;
