@@ -1,4 +1,4 @@
-// The double of the ledger database: rows of accounts and their charges, over the doubles of ledger rows and epochs.
+// The double of the ledger database: rows of accounts and their expired rows, over the doubles of ledger rows and epochs.
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
@@ -46,13 +46,13 @@ export function createMemoryLedgerDatabase({
   const close = ({ account, isLast, ...closing }: AccountClosing) => {
     const row = rows.get(account) ?? NEW;
     if (row.isClosed && !row.isClosing) return { row, ledgerRows: [] };
-    const charges = charged.get(account) ?? new Map<string, string>();
+    const counters = charged.get(account) ?? new Map<string, string>();
     const expiredRows = toExpiredRows({ account, isLast, ...closing }, row.bookedBatch, drawn);
-    const newRows = expiredRows.filter(({ scopeWindows }) => !scopeWindows.some((of) => charges.has(counterKey(of))));
+    const newRows = expiredRows.filter(({ scopeWindows }) => !scopeWindows.some((of) => counters.has(counterKey(of))));
     ledgerRows.insert(newRows);
     epochs.record(closing.epoch, closing.callCount);
-    for (const { id, scopeWindows } of newRows) for (const of of scopeWindows) charges.set(counterKey(of), id);
-    charged.set(account, charges);
+    for (const { id, scopeWindows } of newRows) for (const of of scopeWindows) counters.set(counterKey(of), id);
+    charged.set(account, counters);
     const { isOpen } = epochs.current();
     const closed = { ...row, isClosed: true, isCharged: isLast && isOpen, isClosing: !isLast && isOpen };
     rows.set(account, closed);
@@ -91,13 +91,13 @@ export function createMemoryLedgerDatabase({
     async accountRows(accounts) {
       return new Map(accounts.flatMap((account) => (rows.has(account) ? [[account, rowOf(account)]] : [])));
     },
-    async uncorrectedCharges(accounts) {
+    async uncorrectedRows(accounts) {
       const ids = new Set(accounts.flatMap((account) => [...(charged.get(account)?.values() ?? [])]));
-      const of = ledgerRows.all().filter(({ id }) => ids.has(id));
-      const corrected = new Set(of.filter(({ kind }) => kind === 'correction').map(({ id }) => id));
-      return of
+      const found = ledgerRows.all().filter(({ id }) => ids.has(id));
+      const corrected = new Set(found.filter(({ kind }) => kind === 'correction').map(({ id }) => id));
+      return found
         .filter(({ id, kind }) => kind === 'expired' && !corrected.has(id))
-        .flatMap(({ id, cost, scopeWindows }) => scopeWindows.map((charge) => ({ ...charge, id, spent: cost })));
+        .flatMap(({ id, cost, scopeWindows }) => scopeWindows.map((of) => ({ ...of, id, spent: cost })));
     },
     sums: ledgerRows.sums,
   };

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { createAdditions } from '#adapters/postgres/additions.ts';
 import { ADD, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
-import { CHARGES, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
+import { EXPIRED_ROWS, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
 import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
@@ -108,8 +108,8 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
     },
     {
       lookups: 3 + NEIGHBOURS,
-      name: 'charges of an account',
-      text: CHARGES,
+      name: 'expired rows of an account',
+      text: EXPIRED_ROWS,
       values: [INSTANCE, accounts[0], null, null, null, 10_000],
     },
     {

@@ -2,7 +2,7 @@
 
 import { NO_TOKENS } from '../money/usage.ts';
 import type { JournalRecord, ReservationRecord } from '../ports/journal.ts';
-import type { AccountCharge } from '../ports/ledger-database.ts';
+import type { ExpiredRow } from '../ports/ledger-database.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 
@@ -19,8 +19,8 @@ export function toEstimatedRow(
   return { id, kind: 'settled', scopeWindows, cost, tokens: NO_TOKENS, model, identifier, estimated: true, settledAt };
 }
 
-/** The row that takes back a charge in an account's name, since the process books its requests itself. */
-export function toCorrectionRow({ id, scopeId, window, spent }: AccountCharge, settledAt: Millis): LedgerRow {
+/** The row that takes back an expired row, since the process books its requests itself. */
+export function toCorrectionRow({ id, scopeId, window, spent }: ExpiredRow, settledAt: Millis): LedgerRow {
   const reservation = { id, scopeWindows: [{ scopeId, window }], model: '', identifier: '' };
   return { ...toEstimatedRow(reservation, -spent, settledAt), kind: 'correction' };
 }

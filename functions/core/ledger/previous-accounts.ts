@@ -48,13 +48,13 @@ export async function addCorrections({
 }: LedgerContext): Promise<void> {
   const { previousAccounts } = account;
   if (previousAccounts.size === 0) return;
-  const charges = await database.uncorrectedCharges([...previousAccounts.keys()]);
+  const expiredRows = await database.uncorrectedRows([...previousAccounts.keys()]);
   const pendingCorrections = (): EndedRequest[] =>
     account.requests.unbooked().filter(({ row }) => row.kind === 'correction');
   const pendingIds = new Set(pendingCorrections().map(({ row }) => row.id));
-  const uncorrected = charges.filter(({ id }) => !pendingIds.has(id));
-  for (const charge of uncorrected)
-    addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: intervalClock.now() });
+  const uncorrected = expiredRows.filter(({ id }) => !pendingIds.has(id));
+  for (const expiredRow of uncorrected)
+    addUnreservedCharge(account, { row: toCorrectionRow(expiredRow, account.now()), endedAt: intervalClock.now() });
   if (uncorrected.length > 0) {
     const sum = uncorrected.reduce((all, { spent }) => all + spent, 0n);
     const fields = {

@@ -45,9 +45,8 @@ export interface AccountClosing {
   readonly at: Millis;
 }
 
-/** A charge in the name of an account, in one counter. */
-export interface AccountCharge extends ScopeSpend {
-  /** The id of the `expired` row. */
+/** The ledger row of kind `expired` that charges an account in one counter. */
+export interface ExpiredRow extends ScopeSpend {
   readonly id: string;
 }
 
@@ -80,8 +79,8 @@ export interface LedgerDatabase extends LedgerQueries {
   /** Reads the rows of these accounts; unknown accounts are left out. */
   accountRows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;
   /**
-   * Reads charges that were made in the name of these accounts and are not corrected yet. Negative if unbooked
-   * corrections were larger than the rest.
+   * Reads the expired rows of these accounts that are not corrected yet. Negative if unbooked corrections were larger
+   * than the rest.
    */
-  uncorrectedCharges(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<AccountCharge>>;
+  uncorrectedRows(accounts: ReadonlyArray<string>): Promise<ReadonlyArray<ExpiredRow>>;
 }

@@ -1,13 +1,7 @@
 // The ledger database: numbered batches of ledger rows, and one closing per account (LEDGER 3, 8).
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
-import type {
-  AccountCharge,
-  AccountClosing,
-  Batch,
-  BatchOutcome,
-  LedgerDatabase,
-} from '#core/ports/ledger-database.ts';
+import type { AccountClosing, Batch, BatchOutcome, ExpiredRow, LedgerDatabase } from '#core/ports/ledger-database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
@@ -32,8 +26,8 @@ export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceU
     close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
-    uncorrectedCharges: (accounts) =>
-      inPortions(accounts, ([account = '']) => chargesOf(query, instanceUid, account), 1),
+    uncorrectedRows: (accounts) =>
+      inPortions(accounts, ([account = '']) => expiredRowsOf(query, instanceUid, account), 1),
   };
 }
 
@@ -138,7 +132,7 @@ async function close(
     isLast,
   ]);
   const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.booked), random);
-  const newRows = await recordCharges(query, [instanceUid, account], rows);
+  const newRows = await recordExpiredRows(query, [instanceUid, account], rows);
   if (closedAccount !== undefined)
     await insertBatch(booking, instanceUid, { rows: newRows, epoch, callCount: closing.callCount });
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
@@ -158,27 +152,27 @@ on conflict (instance_uid, account) do update
   where not a.is_charged or a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
 returning booked::text`;
 
-/** Records charges; returns those of counters that are not charged yet. The row of the account is locked. */
-async function recordCharges(
+/** Records expired rows; returns those of counters that are not charged yet. The row of the account is locked. */
+async function recordExpiredRows(
   query: Query,
   account: ReadonlyArray<string>,
   rows: ReadonlyArray<LedgerRow>,
 ): Promise<ReadonlyArray<LedgerRow>> {
   if (rows.length === 0) return [];
-  const charges = rows.flatMap(({ scopeWindows }) => scopeWindows);
+  const scopeWindows = rows.flatMap((row) => row.scopeWindows);
   const columns = [
-    literal(charges, ({ scopeId }) => scopeId),
-    literal(charges, ({ window }) => window.start),
-    literal(charges, ({ window }) => window.end),
+    literal(scopeWindows, ({ scopeId }) => scopeId),
+    literal(scopeWindows, ({ window }) => window.start),
+    literal(scopeWindows, ({ window }) => window.end),
     literal(rows, ({ id }) => id),
   ];
-  const newRows = await query<{ id: string }>(CHARGE, [...account, ...columns]);
+  const newRows = await query<{ id: string }>(INSERT_EXPIRED_ROWS, [...account, ...columns]);
   const newIds = new Set(newRows.map(({ id }) => id));
   return rows.filter(({ id }) => newIds.has(id));
 }
 
-const CHARGE = `
-insert into gateway_operator.account_charge (instance_uid, account, scope_id, window_start, window_end, id)
+const INSERT_EXPIRED_ROWS = `
+insert into gateway_operator.expired_row (instance_uid, account, scope_id, window_start, window_end, id)
 select $1, $2::uuid, scope_id, window_start, window_end, id
 from unnest($3::uuid[], $4::bigint[], $5::bigint[], $6::uuid[]) as t (scope_id, window_start, window_end, id)
 on conflict do nothing returning id::text`;
@@ -214,23 +208,23 @@ select distinct id::text, '0', '0', true, false, false from gateway_operator.led
 where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
   and not exists (select from gateway_operator.account where instance_uid = $1 and account = e.id)`;
 
-/** The maximum charges in one reply. */
-const MAX_CHARGES = 10_000;
+/** The maximum expired rows in one reply. */
+const MAX_ROWS = 10_000;
 
-/** Reads the charges of an account in portions, each after the last counter of the previous one. */
-async function chargesOf(query: Query, instanceUid: string, account: string): Promise<ReadonlyArray<AccountCharge>> {
-  const charges: AccountCharge[] = [];
+/** Reads the expired rows of an account in portions, each after the last counter of the previous one. */
+async function expiredRowsOf(query: Query, instanceUid: string, account: string): Promise<ReadonlyArray<ExpiredRow>> {
+  const expired: ExpiredRow[] = [];
   for (let last: ReadonlyArray<unknown> = [null, null, null]; ; ) {
-    const rows = await query<ChargeRow>(CHARGES, [instanceUid, account, ...last, MAX_CHARGES]);
+    const rows = await query<ExpiredRowText>(EXPIRED_ROWS, [instanceUid, account, ...last, MAX_ROWS]);
     for (const { id, scopeId, start, end, cost } of rows)
-      charges.push({ id, scopeId, spent: BigInt(cost), window: { start: Number(start), end: Number(end) } });
-    const { scopeId, window } = charges.at(-1) ?? {};
-    if (rows.length < MAX_CHARGES) return charges;
+      expired.push({ id, scopeId, spent: BigInt(cost), window: { start: Number(start), end: Number(end) } });
+    const { scopeId, window } = expired.at(-1) ?? {};
+    if (rows.length < MAX_ROWS) return expired;
     last = [scopeId, window?.start, window?.end];
   }
 }
 
-interface ChargeRow {
+interface ExpiredRowText {
   readonly id: string;
   readonly scopeId: ScopeId;
   readonly start: string;
@@ -238,10 +232,10 @@ interface ChargeRow {
   readonly cost: string;
 }
 
-export const CHARGES = `
-select c.id::text, c.scope_id::text as "scopeId", c.window_start::text as start, c.window_end::text as "end", e.cost::text as cost
-from gateway_operator.account_charge c join gateway_operator.ledger_row e on e.id = c.id and e.kind = 'expired'
-where c.instance_uid = $1 and c.account = $2::uuid
-  and ($3::uuid is null or (c.scope_id, c.window_start, c.window_end) > ($3::uuid, $4::bigint, $5::bigint))
-  and not exists (select from gateway_operator.ledger_row corrected where corrected.id = c.id and corrected.kind = 'correction')
-order by c.scope_id, c.window_start, c.window_end limit $6`;
+export const EXPIRED_ROWS = `
+select e.id::text, e.scope_id::text as "scopeId", e.window_start::text as start, e.window_end::text as "end", r.cost::text as cost
+from gateway_operator.expired_row e join gateway_operator.ledger_row r on r.id = e.id and r.kind = 'expired'
+where e.instance_uid = $1 and e.account = $2::uuid
+  and ($3::uuid is null or (e.scope_id, e.window_start, e.window_end) > ($3::uuid, $4::bigint, $5::bigint))
+  and not exists (select from gateway_operator.ledger_row corrected where corrected.id = e.id and corrected.kind = 'correction')
+order by e.scope_id, e.window_start, e.window_end limit $6`;

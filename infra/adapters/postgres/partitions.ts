@@ -182,19 +182,19 @@ async function dropMonth(query: Query, month: string): Promise<void> {
     await query(`drop table if exists gateway_operator.${table}_${month}`);
 }
 
-/** The maximum accounts, and the maximum charges of accounts, that one transaction deletes. */
+/** The maximum accounts, and the maximum rows of `expired_row`, that one transaction deletes. */
 const PORTION = 2000;
 
 /**
- * Forgets the accounts that were closed before the end of the last dropped month, with their charges. An account may
- * have charges in 150,000 counters, so no booking waits for this: portions in transactions of their own, after the
+ * Forgets the accounts that were closed before the end of the last dropped month, with their expired rows. An account may
+ * have 150,000 of them, so no booking waits for this: portions in transactions of their own, after the
  * months are dropped. If the process ends before all are forgotten, the next resync continues.
  */
 async function forgetAccounts(session: Session): Promise<void> {
   for (let isOver = false; !isOver; )
     isOver = await session.transaction(LIMIT, async (query) => {
-      const charges = await query(FORGET_CHARGES, [PORTION]);
-      return charges.length < PORTION && (await query(FORGET_ACCOUNTS, [PORTION])).length < PORTION;
+      const rows = await query(FORGET_EXPIRED_ROWS, [PORTION]);
+      return rows.length < PORTION && (await query(FORGET_ACCOUNTS, [PORTION])).length < PORTION;
     });
 }
 
@@ -204,16 +204,16 @@ select a.instance_uid, a.account from gateway_operator.account a
 where a.closed_at < (
   select (to_date(max(month), 'YYYY_MM') + interval '1 month') at time zone 'UTC' from gateway_operator.dropped_month)`;
 
-const FORGET_CHARGES = `
-delete from gateway_operator.account_charge where ctid = any(array(
-  select c.ctid from (${OLD_ACCOUNTS}) a join gateway_operator.account_charge c using (instance_uid, account)
-  limit $1 for update of c skip locked))
+const FORGET_EXPIRED_ROWS = `
+delete from gateway_operator.expired_row where ctid = any(array(
+  select e.ctid from (${OLD_ACCOUNTS}) a join gateway_operator.expired_row e using (instance_uid, account)
+  limit $1 for update of e skip locked))
 returning 1`;
 
-/** Without the charges, nothing is left to cascade. */
+/** Without expired rows, nothing is left to cascade. */
 const FORGET_ACCOUNTS = `
 delete from gateway_operator.account where (instance_uid, account) in (
   ${OLD_ACCOUNTS} and not exists (
-    select from gateway_operator.account_charge c where c.instance_uid = a.instance_uid and c.account = a.account)
+    select from gateway_operator.expired_row e where e.instance_uid = a.instance_uid and e.account = a.account)
   limit $1 for update skip locked)
 returning 1`;

@@ -236,8 +236,8 @@ create table gateway_operator.account (
   primary key (instance_uid, account)
 ) with (fillfactor = 70);
 
--- The expired ledger row of each counter in which an account is charged.
-create table gateway_operator.account_charge (
+-- The ledger row of kind expired of each counter in which an account is charged.
+create table gateway_operator.expired_row (
   instance_uid text not null,
   account uuid not null,
   scope_id uuid not null,

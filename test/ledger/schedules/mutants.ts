@@ -220,7 +220,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
-        line: 'addUnreservedCharge(account, { row: toCorrectionRow(charge, account.now()), endedAt: intervalClock.now() });',
+        line: 'addUnreservedCharge(account, { row: toCorrectionRow(expiredRow, account.now()), endedAt: intervalClock.now() });',
         becomes: ';',
       },
     ],
@@ -388,7 +388,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
       },
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: '!scopeWindows.some((of) => charges.has(counterKey(of)))',
+        line: '!scopeWindows.some((of) => counters.has(counterKey(of)))',
         becomes: 'scopeWindows.length > 0',
       },
     ],

@@ -46,7 +46,7 @@ export async function verify(execution: Execution, calm: (millis: Millis) => Pro
     ...wrong,
     ...waiting.map(({ name, state }) => `${name} is still ${state}`),
     ...requests.flatMap((request) => verifyRequest(execution, request)),
-    ...verifyCharges(execution, await chargesOf(execution)),
+    ...verifyExpiredRows(execution, await expiredRowsOf(execution)),
     ...(await verifyCounters(execution)),
     ...(await verifyAccounts(execution)),
     ...(await verifyHeadroom(execution, calm)),
@@ -87,19 +87,19 @@ function verifyRequest(execution: Execution, request: Request): string[] {
   return isRight ? [] : [`${request.name} was ${request.state} and booked as [${found}]`];
 }
 
-/** Charges in the name of accounts that nobody has taken back, by process. */
-async function chargesOf({ shared }: Execution) {
+/** Expired rows that nobody has corrected, by process. */
+async function expiredRowsOf({ shared }: Execution) {
   const { owners, database } = shared;
   const all = [...owners].map(async ([account, process]) => {
-    const charges = await database.database.uncorrectedCharges([account]);
-    return charges.map((charge) => ({ ...charge, process }));
+    const rows = await database.database.uncorrectedRows([account]);
+    return rows.map((row) => ({ ...row, process }));
   });
   return (await Promise.all(all)).flat();
 }
 
 /** Only those stay whose process and disk are gone, and they are what its requests may have cost. */
-function verifyCharges(execution: Execution, charges: Awaited<ReturnType<typeof chargesOf>>): string[] {
-  const left = charges.filter(
+function verifyExpiredRows(execution: Execution, expiredRows: Awaited<ReturnType<typeof expiredRowsOf>>): string[] {
+  const left = expiredRows.filter(
     ({ process }) => ![...execution.vanished].some((vanished: unknown) => vanished === process),
   );
   const wrong = left.map(
@@ -107,13 +107,13 @@ function verifyCharges(execution: Execution, charges: Awaited<ReturnType<typeof 
   );
   const hasLostData = execution.faultCounts.has('wipe') || execution.faultCounts.has('restore');
   const counters = new Map<string, ScopeWindow>();
-  for (const charge of [
-    ...charges,
+  for (const row of [
+    ...expiredRows,
     ...execution.requests.flatMap(({ reservation }) => reservation?.scopeWindows ?? []),
   ])
-    counters.set(counterKey(charge), { scopeId: charge.scopeId, window: charge.window });
+    counters.set(counterKey(row), { scopeId: row.scopeId, window: row.window });
   for (const [key, { scopeId }] of counters) {
-    const charged = sum(charges.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
+    const charged = sum(expiredRows.flatMap((one) => (counterKey(one) === key ? [{ cost: one.spent }] : [])));
     let [min, max] = [0n, 0n];
     for (const request of execution.requests) {
       const { reservation, scopes, state, grow = 0n, grown, isUnguaranteed } = request;

@@ -59,7 +59,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await close(account, [figuresOf(scopeWindow(1), 100n)]);
       await close(account, []);
       expect(await spentOfOne()).toBe(charged);
-      expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
+      expect(await under.database.uncorrectedRows([account])).toHaveLength(1);
     });
 
     describe('in pages', () => {
@@ -76,7 +76,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
         expect(both).toMatchObject(both.map(() => ({ outcome: 'closed', row: CLOSED })));
         expect(await page(false, figuresOf(scopeWindow(9), 5n))).toMatchObject({ row: CLOSED, ledgerRows: [] });
         expect(await spent(...of, scopeWindow(9))).toEqual([45n, 45n, 45n, 45n, 0n]);
-        expect(await under.database.uncorrectedCharges([account])).toHaveLength(4);
+        expect(await under.database.uncorrectedRows([account])).toHaveLength(4);
       });
 
       test('ends the bookings of the account with the first page', async () => {
@@ -97,7 +97,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
         const closed = { outcome: 'closed', row, ledgerRows: [] };
         expect(await page(true, figuresOf(scopeWindow(1), 20n))).toEqual(closed);
         expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([1n, 5n]);
-        expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
+        expect(await under.database.uncorrectedRows([account])).toHaveLength(1);
       });
 
       test('is not in progress any more in the next epoch, in which no page charges', async () => {
@@ -148,7 +148,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await under.epochs.open(2);
       expect(await closeEarly()).toEqual({ outcome: 'epoch' });
       expect(await rowOf(account)).toMatchObject(row);
-      expect(await under.database.uncorrectedCharges([account])).toHaveLength(1);
+      expect(await under.database.uncorrectedRows([account])).toHaveLength(1);
     });
 
     test.each<[string, Nano, Nano, Nano]>([
@@ -159,8 +159,8 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       await book(account, 1, 100n);
       expect(await close(account, [figuresOf(scopeWindow(1), risk, 0n, unbooked)])).toMatchObject({ row: CLOSED });
       expect(await spentOfOne()).toBe(100n + total);
-      const charges = (await under.database.uncorrectedCharges([account])).map((charge) => charge.spent);
-      expect(charges).toEqual(total === 0n ? [] : [total]);
+      const expiredRows = (await under.database.uncorrectedRows([account])).map((row) => row.spent);
+      expect(expiredRows).toEqual(total === 0n ? [] : [total]);
     });
 
     test.each([2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 17n + 1n, 2n ** 62n])('is exact: %s', async (risk) => {
@@ -175,9 +175,9 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     ])('makes ledger rows of the charged window: %s', async (_, at, time) => {
       const counters = Array.from({ length: 30 }, (__, number) => figuresOf(scopeWindow(number), 5n));
       await close(account, counters, { at });
-      const charges = await under.database.uncorrectedCharges([account]);
-      expect(new Set(charges.map(({ id }) => id)).size).toBe(30);
-      expect(charges.map(({ id }) => timeIn(id))).toEqual(charges.map(() => time));
+      const expiredRows = await under.database.uncorrectedRows([account]);
+      expect(new Set(expiredRows.map(({ id }) => id)).size).toBe(30);
+      expect(expiredRows.map(({ id }) => timeIn(id))).toEqual(expiredRows.map(() => time));
     });
 
     test('is seen by a recount where its window has the time of the charge', async () => {
@@ -190,26 +190,26 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       expect(await spent({ scopeId, window: last }, { scopeId, window: next })).toEqual([5n, 0n]);
     });
 
-    test('is taken back by corrections under the ids of its charges, once', async () => {
+    test('is taken back by corrections under the ids of its expired rows, once', async () => {
       const [one, other] = [scopeWindow(1), scopeWindow(2)];
       await close(account, [figuresOf(one, 5n, 40n), figuresOf(other, 0n, -7n)]);
-      const charges = await under.database.uncorrectedCharges([account, crypto.randomUUID()]);
-      expect(charges.map(({ id: _, ...charge }) => charge)).toEqual(
+      const expiredRows = await under.database.uncorrectedRows([account, crypto.randomUUID()]);
+      expect(expiredRows.map(({ id: _, ...row }) => row)).toEqual(
         expect.arrayContaining([
           { ...one, spent: 45n },
           { ...other, spent: -7n },
         ]),
       );
-      const corrections = charges.map(({ id, spent: cost, ...of }) =>
+      const corrections = expiredRows.map(({ id, spent: cost, ...of }) =>
         ledgerRowOf({ id, kind: 'correction', cost: -cost, scopeWindows: [of] }),
       );
       const next = crypto.randomUUID();
       await batch(next, 1, corrections.slice(0, 1));
-      expect(await under.database.uncorrectedCharges([account])).toEqual(charges.slice(1));
+      expect(await under.database.uncorrectedRows([account])).toEqual(expiredRows.slice(1));
       await batch(next, 2, corrections);
-      expect(await under.database.uncorrectedCharges([account])).toEqual([]);
+      expect(await under.database.uncorrectedRows([account])).toEqual([]);
       expect(await spent(one, other)).toEqual([0n, 0n]);
-      expect(await under.database.uncorrectedCharges([])).toEqual([]);
+      expect(await under.database.uncorrectedRows([])).toEqual([]);
     });
 
     test('that races with a batch charges the batch, or finds it booked', async () => {
@@ -232,7 +232,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
           () => batch(id, 1, rows, { closesAccount: true }),
         ];
         const [closed] = await Promise.all(steps.map((_, place) => steps[(place + round) % 3]?.()));
-        const isCharged = (await under.database.uncorrectedCharges([id])).length > 0;
+        const isCharged = (await under.database.uncorrectedRows([id])).length > 0;
         expect(await spent(of)).toEqual([isCharged ? 90n : 40n]);
         expect(await rowOf(id)).toMatchObject({ isClosed: true, isCharged });
         expect(await close(id, [figuresOf(of, 90n)])).toMatchObject({ row: { isClosed: true, isCharged } });

@@ -270,7 +270,7 @@ describe('several connections', () => {
       { isClosed: true },
       { isClosed: false },
     ]);
-    const charged = await server.query(connection, 'select account::text from gateway_operator.account_charge');
+    const charged = await server.query(connection, 'select account::text from gateway_operator.expired_row');
     expect(charged).toEqual([{ account: recent }]);
   });
 
@@ -283,9 +283,9 @@ describe('several connections', () => {
       `update gateway_operator.account set closed_at = now() - interval '200 days'
       where closed_at is not null`,
     );
-    await server.query(connection, MANY_CHARGES, [old]);
-    const charges = () => server.query(connection, 'select from gateway_operator.account_charge');
-    expect(await charges()).toHaveLength(5002);
+    await server.query(connection, MANY_EXPIRED_ROWS, [old]);
+    const expiredRows = () => server.query(connection, 'select from gateway_operator.expired_row');
+    expect(await expiredRows()).toHaveLength(5002);
     await during(
       (query) => query('select 1 from gateway_operator.account where account = $1 for update', [locked]),
       async () => {
@@ -294,7 +294,7 @@ describe('several connections', () => {
       },
     );
     expect(await database.dropMonths(2)).toEqual([]);
-    expect([await rowOf(locked), await charges()]).toEqual([undefined, []]);
+    expect([await rowOf(locked), await expiredRows()]).toEqual([undefined, []]);
   });
 
   test('a request that is its own account leaves no row', async () => {
@@ -311,7 +311,7 @@ const WAITING = `select 1 from pg_stat_activity where datname = current_database
 const INSERT_COPY = `insert into gateway_operator.ledger_row
   select $1::uuid, 'settled', 'instance-1', 1, 0, 0, 0, 0, '', '', false, now(), '{}', '{}', '{}'`;
 
-const MANY_CHARGES = `insert into gateway_operator.account_charge
+const MANY_EXPIRED_ROWS = `insert into gateway_operator.expired_row
   select 'instance-1', $1::uuid, gen_random_uuid(), n, n + 1, gen_random_uuid() from generate_series(1, 5000) as n`;
 
 const TOTALS = `

@@ -41,7 +41,7 @@ const gatewayReads = {
   sums: (database: Database) => database.sums([WINDOW]),
   sumsOfAccounts: (database: Database) => ledgerDatabaseOf(database).sums([WINDOW]),
   rows: (database: Database) => ledgerDatabaseOf(database).accountRows([WINDOW.scopeId]),
-  charges: (database: Database) => ledgerDatabaseOf(database).uncorrectedCharges([WINDOW.scopeId]),
+  'expired rows': (database: Database) => ledgerDatabaseOf(database).uncorrectedRows([WINDOW.scopeId]),
 };
 const otherCalls = {
   migrate: (database: Database) => database.migrate(),
