@@ -153,8 +153,11 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
 
   function withOwners(row: Row): Claim {
     const { policy } = row;
-    const charges = policy !== undefined && 'retained' in policy ? policy.charges : [];
-    return { ...toClaim(row), ...(charges.some((scopeId) => rows.get(scopeId)?.retired) && { isOwnerGone: true }) };
+    const chargedScopeIds = policy !== undefined && 'retained' in policy ? policy.chargedScopeIds : [];
+    return {
+      ...toClaim(row),
+      ...(chargedScopeIds.some((scopeId) => rows.get(scopeId)?.retired) && { isOwnerGone: true }),
+    };
   }
 
   /** The live claim of the alias: created, taken over or moved here where the writer may. */
@@ -264,7 +267,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     const notAfter = row?.values.get(hash)?.notAfter;
     if (row?.policy === undefined || (notAfter !== undefined && notAfter <= clock.now())) return undefined;
     const key = structuredClone(row.policy) as KeyPolicy;
-    const charged = key.charges.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
+    const charged = key.chargedScopeIds.map((scopeId) => structuredClone(rows.get(scopeId)?.policy));
     if (!charged.every((scope) => scope !== undefined)) return undefined;
     const scopes = [key, ...charged];
     return { key, scopes, secret: row.secret, size: sizeOf(scopes) };

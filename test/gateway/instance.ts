@@ -60,7 +60,7 @@ export function keyRecord(
     ...(amount === undefined ? {} : { budget: { limit: String(amount), duration: '30d', alignment: 'Rolling' } }),
     anchor: NOW - 86_400_000,
     object: { namespace: 'default', name: 'billing' },
-    charges: others.map(({ scopeId }) => scopeId),
+    chargedScopeIds: others.map(({ scopeId }) => scopeId),
     ...differences,
   };
   const scopes = [policy, ...others];

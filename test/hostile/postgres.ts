@@ -252,7 +252,8 @@ const claims = (count: number, policy: string, values = '[]') =>
 
 /** Harm by claims. */
 export const CLAIMS = {
-  'claims without end': (socket: Socket) => socket.write(claims(10_000, '{"kind":"key","models":[],"charges":[]}')),
+  'claims without end': (socket: Socket) =>
+    socket.write(claims(10_000, '{"kind":"key","models":[],"chargedScopeIds":[]}')),
   'claims of ten megabytes': (socket: Socket) => socket.write(claims(10_000, `{"models":["${'x'.repeat(1000)}"]}`)),
   'claims of no shape': (socket: Socket) => socket.write(claims(10, '7', '{"no":"list"}')),
 } as const;

@@ -35,9 +35,9 @@ export function idOf(number: number, rowCount: number): string {
 
 let created = 0;
 /** A new ledger row in the last second. */
-export function newLedgerRow(charges: ReadonlyArray<ScopeWindow>): LedgerRow {
+export function newLedgerRow(scopeWindows: ReadonlyArray<ScopeWindow>): LedgerRow {
   created += 1;
-  return { ...SAMPLE, id: uuid(END - 1000 + (created % 1000), 2 ** 40 + created), scopeWindows: charges };
+  return { ...SAMPLE, id: uuid(END - 1000 + (created % 1000), 2 ** 40 + created), scopeWindows };
 }
 
 const uuid = (time: number, tail: number): string =>
@@ -84,7 +84,7 @@ const CHARGED_SCOPES = `case when n % 2 = 0 then array[${KEY}, '${BUSY}'::uuid] 
 function statementsFor(rowCount: number): ReadonlyArray<string> {
   const keys = keysOf(rowCount);
   return [
-    `insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy, charges)
+    `insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, policy, charged_scope_ids)
       select ${KEY}, '${INSTANCE}', 'key', 'key-' || key, 'uid-' || key, 'apps', 'key-' || key,
         json_build_object('name', 'key-' || key), array['${BUSY}'::uuid]
       from generate_series(1, ${keys}) key`,

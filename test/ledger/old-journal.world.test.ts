@@ -44,10 +44,8 @@ test('an old journal loses nothing: a person decides, and until then it counts a
     anchor: now - 400 * DAY,
     budget: { limit: '100', duration: '3650d', alignment: 'Rolling' },
   };
-  const charges = [{ scopeId: key.scopeId, window: spendWindow(key, now) }];
-  const [booked, unbooked] = [30n, 20n].map((cost) =>
-    ledgerRowOf({ id: idAt(now - 200 * DAY), cost, scopeWindows: charges }),
-  );
+  const scopeWindows = [{ scopeId: key.scopeId, window: spendWindow(key, now) }];
+  const [booked, unbooked] = [30n, 20n].map((cost) => ledgerRowOf({ id: idAt(now - 200 * DAY), cost, scopeWindows }));
   if (booked === undefined || unbooked === undefined) throw new Error('nothing was settled');
   const { random, ids } = nodeDependencies();
   const ledgerDatabase = {

@@ -34,7 +34,7 @@ const policyOf = (kind: (typeof KINDS)[number]) => ({
   models: [],
   anchor: Math.floor(Date.now() / 1000) * 1000 - 3_600_000,
   budget: { limit: '100000000000000', duration: '30d', alignment: 'Rolling' as const },
-  ...(kind === 'key' ? { kind, charges: [], tags: [TAG] } : { kind }),
+  ...(kind === 'key' ? { kind, chargedScopeIds: [], tags: [TAG] } : { kind }),
 });
 
 describeUnless(whyNoRedis(), 'reports', () => {

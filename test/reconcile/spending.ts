@@ -21,12 +21,12 @@ export async function book(
   const claim = (await database.claims(instanceUid)).find((one) => one.alias === alias);
   if (claim?.policy?.budget === undefined) throw new Error(`${alias} has no budget to spend from`);
   const charged = budgetedScopes(claim).filter((scope) => scope.model === undefined || scope.model === model);
-  const charges = charged.map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) }));
+  const scopeWindows = charged.map(({ scopeId, budget }) => ({ scopeId, window: windowOf(budget, claim.anchor, now) }));
   await database.book(instanceUid, [
     {
       id: uuidv7(now),
       kind: 'settled',
-      scopeWindows: charges,
+      scopeWindows,
       cost: parseMoney(dollars) ?? 0n,
       tokens: { input: 1, output: 1, cachedInput: 0, cacheWrite: 0 },
       model: 'small',

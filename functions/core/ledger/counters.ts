@@ -122,7 +122,7 @@ export type Counters = ReturnType<typeof createCounters>;
 
 export function createCounters() {
   const counters = new Map<string, CounterState>();
-  const chargesOf = new WeakMap<ReadonlyArray<ScopePolicy>, ChargedCounters>();
+  const chargedCountersOf = new WeakMap<ReadonlyArray<ScopePolicy>, ChargedCounters>();
   const of = ({ scopeId, window }: ScopeWindow): CounterState => {
     const key = counterKey({ scopeId, window });
     let state = counters.get(key);
@@ -140,13 +140,13 @@ export function createCounters() {
      * policies come as a new list.
      */
     ofScopes(scopes: ReadonlyArray<ScopePolicy>, now: Millis): ChargedCounters {
-      const cached = chargesOf.get(scopes);
+      const cached = chargedCountersOf.get(scopes);
       if (cached !== undefined && isCurrent(cached, now)) return cached;
       const scopeWindows = scopes.map((scope) => ({ scopeId: scope.scopeId, window: spendWindow(scope, now) }));
       const limits = scopes.map(({ budget }) => (budget === undefined ? undefined : BigInt(budget.limit)));
-      const charges = { scopes, scopeWindows, counters: scopeWindows.map(of), limits };
-      chargesOf.set(scopes, charges);
-      return charges;
+      const charged = { scopes, scopeWindows, counters: scopeWindows.map(of), limits };
+      chargedCountersOf.set(scopes, charged);
+      return charged;
     },
     /** Begins a second of demand: counters without figures are dropped. */
     beginSecond(): void {

@@ -62,7 +62,7 @@ export interface KeyPolicy extends ScopePolicy {
   /** The VirtualKey's namespace and name, for logs. */
   readonly object: { readonly namespace: string; readonly name: string };
   /** The scopes that are charged together with the VirtualKey: its User and its Teams. */
-  readonly charges: ReadonlyArray<ScopeId>;
+  readonly chargedScopeIds: ReadonlyArray<ScopeId>;
   /**
    * The reason why a charged scope of the VirtualKey is missing, as in its conditions (`TeamNotFound`): the VirtualKey
    * is blocked. Absent: not blocked, or blocked by a person.

@@ -280,7 +280,7 @@ function policyOf(member: Member, scope: ScopeState, context: PlanContext): Scop
     expiresAt: expiryOf(member, scope),
     object: { namespace: member.metadata.namespace, name: member.metadata.name },
     secretName: member.spec.secretTemplate?.name,
-    charges: charged.map(({ claim }) => claim.scopeId),
+    chargedScopeIds: charged.map(({ claim }) => claim.scopeId),
     furtherBudgets: furtherBudgetsOf(member, scope),
   };
 }

@@ -68,7 +68,10 @@ test('a Team of a namespace that is too large still limits its keys, and they co
   await applyTeamWithKeys(harness);
   const before = await policies(harness);
   for (const alias of KEYS)
-    expect(before.get(alias)).toMatchObject({ blocked: false, charges: { length: alias === 'of-team' ? 1 : 2 } });
+    expect(before.get(alias)).toMatchObject({
+      blocked: false,
+      chargedScopeIds: { length: alias === 'of-team' ? 1 : 2 },
+    });
   await applyTeams(harness, 15, 'a');
   await harness.edit(virtualKeys, 'other', { spec: { maxBudget: '20' } }, 'b');
   const report = await harness.resync();
@@ -98,9 +101,9 @@ test('a trigger loads only the Teams that concern it, and leaves objects that ar
   const before = await policies(harness);
   for (const alias of KEYS) {
     expect((await harness.trigger('VirtualKey', alias, 'a')).oversizedNamespaces).toBe(undefined);
-    const { charges } = before.get(alias) as { charges: ReadonlyArray<string> };
+    const { chargedScopeIds } = before.get(alias) as { chargedScopeIds: ReadonlyArray<string> };
     expect((await policies(harness)).get(alias)).toMatchObject({
-      charges,
+      chargedScopeIds,
       blocked: false,
       budget: { limit: '20000000000' },
     });

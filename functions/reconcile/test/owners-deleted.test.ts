@@ -36,7 +36,7 @@ describe('a user that is deleted', () => {
     expect(await harness.value('alice-key')).toBe(value);
     await harness.apply(makeKey({ keyAlias: 'alice' }, 'alice'));
     await harness.resync();
-    expect(await harness.policy(value)).toMatchObject({ blocked: false, charges: [] });
+    expect(await harness.policy(value)).toMatchObject({ blocked: false, chargedScopeIds: [] });
     expect(await harness.value('alice-key')).toBe(value);
   });
 

@@ -388,7 +388,7 @@ describe('a key with deletionPolicy Retain, in a namespace with as many retained
         blocked: false,
         models: [],
         anchor: 0,
-        charges: [],
+        chargedScopeIds: [],
         object: { namespace: 'default', name },
         retained: `${name}-key`,
       };

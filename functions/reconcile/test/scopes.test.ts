@@ -16,7 +16,7 @@ const owned = async () => await harness.get(virtualKeys, 'alice');
 const editUser = (spec: object) => harness.edit(users, 'alice', { spec });
 const uidOf = async () => (await harness.get(gatewayInstances, 'main'))?.metadata.uid ?? '';
 const claims = async () => harness.database().claims(await uidOf());
-const chargesOf = async (alias: string) => {
+const chargedScopesOf = async (alias: string) => {
   const [value] = (await claims()).find((claim) => claim.kind === 'key' && claim.alias === alias)?.values ?? [];
   const record = await recordOf(harness.database().policies(await uidOf()), value?.hash ?? '');
   return record?.scopes.slice(1).map(({ name }) => name) ?? [];
@@ -71,7 +71,7 @@ describe('a user', () => {
     });
     expect(await harness.ready(users, 'alice')).toBe('True Ready');
     expect(await harness.works(await harness.value('alice-key'))).toBe(true);
-    expect(await chargesOf('alice-key')).toEqual(['alice@example.com']);
+    expect(await chargedScopesOf('alice-key')).toEqual(['alice@example.com']);
   });
 
   test('without autoCreateKey has no key; after switching it on it gets one, after switching it off it loses it', async () => {
@@ -332,12 +332,12 @@ describe('a team', () => {
     );
     await harness.resync();
     expect(await harness.ready(teams, 'listed')).toBe('True Ready');
-    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'listed', 'named']);
-    expect(await chargesOf('chat')).toEqual(['alice@example.com', 'listed', 'named']);
-    expect(await chargesOf('single')).toEqual(['alice@example.com', 'other']);
+    expect(await chargedScopesOf('alice-key')).toEqual(['alice@example.com', 'listed', 'named']);
+    expect(await chargedScopesOf('chat')).toEqual(['alice@example.com', 'listed', 'named']);
+    expect(await chargedScopesOf('single')).toEqual(['alice@example.com', 'other']);
     await harness.edit(teams, 'listed', { spec: { members: [] } });
     await harness.trigger('Team', 'listed');
-    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', 'named']);
+    expect(await chargedScopesOf('alice-key')).toEqual(['alice@example.com', 'named']);
   });
 
   test('that is missing makes the key that names it inactive', async () => {
@@ -373,7 +373,7 @@ describe('a team', () => {
     const names = Array.from({ length: 10 }, (_, index) => `t${index}`);
     await harness.apply(...names.map((name) => makeTeam({ members: [{ name: 'alice' }] }, name)), makeUser());
     await harness.resync();
-    expect(await chargesOf('alice-key')).toEqual(['alice@example.com', ...names.slice(0, 8)]);
+    expect(await chargedScopesOf('alice-key')).toEqual(['alice@example.com', ...names.slice(0, 8)]);
   });
 });
 
@@ -411,7 +411,7 @@ describe('an edit of the alias', () => {
       await harness.resync();
       expect(await harness.status(kind, name)).toMatchObject({ currentSpend: '24', budgetResetDate });
       expect([await scopeOf(before), await scopeOf(after)]).toEqual([undefined, scope]);
-      expect(await chargesOf('chat')).toContain(after);
+      expect(await chargedScopesOf('chat')).toContain(after);
       expect([await harness.ready(kind, name), await harness.ready(virtualKeys, 'chat')]).toEqual([
         'True Ready',
         'True Ready',

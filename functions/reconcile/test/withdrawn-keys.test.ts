@@ -236,7 +236,7 @@ describe('a retained key', () => {
     expect((await harness.resync()).actions).toEqual({});
     await harness.apply(makeKey({}, 'chat', TENANT));
     await resyncs();
-    expect(await harness.policy(value)).toMatchObject({ blocked: false, charges: [] });
+    expect(await harness.policy(value)).toMatchObject({ blocked: false, chargedScopeIds: [] });
     expect(await harness.status(virtualKeys, 'chat', TENANT)).toMatchObject({ isActive: true, currentSpend: '3' });
   });
 });

@@ -138,7 +138,7 @@ with page as (
           order by v.created_at, v.hash)
       from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values,
     case when c.digest ? 'retained' then exists (select 1 from gateway_operator.claim s
-      where s.scope_id = any(c.charges) and s.retired_at is not null) else false end as is_owner_gone
+      where s.scope_id = any(c.charged_scope_ids) and s.retired_at is not null) else false end as is_owner_gone
   from gateway_operator.claim c ${join}
   where c.instance_uid = $1 and c.retired_at is null and (c.kind, c.alias) > (${kind}, ${alias})
   order by c.kind, c.alias limit ${limit}),

@@ -110,14 +110,14 @@ hours as (
 update gateway_operator.store_epoch set calls = $11
 where (select count(*) from hours) >= 0 and instance_uid = $9 and epoch = $10 and calls < $11`;
 
-/** One array per column of `INSERT`. Rows that share a list of charges write the list once. */
+/** One array per column of `INSERT`. Rows that share a list of scope windows write the list once. */
 export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {
   const firsts = new Map<LedgerRow['scopeWindows'], number>();
-  const charges: ScopeWindow[] = [];
+  const scopeWindows: ScopeWindow[] = [];
   for (const row of rows) {
     if (firsts.has(row.scopeWindows)) continue;
-    firsts.set(row.scopeWindows, charges.length + 1);
-    charges.push(...row.scopeWindows);
+    firsts.set(row.scopeWindows, scopeWindows.length + 1);
+    scopeWindows.push(...row.scopeWindows);
   }
   const first = (row: LedgerRow): number => firsts.get(row.scopeWindows) ?? 0;
   return [
@@ -133,9 +133,9 @@ export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown
     literal(rows, ({ estimated }) => estimated),
     literal(rows, ({ settledAt }) => settledAt),
     literal(rows, first),
-    literal(charges, ({ scopeId }) => scopeId),
-    literal(charges, ({ window }) => window.start),
-    literal(charges, ({ window }) => window.end),
+    literal(scopeWindows, ({ scopeId }) => scopeId),
+    literal(scopeWindows, ({ window }) => window.start),
+    literal(scopeWindows, ({ window }) => window.end),
     literal(rows, (row) => first(row) + row.scopeWindows.length - 1),
   ];
 }

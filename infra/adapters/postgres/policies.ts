@@ -12,8 +12,8 @@ const MAX_BYTES = 256 * 1024;
  */
 export const FIND = `
 with found as (
-select v.hash, c.scope_id, c.secret, c.charges, c.policy_size + coalesce((select sum(s.policy_size)
-    from unnest(c.charges) as charge (scope_id) join gateway_operator.claim s on s.scope_id = charge.scope_id), 0) as size
+select v.hash, c.scope_id, c.secret, c.charged_scope_ids, c.policy_size + coalesce((select sum(s.policy_size)
+    from unnest(c.charged_scope_ids) as charged (scope_id) join gateway_operator.claim s on s.scope_id = charged.scope_id), 0) as size
 from gateway_operator.key_value v
   join gateway_operator.claim c on c.scope_id = v.scope_id
   join gateway_operator.instance i on i.uid = c.instance_uid
@@ -21,10 +21,10 @@ where v.hash = any($1) and v.retired_at is null and (v.not_after is null or v.no
   and c.instance_uid = $2 and c.kind = 'key' and c.retired_at is null and c.policy is not null and i.closed_at is null),
 summed as (select *, size <= $3::float8 and sum(size) over (order by size, hash) <= greatest(size, ${MAX_BYTES}) as is_read
   from found)
-select f.hash, f.secret, f.size::float8 as size, array_length(f.charges, 1) as charged, case when f.is_read then c.policy end as policy,
-  case when f.is_read then (select coalesce(json_agg(s.policy order by charge.place), '[]')
-    from unnest(f.charges) with ordinality as charge (scope_id, place)
-    join gateway_operator.claim s on s.scope_id = charge.scope_id and s.policy is not null) end as scopes
+select f.hash, f.secret, f.size::float8 as size, array_length(f.charged_scope_ids, 1) as charged, case when f.is_read then c.policy end as policy,
+  case when f.is_read then (select coalesce(json_agg(s.policy order by charged.place), '[]')
+    from unnest(f.charged_scope_ids) with ordinality as charged (scope_id, place)
+    join gateway_operator.claim s on s.scope_id = charged.scope_id and s.policy is not null) end as scopes
 from summed f join gateway_operator.claim c on c.scope_id = f.scope_id`;
 
 interface PolicyRow {

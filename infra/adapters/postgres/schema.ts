@@ -105,8 +105,8 @@ create table gateway_operator.claim (
   policy_size integer generated always as (octet_length(policy::text)) stored,
   -- The policy with hashes in place of long members: all that the reconciler reads of it (policy-digest.ts).
   digest jsonb,
-  -- The charged scopes of the policy, as ids for the look-up by hash.
-  charges uuid[] not null default '{}',
+  -- For the look-up by hash.
+  charged_scope_ids uuid[] not null default '{}',
   -- metadata.generation of the custom resource from which the policy was made.
   generation bigint,
   -- The key of the MACs that bind stored responses to this VirtualKey (decision 0034). Only gateways read it.

@@ -222,7 +222,7 @@ wanted as (
     case when is_whole then w.digest else c.digest || w.digest end as digest
   from written w join gateway_operator.claim c using (scope_id))
 update gateway_operator.claim c set policy = w.policy, digest = w.digest, generation = w.generation,
-  charges = array(select jsonb_array_elements_text(coalesce(w.policy -> 'charges', '[]')))::uuid[]
+  charged_scope_ids = array(select jsonb_array_elements_text(coalesce(w.policy -> 'chargedScopeIds', '[]')))::uuid[]
 from wanted w where w.scope_id = c.scope_id
   and (c.policy, c.digest, c.generation) is distinct from (w.policy, w.digest, w.generation)`;
 

@@ -133,12 +133,12 @@ function createEntries(): (count: number) => LedgerRow[] {
   return (count) =>
     Array.from({ length: count }, (): LedgerRow => {
       made += 1;
-      const charges = [keys, users, teams].flatMap((of) => of[made % of.length] ?? []);
+      const scopeWindows = [keys, users, teams].flatMap((of) => of[made % of.length] ?? []);
       return {
         ...SETTLEMENT,
         id: SURROUNDINGS.ids.next(),
         kind: 'settled',
-        scopeWindows: charges,
+        scopeWindows,
         settledAt: Date.now(),
       };
     });

@@ -139,7 +139,7 @@ async function makeKey(database: Harness['database'], uid: string, at: number, l
     blocked: false,
     models: [],
     anchor: Math.floor(Date.now() / 1000) * 1000,
-    charges: [],
+    chargedScopeIds: [],
     object: holder,
     budget: { limit: `${limit}`, duration: '30d', alignment: 'Rolling' },
   };

@@ -3,10 +3,10 @@ import type { ScopePolicy } from '../../ports/policy.ts';
 import { createCounters } from '../counters.ts';
 
 const HOUR = 3_600_000;
-let chargesOf: ReturnType<typeof createCounters>['ofScopes'];
+let chargedCountersOf: ReturnType<typeof createCounters>['ofScopes'];
 
 beforeEach(() => {
-  chargesOf = createCounters().ofScopes;
+  chargedCountersOf = createCounters().ofScopes;
 });
 
 const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({
@@ -21,12 +21,12 @@ const scope = (scopeId: string, duration: string, anchor = 0): ScopePolicy => ({
 
 test('the same scopes in the same windows are the same charges, so they are encoded once', () => {
   const scopes = [scope('key', '1h'), scope('team', '1d')];
-  expect(chargesOf(scopes, HOUR - 1)).toBe(chargesOf(scopes, 0));
+  expect(chargedCountersOf(scopes, HOUR - 1)).toBe(chargedCountersOf(scopes, 0));
 });
 
 test('when one window ends, and when the clock is set back, each is charged in the window that holds the instant', () => {
   const scopes = [scope('key', '1h'), scope('team', '1d')];
-  const startsAt = (now: number) => chargesOf(scopes, now).scopeWindows.map(({ window }) => window.start);
+  const startsAt = (now: number) => chargedCountersOf(scopes, now).scopeWindows.map(({ window }) => window.start);
   expect([HOUR - 1, HOUR, 24 * HOUR, HOUR, 0].map(startsAt)).toEqual([
     [0, 0],
     [HOUR, 0],
@@ -37,7 +37,7 @@ test('when one window ends, and when the clock is set back, each is charged in t
 });
 
 test('a refreshed policy is charged by its new contents, in the same counter where its window is the same', () => {
-  const [before] = chargesOf([scope('key', '1h')], 0).counters;
-  expect(chargesOf([scope('key', '2h')], 0).scopeWindows[0]?.window.end).toBe(2 * HOUR);
-  expect(chargesOf([scope('key', '1h')], 0).counters[0]).toBe(before);
+  const [before] = chargedCountersOf([scope('key', '1h')], 0).counters;
+  expect(chargedCountersOf([scope('key', '2h')], 0).scopeWindows[0]?.window.end).toBe(2 * HOUR);
+  expect(chargedCountersOf([scope('key', '1h')], 0).counters[0]).toBe(before);
 });

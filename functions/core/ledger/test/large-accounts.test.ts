@@ -46,7 +46,7 @@ async function startLarge(process: Process): Promise<StartableLedger> {
 
 const counters = () =>
   scenario.folder.records.flatMap((record) => ('scopeWindows' in record ? record.scopeWindows : []));
-const charges = () => scenario.ledgerRows.all().filter(({ kind }) => kind === 'expired');
+const expiredRows = () => scenario.ledgerRows.all().filter(({ kind }) => kind === 'expired');
 /** The distinct amounts of spend and escrow in all counters. */
 const shownIn = async (of: ReturnType<typeof counters>): Promise<ReadonlySet<string>> =>
   new Set((await scenario.store.part.read(of)).map((one) => `${one?.spent} ${one?.reserved}`));
@@ -59,7 +59,7 @@ describe('an account with more counters than a page', () => {
     process.is.dead = true;
     await scenario.start();
     await scenario.time.advance(30_000);
-    expect(charges().map(({ cost }) => cost)).toEqual(scopes.map(() => AMOUNT));
+    expect(expiredRows().map(({ cost }) => cost)).toEqual(scopes.map(() => AMOUNT));
     expect(await shownIn(all)).toEqual(new Set([`${AMOUNT} 0`]));
     expect(sizes).toContain(FIGURES_PAGE);
     expect(Math.max(...sizes)).toBe(FIGURES_PAGE);
@@ -88,7 +88,7 @@ describe('an account with more counters than a page', () => {
           expect(await isSetAside()).toBe(true);
         }
         expect(steps.length).toBeGreaterThan(at);
-        expect(charges().map(({ cost }) => cost)).toEqual(scopes.map(() => AMOUNT));
+        expect(expiredRows().map(({ cost }) => cost)).toEqual(scopes.map(() => AMOUNT));
         expect(await shownIn(all)).toEqual(new Set([`${AMOUNT} 0`]));
       }
     },
@@ -111,7 +111,7 @@ describe('an account with more counters than a page', () => {
     await scenario.start();
     await scenario.time.advance(30_000);
     expect(isOver).toBe(true);
-    expect(charges().map(({ cost }) => cost)).toEqual(scopes.map(() => AMOUNT));
+    expect(expiredRows().map(({ cost }) => cost)).toEqual(scopes.map(() => AMOUNT));
   });
 
   test('of an earlier process with a journal is closed by steps of bounded size, and corrected', async () => {

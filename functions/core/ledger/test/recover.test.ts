@@ -144,8 +144,8 @@ describe.each([
 
 describe('a start', () => {
   const reservation = (id: string, amount: Nano): JournalRecord => {
-    const charges = [{ scopeId: 'key', window: { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 31) } }];
-    return { type: 'reserve', id, amount, scopeWindows: charges, model: 'small', identifier: 'small-1' };
+    const scopeWindows = [{ scopeId: 'key', window: { start: Date.UTC(2026, 0, 1), end: Date.UTC(2026, 0, 31) } }];
+    return { type: 'reserve', id, amount, scopeWindows, model: 'small', identifier: 'small-1' };
   };
   const idOf = (index: number): string => `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`;
 

@@ -14,8 +14,8 @@ export interface JournalUnderTest {
 const EDGES: ReadonlyArray<Nano> = [0n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 18n];
 
 export function reservationRecord(id: string, amount: Nano = 5n): Extract<JournalRecord, { type: 'reserve' }> {
-  const charges = [{ scopeId: 'key "one"\n', window: { start: 1, end: 2 } }];
-  return { type: 'reserve', id, amount, scopeWindows: charges, model: 'größer/模型', identifier: 'a\u2028b' };
+  const scopeWindows = [{ scopeId: 'key "one"\n', window: { start: 1, end: 2 } }];
+  return { type: 'reserve', id, amount, scopeWindows, model: 'größer/模型', identifier: 'a\u2028b' };
 }
 
 export function rowRecord(id: string, cost: Nano = 3n): JournalRecord {

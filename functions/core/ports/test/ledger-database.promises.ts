@@ -105,11 +105,11 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       test.each([2n ** 53n - 1n, 2n ** 53n + 1n, 10n ** 14n + 1n, 10n ** 17n + 1n, 2n ** 63n - 1n])(
         'is exact to the nano-dollar: a hundred times %s',
         async (cost) => {
-          const charges = [scopeWindow(1)];
+          const scopeWindows = [scopeWindow(1)];
           await batch(
             account,
             1,
-            Array.from({ length: 100 }, () => ledgerRowOf({ cost, scopeWindows: charges })),
+            Array.from({ length: 100 }, () => ledgerRowOf({ cost, scopeWindows })),
           );
           expect(await spentOfOne()).toBe(100n * cost);
         },
@@ -131,12 +131,12 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         ['a cost beyond 64 bits', { cost: 2n ** 63n }],
         ['a text that PostgreSQL cannot store', { model: 'a\u0000b' }],
       ])('with %s loses that ledger row only, which counts as spent until a person decides', async (_, bad) => {
-        const charges = [scopeWindow(1), scopeWindow(2)];
-        const badRow = ledgerRowOf({ ...bad, scopeWindows: charges });
+        const scopeWindows = [scopeWindow(1), scopeWindow(2)];
+        const badRow = ledgerRowOf({ ...bad, scopeWindows });
         const rows = [ledgerRowOf(), badRow, ...Array.from({ length: 20 }, () => ledgerRowOf())];
         for (const number of [1, 1, 2])
           expect(await batch(account, number, rows)).toEqual({ outcome: 'booked', rejected: [badRow.id] });
-        expect(await spent(...charges, scopeWindow(3))).toEqual([2100n + badRow.cost, badRow.cost, 0n]);
+        expect(await spent(...scopeWindows, scopeWindow(3))).toEqual([2100n + badRow.cost, badRow.cost, 0n]);
         expect((await under.database.bookedOf([badRow.id])).size).toBe(0);
       });
     });

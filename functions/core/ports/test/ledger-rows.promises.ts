@@ -106,7 +106,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       expect(await ledgerRows.bookedOf([])).toEqual(new Map());
     });
 
-    test('a ledger row without charges is kept all the same', async () => {
+    test('a ledger row without scopes is kept all the same', async () => {
       const row = ledgerRowOf({ scopeWindows: [] });
       expect(await book(row)).toEqual({ rejected: [] });
       expect((await ledgerRows.bookedOf([row.id])).get(row.id)).toEqual([{ kind: 'settled', cost: 100n }]);
@@ -200,15 +200,18 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
       const of = fc.record({ scope: fc.nat(3), window: fc.constantFrom(...windows) });
       const rowShape = fc.record({
         cost: amount,
-        charges: fc.uniqueArray(of, { selector: ({ scope }) => scope, maxLength: 4 }),
+        scopeWindows: fc.uniqueArray(of, { selector: ({ scope }) => scope, maxLength: 4 }),
       });
       const batches = fc.array(fc.array(fc.nat(9), { maxLength: 8 }), { maxLength: 6 });
       let round = 0;
       await fc.assert(
         fc.asyncProperty(fc.array(rowShape, { minLength: 10, maxLength: 10 }), batches, async (all, plan) => {
           round += 1000;
-          const rows = all.map(({ cost, charges }) =>
-            ledgerRowOf({ cost, scopeWindows: charges.map(({ scope, window }) => scopeWindow(round + scope, window)) }),
+          const rows = all.map(({ cost, scopeWindows }) =>
+            ledgerRowOf({
+              cost,
+              scopeWindows: scopeWindows.map(({ scope, window }) => scopeWindow(round + scope, window)),
+            }),
           );
           for (const places of plan) await book(...places.flatMap((place) => rows[place] ?? []));
           const bookedRows = [...new Set(plan.flat())].flatMap((place) => rows[place] ?? []);

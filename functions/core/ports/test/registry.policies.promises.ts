@@ -34,7 +34,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     test('a key is found by its hash, with the policy of every charged scope, the key first', async () => {
       const user = await claim('ann@example.org', 'user', { models: ['small'] });
       const team = await claim('research', 'team', { blocked: true });
-      const { policy } = await workingKey('billing', hash('a'), { charges: [team.scopeId, user.scopeId] });
+      const { policy } = await workingKey('billing', hash('a'), { chargedScopeIds: [team.scopeId, user.scopeId] });
       expect(await find(hash('a'))).toEqual({
         key: policy,
         scopes: [policy, team.policy, user.policy],
@@ -129,7 +129,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
 
     test('a change leaves all other members as they are', async () => {
       const user = await claim('ann@example.org', 'user');
-      const more = { charges: [user.scopeId], tags: ['y'.repeat(60)], blocked: true };
+      const more = { chargedScopeIds: [user.scopeId], tags: ['y'.repeat(60)], blocked: true };
       const { claimed, policy } = await workingKey('billing', hash('a'), more);
       const { scopeId, anchor } = claimed;
       const change = { scopeId, anchor, blocked: false, retained: 'billing-key' };
@@ -147,7 +147,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
         Array.from({ length: 8 }, (_, place) => claim(`team-${place}`, 'team', { models })),
       );
       const { policy } = await workingKey('billing', hash('a'), {
-        charges: teams.map(({ scopeId }) => scopeId),
+        chargedScopeIds: teams.map(({ scopeId }) => scopeId),
         models,
       });
       expect((await find(hash('a')))?.scopes).toEqual([policy, ...teams.map((team) => team.policy)]);
@@ -191,7 +191,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
     test('a record that is larger than the query may read comes back as its size, and others are read', async () => {
       await workingKey('ordinary', hash('a'));
       const team = await claim('research', 'team', { models: ['m'.repeat(10_000)] });
-      await workingKey('large', hash('b'), { charges: [team.scopeId] });
+      await workingKey('large', hash('b'), { chargedScopeIds: [team.scopeId] });
       const hashes = ['a', 'b', 'c'].map(hash);
       const [ordinary, large, unknown] = await policies(INSTANCE.uid)
         .find(hashes, 4096)
@@ -229,15 +229,15 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
 
     test('a budget whose user was deleted still pays until the key is rewritten: a deletion never frees spend', async () => {
       const user = await claim('ann@example.org', 'user');
-      const { claimed, policy } = await workingKey('billing', hash('a'), { charges: [user.scopeId] });
+      const { claimed, policy } = await workingKey('billing', hash('a'), { chargedScopeIds: [user.scopeId] });
       await registry.retire([user.scopeId]);
       expect((await find(hash('a')))?.scopes).toEqual([policy, user.policy]);
-      await write(claimed, { charges: [] });
-      expect((await find(hash('a')))?.scopes).toEqual([{ ...policy, charges: [] }]);
+      await write(claimed, { chargedScopeIds: [] });
+      expect((await find(hash('a')))?.scopes).toEqual([{ ...policy, chargedScopeIds: [] }]);
     });
 
     test('a key that pays from a scope that is not there does not work', async () => {
-      await workingKey('billing', hash('a'), { charges: [crypto.randomUUID()] });
+      await workingKey('billing', hash('a'), { chargedScopeIds: [crypto.randomUUID()] });
       expect(await find(hash('a'))).toBeUndefined();
     });
   });

@@ -100,5 +100,5 @@ export function scopePolicy(
 
 export function keyPolicy(claim: KeyedClaim, more: Partial<KeyPolicy> = {}): KeyPolicy {
   const { namespace, name } = claim.holder;
-  return { ...scopePolicy(claim), kind: 'key', object: { namespace, name }, charges: [], ...more };
+  return { ...scopePolicy(claim), kind: 'key', object: { namespace, name }, chargedScopeIds: [], ...more };
 }

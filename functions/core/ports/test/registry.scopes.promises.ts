@@ -244,17 +244,17 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
     test('a retained claim shows that a scope which it is charged to has retired; other claims do not', async () => {
       const owners = [scopeWrite('research', { kind: 'team' }), scopeWrite('ann@example.org', { kind: 'user' })];
       for (const owner of owners) await registry.putScope(owner);
-      const charges = owners.map(({ policy }) => policy.scopeId);
+      const chargedScopeIds = owners.map(({ policy }) => policy.scopeId);
       const put = async (alias: string, more: Partial<KeyPolicy>) => {
         const write = scopeWrite(alias);
         await registry.putScope({ ...write, policy: { ...write.policy, ...more } as KeyPolicy });
       };
-      await put('kept', { charges, retained: 'kept-key' });
-      await put('ordinary', { charges });
-      await put('free', { charges: [], retained: 'free-key' });
+      await put('kept', { chargedScopeIds, retained: 'kept-key' });
+      await put('ordinary', { chargedScopeIds });
+      await put('free', { chargedScopeIds: [], retained: 'free-key' });
       const ownerless = async () => (await claims()).flatMap((claim) => (claim.isOwnerGone ? [claim.alias] : []));
       expect(await ownerless()).toEqual([]);
-      await registry.retire(charges.slice(1));
+      await registry.retire(chargedScopeIds.slice(1));
       expect(await ownerless()).toEqual(['kept']);
       expect(await registry.claimsOf(INSTANCE.uid, [{ kind: 'key', alias: 'kept' }])).toMatchObject([
         { isOwnerGone: true },

@@ -198,8 +198,8 @@ describe('several connections', () => {
     const large = (turn: number) =>
       Array.from({ length: 6000 }, (_, place) => {
         const from = (place * (turn + 1) + turn * 13) % scopes.length;
-        const charges = [scopes[from], scopes[(from + 20) % scopes.length]].flatMap((of) => of ?? []);
-        return ledgerRowOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, scopeWindows: charges });
+        const scopeWindows = [scopes[from], scopes[(from + 20) % scopes.length]].flatMap((of) => of ?? []);
+        return ledgerRowOf({ id: idAt(NOON + ((place * 7919) % 6000)), cost: 1n, scopeWindows });
       });
     const other = elsewhere();
     const closing = () =>

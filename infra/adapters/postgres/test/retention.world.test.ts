@@ -104,12 +104,12 @@ test.each([
   const { scopeId, recount } = await claimed(...durations);
   const now = Math.floor(Date.now() / 1000) * 1000;
   const window = { start: now - 290 * DAY, end: now + 10 * DAY };
-  const charges = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
+  const scopeWindows = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
   const times = [now - 400 * DAY, window.start - 1, window.start, now];
   await bookEntries(
     database,
     INSTANCE,
-    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
+    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
   );
   const dropped = await database.dropMonths(2);
   expect(dropped[0]).toBe(monthOf(now - 400 * DAY));
@@ -123,12 +123,12 @@ test('a budget that is lengthened into a dropped month counts all of the hour th
   const now = Math.floor(Date.now() / 1000) * 1000;
   const hour = Math.floor((now - 290 * DAY) / HOUR) * HOUR;
   const window = { start: hour + HOUR / 2, end: now + 10 * DAY };
-  const charges = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
+  const scopeWindows = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
   const times = [hour - 1, hour, window.start - 1, window.start, hour + HOUR, now];
   await bookEntries(
     database,
     INSTANCE,
-    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: charges })),
+    times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
   );
   const spent = async () => (await database.sums([{ scopeId, window }])).map((sum) => sum.spent);
   await recount(window);

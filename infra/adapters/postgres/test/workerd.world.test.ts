@@ -18,7 +18,7 @@ export default {
       const { to } = await database.migrate();
       await database.openInstance({ uid: 'i', namespace: 'n', name: 'm' });
       const [kind, alias, holder, scopeId] = ['key', 'billing', { uid: 'u', namespace: 'n', name: 'k' }, '00000000-0000-4000-8000-000000000001'];
-      const policy = { scopeId, kind, name: alias, blocked: false, models: [], anchor: 0, object: { namespace: 'n', name: 'k' }, charges: [] };
+      const policy = { scopeId, kind, name: alias, blocked: false, models: [], anchor: 0, object: { namespace: 'n', name: 'k' }, chargedScopeIds: [] };
       const outcome = await database.putScope({ instanceUid: 'i', kind, alias, holder, policy, generation: 1, value: { hash: 'a'.repeat(64) } });
       const window = { start: 0, end: 4e12 };
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
