@@ -105,7 +105,7 @@ function statementsFor(rowCount: number): ReadonlyArray<string> {
     `insert into gateway_operator.hour_sum select '${BUSY}', time / 3600000, 5 * count(*) from made where n % 2 = 0 group by 2`,
     `insert into gateway_operator.recount select ${KEY}, ${BEGIN}, ${END}, '00000000-0000-0000-0000-000000000000', '00000000-0000-0000-0000-000000000000'
       from generate_series(1, ${keys}, 10) key`,
-    `insert into gateway_operator.account select '${INSTANCE}', ${ACCOUNT}, 1, 10, now(), true from made where n % 10 = 0`,
+    `insert into gateway_operator.account select '${INSTANCE}', ${ACCOUNT}, 1, 10, now(), 'done' from made where n % 10 = 0`,
     `insert into gateway_operator.expired_row select '${INSTANCE}', ${ACCOUNT}, ${KEY}, ${BEGIN}, ${END}, ${ID}
       from made where n % 10 = 0`,
     // Of another instance on the same database.

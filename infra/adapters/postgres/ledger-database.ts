@@ -102,7 +102,7 @@ select $1, $2::uuid, $3::bigint, $4::bigint, case when $6::boolean then clock_ti
 where $6::boolean or exists (select from gateway_operator.store_epoch where instance_uid = $1 and epoch = $5::bigint)
 on conflict (instance_uid, account) do update set booked = greatest(a.booked, excluded.booked),
     number = greatest(a.number, excluded.number), closed_at = coalesce(a.closed_at, excluded.closed_at),
-    is_charged = case when $6::boolean and not a.is_charged then null else a.is_charged end
+    closing = case when $6::boolean and a.closing = 'begun' then null else a.closing end
   where a.closed_at is null or a.booked >= excluded.booked
 returning 1`;
 
@@ -145,11 +145,12 @@ async function close(
  * account or the ledger row of its request has closed it.
  */
 const CLOSE = `
-insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at, is_charged)
-select $1, $2::uuid, 0, 0, clock_timestamp(), $4::boolean where not exists (select from gateway_operator.ledger_row where id = $2::uuid)
+insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at, closing)
+select $1, $2::uuid, 0, 0, clock_timestamp(), case when $4::boolean then 'done' else 'begun' end
+where not exists (select from gateway_operator.ledger_row where id = $2::uuid)
 on conflict (instance_uid, account) do update
-  set closed_at = coalesce(a.closed_at, excluded.closed_at), is_charged = excluded.is_charged
-  where not a.is_charged or a.closed_at is null and a.number <= coalesce($3::bigint, a.number)
+  set closed_at = coalesce(a.closed_at, excluded.closed_at), closing = excluded.closing
+  where a.closing = 'begun' or (a.closed_at is null and a.number <= coalesce($3::bigint, a.number))
 returning booked::text`;
 
 /** Records expired rows; returns those of counters that are not charged yet. The row of the account is locked. */
@@ -199,7 +200,7 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged' | 'isClosing'> {
 /** The bounds of the ids exclude the months that cannot contain them. */
 export const ROWS = `
 select account::text, booked::text, number::text, closed_at is not null as "isClosed",
-  coalesce(is_charged, false) and "isInEpoch" as "isCharged", not coalesce(is_charged, true) and "isInEpoch" as "isClosing"
+  coalesce(closing = 'done', false) and "isInEpoch" as "isCharged", coalesce(closing = 'begun', false) and "isInEpoch" as "isClosing"
 from gateway_operator.account cross join lateral (select coalesce(closed_at >= (
   select opened_at from gateway_operator.store_epoch where instance_uid = $1), false) as "isInEpoch") as e
 where instance_uid = $1 and account = any($2::uuid[])

@@ -230,9 +230,9 @@ create table gateway_operator.account (
   booked bigint not null,
   number bigint not null,
   closed_at timestamptz(3),
-  -- Whether a closing has charged all figures of the account; false: it has begun. Null: not closed, or closed by its
-  -- own process, which books its requests by their ids.
-  is_charged boolean,
+  -- Begun: a closing charges the figures of the account, page by page. Done: all are charged. Null: not closed, or
+  -- closed by a stop of its own process, which charges nothing and books its requests by their ids.
+  closing text check (closing in ('begun', 'done')),
   primary key (instance_uid, account)
 ) with (fillfactor = 70);
 
