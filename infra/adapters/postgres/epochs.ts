@@ -27,7 +27,7 @@ raised as (
   insert into gateway_operator.store_epoch as e (instance_uid, epoch, store)
   select $1, $3::bigint + 1, $4 from alone where not exists (select from deleted)
   on conflict (instance_uid) do update
-    set epoch = greatest(e.epoch, $3::bigint) + 1, store = $4, raised_at = clock_timestamp(), opened_at = null, calls = 0
+    set epoch = greatest(e.epoch, $3::bigint) + 1, store = $4, raised_at = clock_timestamp(), opened_at = null, store_calls = 0
     where e.epoch = $2::bigint
   returning e.epoch)
 select exists (select from deleted) as "isDeleted", (select epoch::float8 from raised) as epoch`;
@@ -41,13 +41,13 @@ on conflict (instance_uid, process) do update
 const STATE = `
 with state as (
   select coalesce(max(epoch), 0) as epoch, coalesce(bool_and(opened_at is not null), false) as is_open,
-    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(calls), 0) as calls,
+    coalesce(max(extract(epoch from clock_timestamp() - raised_at) * 1000), 0)::bigint as age, coalesce(max(store_calls), 0) as store_calls,
     coalesce(max(store), $2) as store
   from gateway_operator.store_epoch where instance_uid = $1),
 live as (
   select * from gateway_operator.gateway_process
   where instance_uid = $1 and left_at is null and seen_at > clock_timestamp() - ${ALIVE})
-select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.calls::float8 as "callCount",
+select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.store_calls::float8 as "callCount",
   state.store <> $2 as "isOfOtherStore",
   exists (
     select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasSuccessor",

@@ -107,8 +107,8 @@ hours as (
   where (select count(*) from summed) >= 0 order by scope_id, hour
   on conflict (scope_id, hour) do update set amount = h.amount + excluded.amount
   returning 1)
-update gateway_operator.store_epoch set calls = $11
-where (select count(*) from hours) >= 0 and instance_uid = $9 and epoch = $10 and calls < $11`;
+update gateway_operator.store_epoch set store_calls = $11
+where (select count(*) from hours) >= 0 and instance_uid = $9 and epoch = $10 and store_calls < $11`;
 
 /** One array per column of `INSERT`. Rows that share a list of scope windows write the list once. */
 export function toColumns(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<unknown> {

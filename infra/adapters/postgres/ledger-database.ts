@@ -97,13 +97,13 @@ select epoch::text as epoch, opened_at is not null as "isOpen" from gateway_oper
  * account ends a closing by another process, which charges no further page.
  */
 export const RECORD_BATCH = `
-insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at)
+insert into gateway_operator.account as a (instance_uid, account, booked_batch, call_number, closed_at)
 select $1, $2::uuid, $3::bigint, $4::bigint, case when $6::boolean then clock_timestamp() end
 where $6::boolean or exists (select from gateway_operator.store_epoch where instance_uid = $1 and epoch = $5::bigint)
-on conflict (instance_uid, account) do update set booked = greatest(a.booked, excluded.booked),
-    number = greatest(a.number, excluded.number), closed_at = coalesce(a.closed_at, excluded.closed_at),
+on conflict (instance_uid, account) do update set booked_batch = greatest(a.booked_batch, excluded.booked_batch),
+    call_number = greatest(a.call_number, excluded.call_number), closed_at = coalesce(a.closed_at, excluded.closed_at),
     closing = case when $6::boolean and a.closing = 'begun' then null else a.closing end
-  where a.closed_at is null or a.booked >= excluded.booked
+  where a.closed_at is null or a.booked_batch >= excluded.booked_batch
 returning 1`;
 
 const CHECK_REQUEST = `
@@ -125,13 +125,13 @@ async function close(
   const [current] = await query<Epoch>(CURRENT, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return { outcome: 'epoch' };
   if (current?.isOpen === true && closing.isRebuild === true) return { outcome: 'epoch' };
-  const [closedAccount] = await query<{ booked: string }>(CLOSE, [
+  const [closedAccount] = await query<{ bookedBatch: string }>(CLOSE, [
     instanceUid,
     account,
     closing.number ?? null,
     isLast,
   ]);
-  const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.booked), random);
+  const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.bookedBatch), random);
   const newRows = await recordExpiredRows(query, [instanceUid, account], rows);
   if (closedAccount !== undefined)
     await insertBatch(booking, instanceUid, { rows: newRows, epoch, callCount: closing.callCount });
@@ -145,13 +145,13 @@ async function close(
  * account or the ledger row of its request has closed it.
  */
 const CLOSE = `
-insert into gateway_operator.account as a (instance_uid, account, booked, number, closed_at, closing)
+insert into gateway_operator.account as a (instance_uid, account, booked_batch, call_number, closed_at, closing)
 select $1, $2::uuid, 0, 0, clock_timestamp(), case when $4::boolean then 'done' else 'begun' end
 where not exists (select from gateway_operator.ledger_row where id = $2::uuid)
 on conflict (instance_uid, account) do update
   set closed_at = coalesce(a.closed_at, excluded.closed_at), closing = excluded.closing
-  where a.closing = 'begun' or (a.closed_at is null and a.number <= coalesce($3::bigint, a.number))
-returning booked::text`;
+  where a.closing = 'begun' or (a.closed_at is null and a.call_number <= coalesce($3::bigint, a.call_number))
+returning booked_batch::text as "bookedBatch"`;
 
 /** Records expired rows; returns those of counters that are not charged yet. The row of the account is locked. */
 async function recordExpiredRows(
@@ -185,21 +185,21 @@ async function rowsOf(
 ): Promise<ReadonlyArray<readonly [string, AccountRow]>> {
   const sorted = accounts.toSorted();
   const rows = await query<Row>(ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
-  return rows.map(({ account, booked, number, ...flags }) => [
+  return rows.map(({ account, bookedBatch, number, ...flags }) => [
     account,
-    { bookedBatch: Number(booked), number: Number(number), ...flags },
+    { bookedBatch: Number(bookedBatch), number: Number(number), ...flags },
   ]);
 }
 
 interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged' | 'isClosing'> {
   readonly account: string;
-  readonly booked: string;
+  readonly bookedBatch: string;
   readonly number: string;
 }
 
 /** The bounds of the ids exclude the months that cannot contain them. */
 export const ROWS = `
-select account::text, booked::text, number::text, closed_at is not null as "isClosed",
+select account::text, booked_batch::text as "bookedBatch", call_number::text as number, closed_at is not null as "isClosed",
   coalesce(closing = 'done', false) and "isInEpoch" as "isCharged", coalesce(closing = 'begun', false) and "isInEpoch" as "isClosing"
 from gateway_operator.account cross join lateral (select coalesce(closed_at >= (
   select opened_at from gateway_operator.store_epoch where instance_uid = $1), false) as "isInEpoch") as e

@@ -216,8 +216,8 @@ create table gateway_operator.store_epoch (
   raised_at timestamptz(3) not null default clock_timestamp(),
   -- Null while live processes still join the epoch.
   opened_at timestamptz(3),
-  -- The counter store's number of calls in this epoch, as batches have reported it.
-  calls bigint not null default 0
+  -- The counter store's count of the calls of all accounts in this epoch, as batches have reported it.
+  store_calls bigint not null default 0
 );
 
 -- Accounts of the counter store. Rows of closed accounts stay as long as the ledger rows of their time (partitions.ts): a
@@ -226,9 +226,9 @@ create table gateway_operator.store_epoch (
 create table gateway_operator.account (
   instance_uid text not null,
   account uuid not null,
-  -- The last batch that was booked, and the number of the last answered call at that time.
-  booked bigint not null,
-  number bigint not null,
+  -- The number of the last batch that was booked, and the number of the last answered call at that time.
+  booked_batch bigint not null,
+  call_number bigint not null,
   closed_at timestamptz(3),
   -- Begun: a closing charges the figures of the account, page by page. Done: all are charged. Null: not closed, or
   -- closed by a stop of its own process, which charges nothing and books its requests by their ids.
