@@ -11,7 +11,7 @@ export interface MemoryEpochs extends Epochs {
   /** The epoch as a transaction of the same database sees it. */
   current(): { readonly epoch: number; readonly isOpen: boolean };
   /** A booking's count of the store's calls. */
-  record(epoch: number, callCount: number): void;
+  record(epoch: number, storeCalls: number): void;
 }
 
 interface GatewayProcess extends EpochUser {
@@ -23,18 +23,18 @@ interface GatewayProcess extends EpochUser {
 export function createMemoryEpochs({ clock }: { readonly clock: Clock }): MemoryEpochs {
   const processes = new Map<string, GatewayProcess>();
   const first: EpochUser = { store: 'store', startedAt: 0 };
-  let current = { epoch: 0, store: '', isOpen: false, raisedAt: clock.now(), callCount: 0 };
+  let current = { epoch: 0, store: '', isOpen: false, raisedAt: clock.now(), storeCalls: 0 };
   const of = (user: EpochUser): Epochs => {
     const state = async () => {
       const now = clock.now();
-      const { epoch, isOpen, raisedAt, callCount } = current;
+      const { epoch, isOpen, raisedAt, storeCalls } = current;
       const store = current.store || user.store;
       const live = [...processes.values()].filter(({ seenAt }) => seenAt > now - ALIVE);
       return {
         epoch,
         isOpen,
         age: now - raisedAt,
-        callCount,
+        storeCalls,
         missing: live.filter((each) => each.store === store && each.joined < epoch).length,
         isOfOtherStore: store !== user.store,
         hasSuccessor: live.some(
@@ -53,7 +53,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
       async raise(from, above) {
         if (current.epoch !== from) return undefined;
         const epoch = Math.max(from, above) + 1;
-        current = { epoch, store: user.store, isOpen: false, raisedAt: clock.now(), callCount: 0 };
+        current = { epoch, store: user.store, isOpen: false, raisedAt: clock.now(), storeCalls: 0 };
         return epoch;
       },
       async open(epoch) {
@@ -68,8 +68,8 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
     ...of(first),
     of,
     current: () => current,
-    record(epoch, callCount) {
-      if (current.epoch === epoch) current = { ...current, callCount: Math.max(current.callCount, callCount) };
+    record(epoch, storeCalls) {
+      if (current.epoch === epoch) current = { ...current, storeCalls: Math.max(current.storeCalls, storeCalls) };
     },
   };
 }

@@ -20,7 +20,7 @@ export interface MemoryLedgerDatabase extends LedgerDatabase {
   readonly ledgerRows: MemoryLedgerRows;
 }
 
-const NEW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false, isClosing: false };
+const NEW: AccountRow = { bookedBatch: 0, callNumber: 0, isClosed: false, isCharged: false, isClosing: false };
 
 /** The ledger database of one instance. Each call is one step, as a transaction of PostgreSQL is. */
 export function createMemoryLedgerDatabase({
@@ -50,7 +50,7 @@ export function createMemoryLedgerDatabase({
     const expiredRows = toExpiredRows({ account, isLast, ...closing }, row.bookedBatch, drawn);
     const newRows = expiredRows.filter(({ scopeWindows }) => !scopeWindows.some((of) => counters.has(counterKey(of))));
     ledgerRows.insert(newRows);
-    epochs.record(closing.epoch, closing.callCount);
+    epochs.record(closing.epoch, closing.storeCalls);
     for (const { id, scopeWindows } of newRows) for (const of of scopeWindows) counters.set(counterKey(of), id);
     charged.set(account, counters);
     const { isOpen } = epochs.current();
@@ -71,21 +71,24 @@ export function createMemoryLedgerDatabase({
     async bookBatch(batch) {
       const outcome = outcomeOf(batch);
       if (outcome !== 'booked') return { outcome, rejected: [] };
-      const { account, closesAccount, epoch, callCount, rows: batchRows } = batch;
+      const { account, closesAccount, epoch, storeCalls, rows: batchRows } = batch;
       if (account !== undefined) {
         const row = rows.get(account.id) ?? NEW;
-        const [bookedBatch, number] = [Math.max(row.bookedBatch, account.batch), Math.max(row.number, account.number)];
+        const [bookedBatch, callNumber] = [
+          Math.max(row.bookedBatch, account.batch),
+          Math.max(row.callNumber, account.callNumber),
+        ];
         const closed = closesAccount === true ? { isClosed: true, isClosing: false } : {};
-        rows.set(account.id, { ...row, bookedBatch, number, ...closed });
-        epochs.record(epoch, callCount);
+        rows.set(account.id, { ...row, bookedBatch, callNumber, ...closed });
+        epochs.record(epoch, storeCalls);
       }
       return { outcome: 'booked', rejected: ledgerRows.insert(batchRows) };
     },
     async close(closing) {
       const { epoch, isOpen } = epochs.current();
       if (epoch !== closing.epoch || (isOpen && closing.isRebuild === true)) return { outcome: 'epoch' };
-      const { isClosed, number } = rows.get(closing.account) ?? NEW;
-      if (!isClosed && number > (closing.number ?? number)) return { outcome: 'behind' };
+      const { isClosed, callNumber } = rows.get(closing.account) ?? NEW;
+      if (!isClosed && callNumber > (closing.callNumber ?? callNumber)) return { outcome: 'behind' };
       return { outcome: 'closed', ...close(closing) };
     },
     async accountRows(accounts) {

@@ -32,7 +32,7 @@ test('a hundred thousand random requests on top of every size that breaks double
   const begin = MAGNITUDES.map((cost, number) => ledgerRowOf({ cost, scopeWindows: scopes.slice(number, number + 1) }));
   const ledgerDatabase = database.ledgerDatabase('exact', (count) => randomBytes(count));
   await database.epochs('exact', ONE_STORE).raise(0, 0);
-  const book = (rows: ReadonlyArray<LedgerRow>) => ledgerDatabase.bookBatch({ epoch: 1, callCount: 0, rows });
+  const book = (rows: ReadonlyArray<LedgerRow>) => ledgerDatabase.bookBatch({ epoch: 1, storeCalls: 0, rows });
   await book(begin);
 
   let expected = 0n;

@@ -46,7 +46,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
   await counterStore.call({
     epoch: 1,
     account: ids.next(),
-    number: 1,
+    callNumber: 1,
     lease: LEASE,
     deadline: clock.now(),
     batch: 1,

@@ -58,8 +58,8 @@ test('an old journal loses nothing: a person decides, and until then it counts a
   const account = ids.next();
   await ledgerDatabase.bookBatch({
     epoch: 1,
-    account: { id: account, batch: 1, number: 1 },
-    callCount: 1,
+    account: { id: account, batch: 1, callNumber: 1 },
+    storeCalls: 1,
     rows: [booked],
   });
   expect(await database.dropMonths(2)).not.toEqual([]);

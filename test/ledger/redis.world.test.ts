@@ -116,7 +116,7 @@ describeUnless(missing, 'processes on one Redis', () => {
       const reply = await counterStore.call({
         epoch: 1,
         account: randomUUID(),
-        number: 1,
+        callNumber: 1,
         lease: 60_000,
         deadline: Date.now() + 60_000,
         batch: 1,

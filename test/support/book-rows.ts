@@ -9,13 +9,13 @@ export async function bookEntries(
   instanceUid: string,
   entries: ReadonlyArray<LedgerRow>,
 ): Promise<{ readonly rejected: ReadonlyArray<string> }> {
-  const account = { id: randomUUID(), batch: 1, number: 0 };
+  const account = { id: randomUUID(), batch: 1, callNumber: 0 };
   const ledgerDatabase = database.ledgerDatabase(instanceUid, randomBytes);
   const { rejected } = await ledgerDatabase.bookBatch({
     epoch: 0,
     account,
     closesAccount: true,
-    callCount: 0,
+    storeCalls: 0,
     rows: entries,
   });
   return { rejected };

@@ -26,7 +26,7 @@ export async function openProcess(connection: RedisAddress, { log = createMemory
     const call: AccountCall = {
       epoch: 1,
       account,
-      number,
+      callNumber: number,
       lease: 60_000,
       deadline: 10 ** 15,
       batch: 1,

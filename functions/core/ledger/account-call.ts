@@ -26,7 +26,7 @@ export interface PendingCall {
   readonly counters: ReadonlyArray<CounterState>;
   readonly waiters: ReadonlyArray<WaitingRequest>;
   /** The store's count of calls when this call was made. */
-  readonly callCount: number;
+  readonly storeCalls: number;
   /** Whether the call has only requests with a counter that the store may lack. */
   readonly isProbe: boolean;
 }
@@ -54,11 +54,11 @@ const IDLE_SHARE = 16n;
 /** Begins the next call of the account, without content. */
 export function beginCall(account: Account): AccountCall {
   account.callNumber += 1;
-  const { epoch, id, callNumber: number, openBatchNumber: batch, bookedBatchNumber: bookedBatch } = account;
+  const { epoch, id, callNumber, openBatchNumber: batch, bookedBatchNumber: bookedBatch } = account;
   return {
     epoch,
     account: id,
-    number,
+    callNumber,
     lease: LEASE,
     deadline: account.now() + DEADLINE,
     batch,
@@ -93,7 +93,7 @@ export function compose(
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
   const changes = counters.map((counter) => takeCounterChange(account, counter, requested.has(counter)));
   const call = { ...beginCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
-  return { call, counters, waiters, callCount: account.store.callCount, isProbe };
+  return { call, counters, waiters, storeCalls: account.store.storeCalls, isProbe };
 }
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
@@ -226,7 +226,7 @@ export function applyDone(
   { call, counters, waiters }: Pick<PendingCall, 'call' | 'counters' | 'waiters'>,
   reply: DoneReply,
 ): void {
-  account.answeredCallNumber = call.number;
+  account.answeredCallNumber = call.callNumber;
   // A repeated call does not renew a lease that has ended, so that there may be no live account.
   account.liveAccounts = Math.max(1, reply.liveAccounts);
   counters.forEach((counter, index) => {
@@ -266,7 +266,7 @@ function limitAtGrantOf(
 
 /** Applies the refusal of a whole call: everything that it reported is in the next call again. */
 export function applyRefused(account: Account, { call, counters }: PendingCall): void {
-  account.answeredCallNumber = call.number;
+  account.answeredCallNumber = call.callNumber;
   for (const counter of counters) {
     revokeReport(counter);
     markChanged(account, counter);

@@ -4,7 +4,7 @@
 import type { AccountRow, FreezeReply } from '../ports/counter-store.ts';
 import type { AccountClosing, LedgerDatabase } from '../ports/ledger-database.ts';
 import { counterKey } from '../ports/policy.ts';
-import { recordCallCount, STOPPED } from './account.ts';
+import { recordStoreCalls, STOPPED } from './account.ts';
 import type { StoreContext } from './context.ts';
 import { auditCounters } from './counter-audit.ts';
 import { load } from './counter-loading.ts';
@@ -25,30 +25,30 @@ export async function closeAccount(
   { epoch, account, isOwn, isRebuild }: ClosingRequest,
 ): Promise<Exclude<FreezeReply, { outcome: 'frozen' }> | ClosedAccount | { outcome: 'behind' } | undefined> {
   const { counterStore, database, store } = context;
-  const knownCallCount = store.epoch === epoch ? store.callCount : 0;
+  const knownStoreCalls = store.epoch === epoch ? store.storeCalls : 0;
   const freezeReply = await counterStore.freeze(epoch, account, isOwn);
-  if (!('callCount' in freezeReply)) return freezeReply;
+  if (!('storeCalls' in freezeReply)) return freezeReply;
   // The store shows fewer calls than before, so it has gone back in time.
-  if (freezeReply.callCount <= knownCallCount) return { outcome: 'behind' } as const;
-  recordCallCount(store, epoch, freezeReply.callCount);
+  if (freezeReply.storeCalls <= knownStoreCalls) return { outcome: 'behind' } as const;
+  recordStoreCalls(store, epoch, freezeReply.storeCalls);
   if (freezeReply.outcome === 'none' && !isOwn) return freezeReply;
-  const { now: at, callCount } = freezeReply;
-  const number = freezeReply.outcome === 'frozen' ? freezeReply.number : undefined;
-  const closing = { epoch, account, number, callCount, at, isRebuild };
+  const { now: at, storeCalls } = freezeReply;
+  const callNumber = freezeReply.outcome === 'frozen' ? freezeReply.callNumber : undefined;
+  const closing = { epoch, account, callNumber, storeCalls, at, isRebuild };
   // Before the epoch is open, PostgreSQL gets all that the process has by the ids of its requests.
   const isEmpty = freezeReply.outcome === 'none' || isRebuild;
   const reply = await (isEmpty
     ? database.close({ ...closing, figures: [], isLast: true })
     : chargeFigures(context, closing, isOwn));
   if (reply.outcome === 'epoch') return undefined;
-  return reply.outcome === 'closed' ? { ...reply, number } : reply;
+  return reply.outcome === 'closed' ? { ...reply, callNumber } : reply;
 }
 
 interface ClosedAccount {
   readonly outcome: 'closed';
   readonly row: AccountRow;
   /** The number of the last call; undefined: the store has no such account. */
-  readonly number: number | undefined;
+  readonly callNumber: number | undefined;
 }
 
 /** The pages of the figures of a frozen account. Throws when the ledger stops: another process continues. */
@@ -128,8 +128,8 @@ export async function closeEnded(context: StoreContext, epoch: number, account: 
   const closing = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
   if (closing?.outcome === 'behind') return 'behind';
   if (closing?.outcome !== 'closed') return 'done';
-  const { row, number = 0 } = closing;
-  if (number < row.number) return 'behind';
+  const { row, callNumber = 0 } = closing;
+  if (callNumber < row.callNumber) return 'behind';
   await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, { isAudited: !row.isCharged });
   return 'done';
 }

@@ -19,7 +19,7 @@ import { toTransactions } from './requests.ts';
  * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not have
  * it (yet), or the account could not be opened.
  */
-export async function openAccount(context: LedgerContext, { epoch, isOpen, callCount }: EpochState): Promise<boolean> {
+export async function openAccount(context: LedgerContext, { epoch, isOpen, storeCalls }: EpochState): Promise<boolean> {
   const { account, counterStore, ids, sharedStore } = context;
   const { store } = account;
   account.isRebuilding = !isOpen && epoch > 1;
@@ -31,7 +31,10 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, callC
     if (storeEpoch < epoch) return false;
     account.raisedEpoch = 0;
   }
-  Object.assign(store, { epoch, callCount: store.epoch === epoch ? Math.max(store.callCount, callCount) : callCount });
+  Object.assign(store, {
+    epoch,
+    storeCalls: store.epoch === epoch ? Math.max(store.storeCalls, storeCalls) : storeCalls,
+  });
   const closedAccounts = await closePreviousAccounts(context, epoch, !isOpen);
   if (closedAccounts === undefined) return false;
   await addCorrections(context);

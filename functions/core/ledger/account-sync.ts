@@ -3,7 +3,7 @@
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
-import { markChanged, recordCallCount, STOPPED } from './account.ts';
+import { markChanged, recordStoreCalls, STOPPED } from './account.ts';
 import { applyDone, applyRefused, compose, type PendingCall } from './account-call.ts';
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
@@ -87,7 +87,7 @@ export function createSync(context: LedgerContext): AccountSync {
 
   const send = async (sending: PendingCall): Promise<void> => {
     isSending = true;
-    const reply = await callStore(sending.call, sending.callCount).catch(
+    const reply = await callStore(sending.call, sending.storeCalls).catch(
       (cause) => ({ outcome: 'failed', cause }) as const,
     );
     // The account was left meanwhile, so its calls are void.
@@ -124,8 +124,8 @@ export function createSync(context: LedgerContext): AccountSync {
       context.membership.leave('error');
     }
   };
-  /** Sends one call. `knownCallCount`: as it was when this call was first sent. */
-  const callStore = async (call: AccountCall, knownCallCount = account.store.callCount): Promise<AccountReply> => {
+  /** Sends one call. `knownStoreCalls`: as it was when this call was first sent. */
+  const callStore = async (call: AccountCall, knownStoreCalls = account.store.storeCalls): Promise<AccountReply> => {
     const [sentAt, sentAtWall] = [intervalClock.now(), wallClock.now()];
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await counterStore.call(call);
@@ -135,9 +135,9 @@ export function createSync(context: LedgerContext): AccountSync {
     account.store.clockOffset = Math.round(reply.now - (sentAt + account.lastReplyAt) / 2);
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
-    if (reply.callCount <= knownCallCount)
-      return { outcome: 'stale', why: 'behind', now: reply.now, callCount: reply.callCount };
-    recordCallCount(account.store, call.epoch, reply.callCount);
+    if (reply.storeCalls <= knownStoreCalls)
+      return { outcome: 'stale', why: 'behind', now: reply.now, storeCalls: reply.storeCalls };
+    recordStoreCalls(account.store, call.epoch, reply.storeCalls);
     Object.assign(account, { sentAt, sentAtWall });
     return reply;
   };

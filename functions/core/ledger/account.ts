@@ -23,7 +23,7 @@ export interface KnownStore {
   /** The last open epoch. 0: none yet. */
   epoch: number;
   /** The store's count of calls in this epoch, as of its last reply. */
-  callCount: number;
+  storeCalls: number;
   /** The lead of the store's clock over this process's clock. */
   clockOffset: Millis;
   /**
@@ -113,16 +113,16 @@ const newAccount = () => ({
   sentAtWall: Number.NEGATIVE_INFINITY,
 });
 
-export type CallCount = Pick<KnownStore, 'epoch' | 'callCount'>;
+export type StoreCalls = Pick<KnownStore, 'epoch' | 'storeCalls'>;
 
 /** Records the store's count of calls, which never falls within an epoch. */
-export function recordCallCount(store: CallCount, epoch: number, callCount: number): void {
-  if (store.epoch === epoch) store.callCount = Math.max(store.callCount, callCount);
+export function recordStoreCalls(store: StoreCalls, epoch: number, storeCalls: number): void {
+  if (store.epoch === epoch) store.storeCalls = Math.max(store.storeCalls, storeCalls);
 }
 
 export const createKnownStore = (clockOffset: Millis = 0): KnownStore => ({
   epoch: 0,
-  callCount: 0,
+  storeCalls: 0,
   clockOffset,
   checkedAt: Number.NEGATIVE_INFINITY,
 });

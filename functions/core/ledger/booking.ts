@@ -115,10 +115,10 @@ function seal(account: Account): boolean {
 
 async function bookSealed(context: LedgerContext): Promise<void> {
   const { account } = context;
-  const { id, epoch, answeredCallNumber: number } = account;
+  const { id, epoch, answeredCallNumber: callNumber } = account;
   const batch = account.openBatchNumber - 1;
   const rows = account.requests.in('sealedBatch').map(({ row }) => row);
-  const outcome = await book(context, { epoch, account: { id, batch, number }, rows });
+  const outcome = await book(context, { epoch, account: { id, batch, callNumber }, rows });
   if (account.id !== id) return;
   if (outcome !== 'booked') return context.membership.leave(outcome);
   account.requests.move('sealedBatch', 'booked');
@@ -135,13 +135,13 @@ async function bookSealed(context: LedgerContext): Promise<void> {
 export async function bookWithoutAccount(context: LedgerContext): Promise<void> {
   const { account, database, journal, ids } = context;
   const { epoch, previousAccounts, requests } = account;
-  const last = { epoch, closesAccount: true, callCount: 0 };
+  const last = { epoch, closesAccount: true, storeCalls: 0 };
   for (const id of previousAccounts.keys())
-    await database.bookBatch({ ...last, account: { id, batch: 0, number: 0 }, rows: [] });
+    await database.bookBatch({ ...last, account: { id, batch: 0, callNumber: 0 }, rows: [] });
   await addCorrections(context);
   // New accounts, each closed in its transaction: their epoch does not matter.
   for (const portion of toTransactions(requests.unbooked().map(({ row }) => row))) {
-    const of = { id: ids.next(), batch: 1, number: 0 };
+    const of = { id: ids.next(), batch: 1, callNumber: 0 };
     if (portion.length > 0) await book(context, { ...last, account: of, rows: portion });
     dropUnreported(account, new Set(portion));
   }
@@ -150,15 +150,15 @@ export async function bookWithoutAccount(context: LedgerContext): Promise<void> 
 }
 
 /**
- * Books these rows; the journal drops their records. `callCount`: 0 if the rows were not
+ * Books these rows; the journal drops their records. `storeCalls`: 0 if the rows were not
  * reported to the current store.
  */
 export async function book(
   context: LedgerContext,
-  batch: Omit<Batch, 'callCount'> & Partial<Pick<Batch, 'callCount'>>,
+  batch: Omit<Batch, 'storeCalls'> & Partial<Pick<Batch, 'storeCalls'>>,
 ): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
-  const { outcome, rejected } = await database.bookBatch({ callCount: account.store.callCount, ...batch });
+  const { outcome, rejected } = await database.bookBatch({ storeCalls: account.store.storeCalls, ...batch });
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);

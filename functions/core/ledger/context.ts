@@ -12,7 +12,7 @@ import type { LedgerReader } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { Timer } from '../ports/platform.ts';
 import type { Log, Metrics } from '../ports/telemetry.ts';
-import type { Account, CallCount, KnownStore, LeaveReason } from './account.ts';
+import type { Account, KnownStore, LeaveReason, StoreCalls } from './account.ts';
 import type { DoneReply, PendingCall } from './account-call.ts';
 import type { CounterState, WaitingRequest } from './counters.ts';
 
@@ -49,7 +49,7 @@ export interface LedgerDependencies {
 /** The dependencies that maintenance needs, also without a ledger. */
 export interface StoreContext
   extends Pick<LedgerDependencies, 'instanceUid' | 'counterStore' | 'database' | 'timer' | 'log' | 'metrics'> {
-  readonly store: CallCount;
+  readonly store: StoreCalls;
   /** The store's clock. */
   now(): Millis;
   /** Whether the ledger has stopped; absent: there is none. */

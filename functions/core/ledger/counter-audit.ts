@@ -3,7 +3,7 @@
 import type { AccountRow, AuditReply } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopeWindow } from '../ports/policy.ts';
-import { recordCallCount } from './account.ts';
+import { recordStoreCalls } from './account.ts';
 import type { StoreContext } from './context.ts';
 
 /**
@@ -27,7 +27,7 @@ export async function auditCounters(
   const accounts = new Set<string>();
   let minSums: ReadonlyMap<string, Nano> = new Map();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
-    const since = store.epoch === epoch ? store.callCount : 0;
+    const since = store.epoch === epoch ? store.storeCalls : 0;
     const ids = [...accounts];
     const before = await database.accountRows(ids);
     const sums = await database.sums(counters);
@@ -38,7 +38,7 @@ export async function auditCounters(
     const bounded = sums.map((sum) => ({ ...sum, minSum: minSums.get(counterKey(sum)) }));
     const reply = await counterStore.audit(epoch, bounded, all, { since, deadline: now() + DEADLINE, byBounds });
     if (reply.outcome === 'epoch') throw new Error('the counter store is being rebuilt');
-    recordCallCount(store, epoch, reply.callCount);
+    recordStoreCalls(store, epoch, reply.storeCalls);
     for (const account of reply.changedAccounts) accounts.add(account);
     minSums = new Map(reply.minSums.map((sum) => [counterKey(sum), sum.spent]));
     if (reply.changedAccounts.length > 0) continue;
@@ -54,7 +54,7 @@ const isSame = (before: AccountRow = NO_ROW, after: AccountRow = NO_ROW): boolea
   before.isClosed === after.isClosed &&
   before.isClosing === after.isClosing;
 
-const NO_ROW: AccountRow = { bookedBatch: 0, number: 0, isClosed: false, isCharged: false, isClosing: false };
+const NO_ROW: AccountRow = { bookedBatch: 0, callNumber: 0, isClosed: false, isCharged: false, isClosing: false };
 
 /**
  * Reports repaired counters, except those of scopes that now belong to another instance: they differ without a fault.

@@ -220,8 +220,8 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   const { account, journal, ids } = context;
   const isReported = account.requests.isReported();
   const [rows = [], ...others] = toTransactions(account.requests.unbooked().map(({ row }) => row));
-  const { id, epoch, openBatchNumber: batch, answeredCallNumber: number } = account;
-  const outcome = await book(context, { epoch, account: { id, batch, number }, closesAccount: true, rows });
+  const { id, epoch, openBatchNumber: batch, answeredCallNumber: callNumber } = account;
+  const outcome = await book(context, { epoch, account: { id, batch, callNumber }, closesAccount: true, rows });
   if (outcome !== 'booked') {
     // Another process has closed the account, and may have charged it.
     account.previousAccounts.set(id, undefined);
@@ -232,8 +232,8 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   for (const each of others) {
     // The grace period is over: the next start books the rest.
     if (account.isStopped) throw new Error(STOPPED);
-    const other = { id: ids.next(), batch: 1, number: 0 };
-    await book(context, { epoch, account: other, closesAccount: true, callCount: 0, rows: each });
+    const other = { id: ids.next(), batch: 1, callNumber: 0 };
+    await book(context, { epoch, account: other, closesAccount: true, storeCalls: 0, rows: each });
   }
   journal.drop([id]);
   if (!isReported || !account.isOpen) return;

@@ -81,13 +81,16 @@ export async function maintainAlone(
   cursor?: Cursor,
 ): Promise<void> {
   const { counterStore, epochs, clock } = deps;
-  const { epoch, isOpen, callCount } = await epochs.state();
+  const { epoch, isOpen, storeCalls } = await epochs.state();
   if (!isOpen) return;
   // An empty audit shows the store's clock, and its count of calls.
-  const reply = await counterStore.audit(epoch, [], new Map(), { since: callCount, deadline: Number.MAX_SAFE_INTEGER });
+  const reply = await counterStore.audit(epoch, [], new Map(), {
+    since: storeCalls,
+    deadline: Number.MAX_SAFE_INTEGER,
+  });
   if (reply.outcome === 'epoch') return;
   const clockOffset = reply.now - clock.now();
-  const store = { epoch, callCount: Math.max(callCount, reply.callCount) };
+  const store = { epoch, storeCalls: Math.max(storeCalls, reply.storeCalls) };
   await maintain({ ...deps, store, now: () => clock.now() + clockOffset }, epoch, cursor);
 }
 
@@ -141,12 +144,12 @@ export function createClosing(context: LedgerContext): Closing {
   };
 
   return {
-    close({ endedAccounts: accounts, callCount }): void {
+    close({ endedAccounts: accounts, storeCalls }): void {
       if (own.isStopped) return;
       if (accounts.length === 0) pauses.clear();
       // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
       // number in the store.
-      const first = callCount % accounts.length;
+      const first = storeCalls % accounts.length;
       for (const account of sharedStore === undefined ? accounts : accounts.slice(first, first + 1))
         if (intervalClock.now() >= (pauses.get(account)?.until ?? 0)) ended.add(account);
       if (ended.size > 0) running ??= run();

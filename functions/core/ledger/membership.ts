@@ -10,7 +10,7 @@ import {
   addUnreservedCharge,
   type KnownStore,
   type LeaveReason,
-  recordCallCount,
+  recordStoreCalls,
   STOPPED,
 } from './account.ts';
 import { leaveAccount, loadUsedCounters, openAccount } from './account-opening.ts';
@@ -93,7 +93,7 @@ export function createMembership(context: LedgerContext): Membership {
     heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) leave('epoch');
-    else recordCallCount(account.store, epoch, state.callCount);
+    else recordStoreCalls(account.store, epoch, state.storeCalls);
   };
 
   return {

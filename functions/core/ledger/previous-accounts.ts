@@ -22,7 +22,7 @@ export async function closePreviousAccounts(
     if (closing?.outcome === 'behind') context.account.staleEpoch = epoch;
     if (closing?.outcome !== 'closed') return undefined;
     // The store has no such account.
-    if (closing.number === undefined) continue;
+    if (closing.callNumber === undefined) continue;
     if (isRebuild) await forgetAccount(context, { epoch, account, isCharged: false });
     // An account that a clean stop closed has booked more than it reported: the process that closes ended accounts
     // audits it.

@@ -86,7 +86,7 @@ export interface AccountCall {
   readonly epoch: number;
   /** A UUID, drawn by its process. */
   readonly account: string;
-  readonly number: number;
+  readonly callNumber: number;
   /** How long the account lives without a call. */
   readonly lease: Millis;
   /**
@@ -154,7 +154,7 @@ interface StoreReply {
    * The number of calls, freezes and audits of all accounts that this store has done in its epoch: a store that shows
    * fewer than before has gone back in time.
    */
-  readonly callCount: number;
+  readonly storeCalls: number;
 }
 
 export type AccountReply =
@@ -202,7 +202,7 @@ export type FreezeReply =
   | (StoreReply & {
       readonly outcome: 'frozen';
       /** The number of its last call. */
-      readonly number: number;
+      readonly callNumber: number;
     })
   /** The store has no such account; a late first call of it is refused from now on. */
   | (StoreReply & { readonly outcome: 'none' })
@@ -229,7 +229,7 @@ export interface AccountRow {
   /** The last batch that was booked; 0: none. */
   readonly bookedBatch: number;
   /** The number of its last answered call when that was booked. */
-  readonly number: number;
+  readonly callNumber: number;
   readonly isClosed: boolean;
   /**
    * Whether `LedgerDatabase.close` closed the account in an open epoch, and has charged all its figures: its risk and
@@ -243,7 +243,7 @@ export interface AccountRow {
 /** How the counters of an audit are compared. */
 export interface AuditTerms {
   /**
-   * The store's `callCount` before PostgreSQL was read; 0: unknown. The sums have the spend of accounts that ended, or
+   * The store's `storeCalls` before PostgreSQL was read; 0: unknown. The sums have the spend of accounts that ended, or
    * whose last batch the store knew as booked, before that: their rows are not needed. So the work of an audit depends
    * on the accounts that have unbooked spend or have booked meanwhile, not on the number of all accounts.
    */
@@ -319,7 +319,7 @@ export interface CounterStore {
   accounts(
     isEnded: boolean,
     max: number,
-  ): Promise<ReadonlyArray<{ readonly account: string; readonly number: number; readonly unbooked: number }>>;
+  ): Promise<ReadonlyArray<{ readonly account: string; readonly callNumber: number; readonly unbooked: number }>>;
   /** Lists at most `max` loaded counters, and the number of all. May miss counters that are loaded meanwhile. */
   loaded(from: number, max: number): Promise<{ readonly counters: ReadonlyArray<ScopeWindow>; readonly total: number }>;
   /**

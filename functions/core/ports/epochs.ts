@@ -15,7 +15,7 @@ export interface EpochState {
    * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
    * has gone back in time.
    */
-  readonly callCount: number;
+  readonly storeCalls: number;
   /** Whether the epoch belongs to another store than the one of this process. */
   readonly isOfOtherStore: boolean;
   /**

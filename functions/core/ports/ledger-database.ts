@@ -7,18 +7,18 @@ import type { ScopeSpend } from './policy.ts';
 export interface Batch {
   readonly epoch: number;
   /**
-   * The account of the batch. `batch`: the number of the batch, from 1; a repeated number has the same rows. `number`:
-   * the number of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked
+   * The account of the batch. `batch`: the number of the batch, from 1; a repeated number has the same rows.
+   * `callNumber`: the number of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked
    * by their ids alone; only while the epoch is not open.
    */
-  readonly account?: { readonly id: string; readonly batch: number; readonly number: number } | undefined;
+  readonly account?: { readonly id: string; readonly batch: number; readonly callNumber: number } | undefined;
   /**
    * Whether to close the account in the same transaction, with nothing charged: a clean stop. Then its epoch does not
    * matter. A closing that another process has begun ends: it charges no further page.
    */
   readonly closesAccount?: boolean | undefined;
   /** The store's count of all calls, as of the last reply to the account. */
-  readonly callCount: number;
+  readonly storeCalls: number;
   readonly rows: ReadonlyArray<LedgerRow>;
 }
 
@@ -36,9 +36,9 @@ export interface AccountClosing {
   /** Whether all figures are charged after this page, so that the closing ends. */
   readonly isLast: boolean;
   /** The number of the last call in the store. Absent: the store has none, or it need not be compared. */
-  readonly number?: number | undefined;
-  /** The store's count of calls when it was frozen. */
-  readonly callCount: number;
+  readonly callNumber?: number | undefined;
+  /** The store's count of all calls when the account was frozen. */
+  readonly storeCalls: number;
   /** Whether the closing is only done before the epoch is open, while no process reads sums. */
   readonly isRebuild?: boolean | undefined;
   /** The store's clock: the time of the charge. If the counter's window is over, the charge gets a time inside it. */
@@ -66,7 +66,7 @@ export interface LedgerDatabase extends LedgerQueries {
    * booked. Each counter is charged once, whoever repeats its page: by one `expired` row for its risk and its unbooked
    * spend beyond the batches that PostgreSQL has. Returns the account's row, and the ledger rows of this page: none if
    * another closing has charged them, or the account closed itself. `epoch`: the closing is of another epoch, or came
-   * too late for a rebuild; `behind`: the row is open and has a later call than `number`, so the store has gone back. In
+   * too late for a rebuild; `behind`: the row is open and has a later call than `callNumber`, so the store has gone back. In
    * both cases nothing was done.
    */
   close(

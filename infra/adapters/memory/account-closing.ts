@@ -21,13 +21,13 @@ export function freeze(store: MemoryStore, id: string, isOwn: boolean, now: Mill
   const account = store.accounts.get(id);
   if (account === undefined || account.isFinished) {
     if (account === undefined) forget(store, id, { isCharged: false, counters: [] }, now);
-    store.callCount += 1;
-    return { outcome: 'none', now, callCount: store.callCount };
+    store.storeCalls += 1;
+    return { outcome: 'none', now, storeCalls: store.storeCalls };
   }
   if (!isOwn && account.leaseEnd > endedUntil(store, now)) return { outcome: 'live', now };
   account.isFrozen = true;
-  store.callCount += 1;
-  return { outcome: 'frozen', now, callCount: store.callCount, number: account.number };
+  store.storeCalls += 1;
+  return { outcome: 'frozen', now, storeCalls: store.storeCalls, callNumber: account.callNumber };
 }
 
 /** A page of the figures of a frozen account. The cursor is a place among all its figures, forgotten ones too. */

@@ -34,13 +34,13 @@ export type Outcome =
 
 export interface AccountState {
   readonly id: string;
-  number: number;
+  callNumber: number;
   /** The outcome of the last call. */
   outcome: Outcome;
   bookedBatch: number;
   /** The last batch with spend. */
   reportedBatch: number;
-  /** The count of calls after its last booking or its end. */
+  /** The store's count of calls after the last booking or the end of the account. */
   bookedAt: number;
   /** The end of the lease. */
   leaseEnd: Millis;
@@ -54,7 +54,7 @@ export interface MemoryStore {
   readonly epoch: number;
   /** The number of figures in a page. */
   readonly figuresPage: number;
-  callCount: number;
+  storeCalls: number;
   nextCleanup: Millis;
   lastCallAt: Millis;
   /** The last call before a silence of all processes, and the first call after it. */
@@ -99,7 +99,7 @@ export const endedUntil = ({ silentAt, awakeAt }: MemoryStore, now: Millis): Mil
 export const createMemoryStore = (epoch: number, figuresPage: number): MemoryStore => ({
   epoch,
   figuresPage,
-  callCount: 0,
+  storeCalls: 0,
   nextCleanup: 0,
   lastCallAt: 0,
   silentAt: 0,
@@ -112,7 +112,7 @@ export const createMemoryStore = (epoch: number, figuresPage: number): MemorySto
 /** The account; a new one if the id is unknown. */
 export function accountOf({ accounts }: MemoryStore, id: string): AccountState {
   const account: AccountState = accounts.get(id) ?? {
-    ...{ id, number: 0, outcome: { outcome: 'window' }, bookedBatch: 0, reportedBatch: 0, bookedAt: 0 },
+    ...{ id, callNumber: 0, outcome: { outcome: 'window' }, bookedBatch: 0, reportedBatch: 0, bookedAt: 0 },
     ...{ leaseEnd: 0, keptUntil: 0, isFrozen: false, isFinished: false },
   };
   accounts.set(id, account);
@@ -190,7 +190,7 @@ export function forgetFigures(counter: Counter, account: AccountState, isCharged
 /** Finishes an account without figures. Its id is remembered for a while. */
 export function finishAccount(store: MemoryStore, account: AccountState, now: Millis): void {
   store.rates.end(account.id);
-  Object.assign(account, { isFinished: true, keptUntil: now + KEEP, bookedAt: store.callCount + 1 });
+  Object.assign(account, { isFinished: true, keptUntil: now + KEEP, bookedAt: store.storeCalls + 1 });
 }
 
 /** Drops finished accounts, and counters whose window is over if no account has figures in them. */

@@ -84,7 +84,7 @@ export function createMemoryCounterStore({
       return chosen.map((account) => {
         const used = state.usedBy(store, account);
         const unbooked = used.reduce((max, { figures }) => Math.max(max, figures.unbooked.at(-1)?.batch ?? 0), 0);
-        return { account: account.id, number: account.number, unbooked };
+        return { account: account.id, callNumber: account.callNumber, unbooked };
       });
     },
     async loaded(from, max) {
@@ -98,8 +98,8 @@ export function createMemoryCounterStore({
       if (inEpoch !== store.epoch) return { outcome: 'epoch', now, epoch: store.epoch };
       const isLate = now > terms.deadline;
       const result = isLate ? { differences: [], changedAccounts: [], minSums: [] } : audit(store, sums, rows, terms);
-      if (result.changedAccounts.length === 0) store.callCount += 1;
-      return { outcome: 'done', now, callCount: store.callCount, ...result };
+      if (result.changedAccounts.length === 0) store.storeCalls += 1;
+      return { outcome: 'done', now, storeCalls: store.storeCalls, ...result };
     },
     async begin(epoch, isNew) {
       if (isNew && store.epoch < epoch) store = create(epoch);
@@ -114,20 +114,20 @@ export function createMemoryCounterStore({
 
 function answerCall(store: state.MemoryStore, call: AccountCall, now: Millis): AccountReply {
   const existing = store.accounts.get(call.account);
-  const last = existing?.number ?? 0;
-  const isRepeated = existing !== undefined && !existing.isFrozen && call.number === last;
+  const last = existing?.callNumber ?? 0;
+  const isRepeated = existing !== undefined && !existing.isFrozen && call.callNumber === last;
   if (!isRepeated) {
     // A late first call opens no account.
     const isClosed =
-      existing === undefined ? call.number === 1 && now > call.deadline : existing.isFrozen || existing.isFinished;
-    const stale = { outcome: 'stale', now, callCount: store.callCount } as const;
-    if (isClosed || call.number <= last) return { ...stale, why: 'closed' };
-    if (call.number !== last + 1) return { ...stale, why: 'behind' };
+      existing === undefined ? call.callNumber === 1 && now > call.deadline : existing.isFrozen || existing.isFinished;
+    const stale = { outcome: 'stale', now, storeCalls: store.storeCalls } as const;
+    if (isClosed || call.callNumber <= last) return { ...stale, why: 'closed' };
+    if (call.callNumber !== last + 1) return { ...stale, why: 'behind' };
   }
   state.recordCall(store, now);
   const account = state.accountOf(store, call.account);
   if (!isRepeated) perform(store, account, call, now);
-  const head = { now, callCount: store.callCount };
+  const head = { now, storeCalls: store.storeCalls };
   if (account.outcome.outcome !== 'done') return { ...account.outcome, ...head };
   const replies = state.changedCounters(store, account, call).map(
     ({ counter, figures: { escrow } }): CounterReply => ({
@@ -159,12 +159,12 @@ const endedAccounts = (store: state.MemoryStore, now: Millis): state.AccountStat
 
 /** Performs a numbered call, once. */
 function perform(store: state.MemoryStore, account: state.AccountState, call: AccountCall, now: Millis): void {
-  store.callCount += 1;
-  Object.assign(account, { number: call.number, leaseEnd: now + call.lease });
+  store.storeCalls += 1;
+  Object.assign(account, { callNumber: call.callNumber, leaseEnd: now + call.lease });
   account.outcome = obstacleOf(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
   if (account.bookedBatch < call.bookedBatch)
-    Object.assign(account, { bookedBatch: call.bookedBatch, bookedAt: store.callCount + 1 });
+    Object.assign(account, { bookedBatch: call.bookedBatch, bookedAt: store.storeCalls + 1 });
   const changed = state.changedCounters(store, account, call);
   for (const changedCounter of changed) {
     const parts = applyChange(changedCounter, call.batch);

@@ -47,7 +47,7 @@ with state as (
 live as (
   select * from gateway_operator.gateway_process
   where instance_uid = $1 and left_at is null and seen_at > clock_timestamp() - ${ALIVE})
-select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.store_calls::float8 as "callCount",
+select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.store_calls::float8 as "storeCalls",
   state.store <> $2 as "isOfOtherStore",
   exists (
     select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasSuccessor",

@@ -16,7 +16,7 @@ const PORTION = 2500;
 
 interface RowsToInsert {
   readonly epoch: number;
-  readonly callCount: number;
+  readonly storeCalls: number;
   readonly rows: ReadonlyArray<LedgerRow>;
 }
 
@@ -28,7 +28,7 @@ interface RowsToInsert {
 export async function insertBatch(
   booking: BookingTransaction,
   instanceUid: string,
-  { rows, epoch, callCount }: RowsToInsert,
+  { rows, epoch, storeCalls }: RowsToInsert,
 ): Promise<ReadonlyArray<string>> {
   const { query, months } = booking;
   const sorted = rows.toSorted(byIdAndKind);
@@ -41,7 +41,7 @@ export async function insertBatch(
     additions.add(await insertNew(query, instanceUid, portion));
   const rejected = await inPortions(sorted, (portion) => insertAll(booking, instanceUid, portion, insert), PORTION);
   for (const { columns, isLast } of additions.portions())
-    await query(ADD, [...columns, instanceUid, epoch, isLast ? callCount : 0]);
+    await query(ADD, [...columns, instanceUid, epoch, isLast ? storeCalls : 0]);
   return rejected;
 }
 

@@ -37,15 +37,15 @@ async function book(
   batch: Batch,
 ): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }> {
   const { query } = booking;
-  const { account, closesAccount = false, rows, epoch, callCount } = batch;
+  const { account, closesAccount = false, rows, epoch, storeCalls } = batch;
   // A batch of a ledger for one request (Workers): the ledger row itself records that its account is closed.
   const isPerRequest = closesAccount && rows.some(({ id }) => id === account?.id);
   await lock(query, instanceUid, isPerRequest ? account?.id : undefined);
   const outcome = await recordBatch(query, instanceUid, isPerRequest, batch);
   if (outcome !== 'booked') return { outcome, rejected: [] };
   // Between two accounts, the process only knows the count of calls of the lost store, which must not be recorded.
-  const knownCallCount = account === undefined ? 0 : callCount;
-  return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, callCount: knownCallCount }) };
+  const knownStoreCalls = account === undefined ? 0 : storeCalls;
+  return { outcome, rejected: await insertBatch(booking, instanceUid, { rows, epoch, storeCalls: knownStoreCalls }) };
 }
 
 /**
@@ -67,7 +67,7 @@ async function recordBatch(
 ): Promise<BatchOutcome> {
   const { epoch, account, closesAccount = false } = batch;
   if (account !== undefined) {
-    const values = [instanceUid, account.id, account.batch, account.number, epoch, closesAccount];
+    const values = [instanceUid, account.id, account.batch, account.callNumber, epoch, closesAccount];
     const recorded = await query(
       isPerRequest ? CHECK_REQUEST : RECORD_BATCH,
       isPerRequest ? values.slice(0, 2) : values,
@@ -128,13 +128,13 @@ async function close(
   const [closedAccount] = await query<{ bookedBatch: string }>(CLOSE, [
     instanceUid,
     account,
-    closing.number ?? null,
+    closing.callNumber ?? null,
     isLast,
   ]);
   const rows = closedAccount === undefined ? [] : toExpiredRows(closing, Number(closedAccount.bookedBatch), random);
   const newRows = await recordExpiredRows(query, [instanceUid, account], rows);
   if (closedAccount !== undefined)
-    await insertBatch(booking, instanceUid, { rows: newRows, epoch, callCount: closing.callCount });
+    await insertBatch(booking, instanceUid, { rows: newRows, epoch, storeCalls: closing.storeCalls });
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
   return row.isClosed ? { outcome: 'closed', row, ledgerRows: newRows } : { outcome: 'behind' };
@@ -185,21 +185,21 @@ async function rowsOf(
 ): Promise<ReadonlyArray<readonly [string, AccountRow]>> {
   const sorted = accounts.toSorted();
   const rows = await query<Row>(ROWS, [instanceUid, sorted, sorted[0], sorted.at(-1)]);
-  return rows.map(({ account, bookedBatch, number, ...flags }) => [
+  return rows.map(({ account, bookedBatch, callNumber, ...flags }) => [
     account,
-    { bookedBatch: Number(bookedBatch), number: Number(number), ...flags },
+    { bookedBatch: Number(bookedBatch), callNumber: Number(callNumber), ...flags },
   ]);
 }
 
 interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged' | 'isClosing'> {
   readonly account: string;
   readonly bookedBatch: string;
-  readonly number: string;
+  readonly callNumber: string;
 }
 
 /** The bounds of the ids exclude the months that cannot contain them. */
 export const ROWS = `
-select account::text, booked_batch::text as "bookedBatch", call_number::text as number, closed_at is not null as "isClosed",
+select account::text, booked_batch::text as "bookedBatch", call_number::text as "callNumber", closed_at is not null as "isClosed",
   coalesce(closing = 'done', false) and "isInEpoch" as "isCharged", coalesce(closing = 'begun', false) and "isInEpoch" as "isClosing"
 from gateway_operator.account cross join lateral (select coalesce(closed_at >= (
   select opened_at from gateway_operator.store_epoch where instance_uid = $1), false) as "isInEpoch") as e

@@ -6,7 +6,7 @@
 --   meta            hash: layout, epoch, calls, now (the latest time seen: a failover never turns it back), cleanedAt;
 --                   lastCall; silent and awake: the times of the last call before a silence of all processes, and of the
 --                   first call after it;
---                   account > `number state leaseEnd booked reported`: the number of its last call, its state, the end of
+--                   account > `callNumber state leaseEnd booked reported`: the number of its last call, its state, the end of
 --                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
 --   c               hash: counter > `spent reserved`, then the accounts that were last refused because of escrow, each with
 --                   the time; spent is `-` while the counter is absent and accounts have figures in it
@@ -119,7 +119,7 @@ end
 
 local function run(money)
 local amount, sum, textOf, ZERO = money.amount, money.sum, money.textOf, money.zero
-local callCount = tonumber(meta[3] or '0')
+local storeCalls = tonumber(meta[3] or '0')
 local function min(a, b) return b < a and b or a end
 local function max(a, b) return a < b and b or a end
 local function size(text)
@@ -170,10 +170,10 @@ end
 local function accountOf(id)
   if accounts[id] == nil then
     local text = id == input.account and meta[6] or redisCall('HGET', KEYS[1], id) or '0 unknown 0 0 0 '
-    local number, state, leaseEnd, booked, reported, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
+    local callNumber, state, leaseEnd, booked, reported, outcome = match(text, '^(%d+) (%l+) (%d+) (%d+) (%d+) (.*)$')
     leaseEnd = tonumber(leaseEnd)
     accounts[id] = {
-      id = id, number = tonumber(number), state = state, leaseEnd = leaseEnd, leaseEndBefore = leaseEnd, bookedBatch = tonumber(booked),
+      id = id, callNumber = tonumber(callNumber), state = state, leaseEnd = leaseEnd, leaseEndBefore = leaseEnd, bookedBatch = tonumber(booked),
       reportedBatch = tonumber(reported),
       outcome = outcome, figures = {},
     }
@@ -234,14 +234,14 @@ local function write()
     end
     if account.isChanged then
       local leaseEnd = account.leaseEnd
-      add('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.number, account.state, leaseEnd, account.bookedBatch, account.reportedBatch, account.outcome))
+      add('HSET', KEYS[1], id, format('%d %s %d %d %d %s', account.callNumber, account.state, leaseEnd, account.bookedBatch, account.reportedBatch, account.outcome))
       add('ZADD', leaseEnd > 0 and LEASES or FINISHED, int(leaseEnd > 0 and leaseEnd or now + KEEP), id)
       if leaseEnd == 0 then add('ZREM', LEASES, id) end
       if mustBeAudited(account) then
         if not account.wasAudited then add('ZADD', AUDITED, '+inf', id) end
       elseif account.wasAudited or leaseEnd == 0 or account.bookedBatchBefore < account.bookedBatch then
         -- One more than the count: `forget` is not counted.
-        add('ZADD', AUDITED, int(callCount + 1), id)
+        add('ZADD', AUDITED, int(storeCalls + 1), id)
       end
     end
   end
@@ -254,7 +254,7 @@ local function write()
       save(IN_FLIGHT, id, cjson.encode(rate.inFlight), '{}')
     end
   end
-  add('HSET', KEYS[1], 'calls', int(callCount))
+  add('HSET', KEYS[1], 'calls', int(storeCalls))
   add('HSET', KEYS[1], 'now', nowText)
   if lastCall == now then
     add('HSET', KEYS[1], 'lastCall', nowText)
@@ -584,22 +584,22 @@ end
 
 local operations = {}
 function operations.call()
-  local account, number = accountOf(input.account), input.number
-  local state, isLate = account.state, number == 1 and input.deadline < now
-  local isRepeated = number == account.number and (state == 'live' or state == 'finished')
+  local account, callNumber = accountOf(input.account), input.callNumber
+  local state, isLate = account.state, callNumber == 1 and input.deadline < now
+  local isRepeated = callNumber == account.callNumber and (state == 'live' or state == 'finished')
   if not isRepeated then
-    local isClosed = number <= account.number or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
-    local why = isClosed and 'closed' or number > account.number + 1 and 'behind'
-    if why then return { outcome = 'stale', why = why, now = now, callCount = callCount } end
+    local isClosed = callNumber <= account.callNumber or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
+    local why = isClosed and 'closed' or callNumber > account.callNumber + 1 and 'behind'
+    if why then return { outcome = 'stale', why = why, now = now, storeCalls = storeCalls } end
   end
   recordCall()
   local changes, names = readChanges()
   if not isRepeated then
-    callCount = callCount + 1
-    account.number, account.state, account.leaseEnd, account.isChanged = number, 'live', now + input.lease, true
+    storeCalls = storeCalls + 1
+    account.callNumber, account.state, account.leaseEnd, account.isChanged = callNumber, 'live', now + input.lease, true
     account.outcome = cjson.encode(obstacleOf(changes) or perform(account, changes, names))
   end
-  local isDone, reply = string.find(account.outcome, '"done"', 1, true), { now = now, callCount = callCount }
+  local isDone, reply = string.find(account.outcome, '"done"', 1, true), { now = now, storeCalls = storeCalls }
   if isDone then
     local states, endedAccounts = {}, {}
     if isRepeated then readFigures(account, changes, names) end
@@ -622,14 +622,14 @@ function operations.freeze()
   local account = accountOf(input.account)
   if account.leaseEnd == 0 then
     if account.state == 'unknown' then finishAccount(account, 'closed') end
-    callCount = callCount + 1
+    storeCalls = storeCalls + 1
     write()
-    return { outcome = 'none', now = now, callCount = callCount }
+    return { outcome = 'none', now = now, storeCalls = storeCalls }
   end
   if not input.isOwn and account.leaseEnd > endedUntil() then return { outcome = 'live', now = now } end
-  account.state, account.isChanged, callCount = 'frozen', true, callCount + 1
+  account.state, account.isChanged, storeCalls = 'frozen', true, storeCalls + 1
   write()
-  return { outcome = 'frozen', now = now, callCount = callCount, number = account.number }
+  return { outcome = 'frozen', now = now, storeCalls = storeCalls, callNumber = account.callNumber }
 end
 
 -- `HSCAN` returns each figure that stays until its end at least once, on the same server.
@@ -684,7 +684,7 @@ function operations.accounts()
   local all = {}
   for i, id in ipairs(redisCall('ZRANGEBYSCORE', LEASES, '-inf', input.isEnded and int(endedUntil()) or '+inf', 'LIMIT', '0', int(input.max))) do
     local account = accountOf(id)
-    all[i] = { account = id, number = account.number, unbooked = account.reportedBatch > account.bookedBatch and account.reportedBatch or 0 }
+    all[i] = { account = id, callNumber = account.callNumber, unbooked = account.reportedBatch > account.bookedBatch and account.reportedBatch or 0 }
   end
   return { accounts = all }
 end
@@ -733,7 +733,7 @@ function operations.audit()
   local differences, changedAccounts = reply.differences, reply.changedAccounts
   local ids = redisCall('ZRANGEBYSCORE', AUDITED, '(' .. int(input.since), '+inf', 'LIMIT', '0', int(MAX_AUDITED + 1))
   if #ids > MAX_AUDITED and input.sums[1] then
-    reply.callCount, changedAccounts[1] = callCount, ids[1]
+    reply.storeCalls, changedAccounts[1] = storeCalls, ids[1]
     return reply
   end
   -- The sum of so many unbooked amounts might not be exact as a double.
@@ -763,10 +763,10 @@ function operations.audit()
     counter.spent = spent
   end
   if not changedAccounts[1] then
-    callCount = callCount + 1
+    storeCalls = storeCalls + 1
     write()
   end
-  reply.callCount = callCount
+  reply.storeCalls = storeCalls
   return reply
 end
 

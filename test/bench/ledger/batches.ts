@@ -67,7 +67,7 @@ async function createSpending(accounts: CounterStore, counters: number, asks: nu
       const call: AccountCall = {
         epoch: EPOCH,
         account,
-        number,
+        callNumber: number,
         lease: 20_000,
         deadline: Date.now() + 60_000,
         batch: number,

@@ -91,11 +91,11 @@ function createAccount(database: Pick<Database, 'ledgerDatabase'>, instanceUid: 
   let batch = 0;
   return async (entries) => {
     batch += 1;
-    const account = { id, batch, number: batch };
+    const account = { id, batch, callNumber: batch };
     const { outcome, rejected } = await ledgerDatabase.bookBatch({
       epoch: EPOCH,
       account,
-      callCount: batch,
+      storeCalls: batch,
       rows: entries,
     });
     if (outcome !== 'booked' || rejected.length > 0) throw new Error(`${outcome}, ${rejected.length} rejected`);

@@ -147,7 +147,7 @@ const labelOf =
     const requests = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);
     const ends = call.previousAccounts.map((id) => ` ends ${tail(id)}`);
     const what = [...changes, ...requests, ...ends].join('');
-    return `call ${call.number} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.finishesAccount ? ', last' : ''}):${what}`;
+    return `call ${call.callNumber} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.finishesAccount ? ', last' : ''}):${what}`;
   };
 
 function labelOfDatabase(

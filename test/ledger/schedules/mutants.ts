@@ -165,7 +165,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
         file: `${CORE}/account-sync.ts`,
         line: 'notBefore = intervalClock.now() + pause;',
         becomes:
-          'Object.assign(pending?.call ?? {}, { number: (account.callNumber += 1) });\n    notBefore = intervalClock.now() + pause;',
+          'Object.assign(pending?.call ?? {}, { callNumber: (account.callNumber += 1) });\n    notBefore = intervalClock.now() + pause;',
       },
     ],
   },
@@ -340,10 +340,10 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
-        line: "if (call.number !== last + 1) return { ...stale, why: 'behind' };",
+        line: "if (call.callNumber !== last + 1) return { ...stale, why: 'behind' };",
         becomes: '',
       },
-      { file: `${CORE}/account-sync.ts`, line: 'if (reply.callCount <= knownCallCount)', becomes: 'if (false)' },
+      { file: `${CORE}/account-sync.ts`, line: 'if (reply.storeCalls <= knownStoreCalls)', becomes: 'if (false)' },
     ],
   },
   {

@@ -60,7 +60,7 @@ describe('an audit', () => {
       return new Map(
         accounts.map((id) => [
           id,
-          { bookedBatch: booked, number: 1, isClosed: false, isCharged: false, isClosing: false },
+          { bookedBatch: booked, callNumber: 1, isClosed: false, isCharged: false, isClosing: false },
         ]),
       );
     };
@@ -154,7 +154,7 @@ test.each([1, 2, 3])(
       loaded: async (from, max) => ({ counters: counters.slice(from, from + max), total: counters.length }),
       audit: async (_, sums) => {
         for (const { scopeId } of sums) audited.add(scopeId);
-        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [], minSums: [] };
+        return { outcome: 'done', now: 0, storeCalls: 1, differences: [], changedAccounts: [], minSums: [] };
       },
     };
     const database: Partial<StoreContext['database']> = {
@@ -168,7 +168,7 @@ test.each([1, 2, 3])(
     const context = {
       counterStore,
       database,
-      store: { epoch: 1, callCount: 0 },
+      store: { epoch: 1, storeCalls: 0 },
       now: () => 0,
     } as unknown as StoreContext;
     let from = 0.6;
@@ -194,7 +194,7 @@ test('a page of counters that no audit can end in its time keeps back no other p
       loaded: async (from: number, max: number) => ({ counters: counters.slice(from, from + max), total: 3200 }),
       audit: async (_: number, sums: ReadonlyArray<{ scopeId: string }>) => {
         for (const { scopeId } of sums) audited.add(scopeId);
-        return { outcome: 'done', now: 0, callCount: 1, differences: [], changedAccounts: [], minSums: [] };
+        return { outcome: 'done', now: 0, storeCalls: 1, differences: [], changedAccounts: [], minSums: [] };
       },
     },
     database: {
@@ -204,7 +204,7 @@ test('a page of counters that no audit can end in its time keeps back no other p
         return of.map((counter) => ({ ...counter, spent: 0n }));
       },
     },
-    store: { epoch: 1, callCount: 0 },
+    store: { epoch: 1, storeCalls: 0 },
     now: () => 0,
   } as unknown as StoreContext;
   let from = 0;

@@ -292,7 +292,7 @@ function movingRows(): LedgerDatabase['accountRows'] {
     return new Map(
       accounts.map((id) => [
         id,
-        { bookedBatch: booked, number: 1, isClosed: false, isCharged: false, isClosing: false },
+        { bookedBatch: booked, callNumber: 1, isClosed: false, isCharged: false, isClosing: false },
       ]),
     );
   };

@@ -97,7 +97,7 @@ describe('a store that is wiped', () => {
       await scenario.time.advance(3000);
       expect(scenario.epochs.part.current()).toMatchObject({ epoch: 1 + wiped, isOpen: true });
     }
-    const first = scenario.calls.filter(({ epoch, number }) => epoch > 1 && number === 1);
+    const first = scenario.calls.filter(({ epoch, callNumber }) => epoch > 1 && callNumber === 1);
     expect(first.map(({ changes }) => changes.map(({ registered }) => registered))).toEqual([[5n], [5n], [5n]]);
   });
 

@@ -115,7 +115,7 @@ describe('a stop', () => {
     const figures = [{ ...first, escrow: 60n, risk: 60n, unbooked: [] }];
     const { epoch } = scenario.epochs.part.current();
     const now = scenario.time.clock.now();
-    await scenario.database.part.close({ epoch, account, figures, isLast: false, callCount: 0, at: now });
+    await scenario.database.part.close({ epoch, account, figures, isLast: false, storeCalls: 0, at: now });
     scenario.store.behaviour = 'refuses';
     for (const reservation of reservations) void ledger.settle(reservation, settlementOf(5n));
     expect((await scenario.ended(ledger.close())).millis).toBeLessThan(2000);

@@ -12,7 +12,7 @@ import {
 
 const row = (part: Partial<AccountRow> = {}): AccountRow => ({
   bookedBatch: 0,
-  number: 1,
+  callNumber: 1,
   isClosed: false,
   isCharged: false,
   isClosing: false,
@@ -208,7 +208,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       await closed.report(key, { spend: 2n, risk: 3n });
       await freezeOwn(closed);
       await forget(closed.account, true);
-      const { callCount: since } = await start().call();
+      const { storeCalls: since } = await start().call();
       expect(await audit([[key, 17n]], [], { since })).toMatchObject(NO_DIFFERENCE);
       expect(await audit([[key, 18n]], [], { since })).toMatchObject({ differences: [differenceOf(key, 1n)] });
       const all = await audit([[key, 18n]], []);
@@ -222,7 +222,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       const one = start();
       await one.report(key, { spend: 5n, risk: 2n });
       const frozen = await freezeOwn(one);
-      const since = 'callCount' in frozen ? frozen.callCount : 0;
+      const since = 'storeCalls' in frozen ? frozen.storeCalls : 0;
       await forget(one.account, true);
       const report = { differences: [], changedAccounts: [one.account] };
       expect(await audit([[key, 0n]], [], { since })).toMatchObject(report);

@@ -33,10 +33,10 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(first.counters).toMatchObject([{ spent: 10n, reserved: 48n, escrow: 48n }]);
         await two.reservation(30n, key);
         const again = await one.repeat();
-        expect(again).toMatchObject({ outcome: 'done', replies: first.replies, callCount: first.callCount + 1 });
+        expect(again).toMatchObject({ outcome: 'done', replies: first.replies, storeCalls: first.storeCalls + 1 });
         expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
         expect(await freeze(one.account)).toMatchObject({
-          number: 2,
+          callNumber: 2,
           figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
         });
       });
@@ -74,29 +74,29 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
         await one.call();
         const part = { changes: [changeOf(key, { spend: 1n })] };
-        expect(await one.send({ ...part, number: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
-        expect(await one.send({ ...part, number: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
-        expect(await start().send({ ...part, number: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
+        expect(await one.send({ ...part, callNumber: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
+        expect(await one.send({ ...part, callNumber: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
+        expect(await start().send({ ...part, callNumber: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
         expect(await read(key)).toEqual([[0n, 0n]]);
-        expect(await one.send({ ...part, number: 3 })).toMatchObject({ outcome: 'done' });
+        expect(await one.send({ ...part, callNumber: 3 })).toMatchObject({ outcome: 'done' });
       });
 
       test('is counted with those of all accounts, and with freezes and audits', async () => {
         const [one, two] = [start(), start()];
-        const { callCount } = await one.call();
-        expect(await two.call()).toMatchObject({ callCount: callCount + 1 });
-        expect(await one.call()).toMatchObject({ callCount: callCount + 2 });
-        expect(await one.repeat()).toMatchObject({ callCount: callCount + 2 });
+        const { storeCalls } = await one.call();
+        expect(await two.call()).toMatchObject({ storeCalls: storeCalls + 1 });
+        expect(await one.call()).toMatchObject({ storeCalls: storeCalls + 2 });
+        expect(await one.repeat()).toMatchObject({ storeCalls: storeCalls + 2 });
         const { store, epoch } = under;
         expect(await freeze(one.account)).toMatchObject({
           outcome: 'frozen',
-          callCount: callCount + 3,
+          storeCalls: storeCalls + 3,
         });
-        expect(await freeze('unknown')).toMatchObject({ outcome: 'none', callCount: callCount + 4 });
+        expect(await freeze('unknown')).toMatchObject({ outcome: 'none', storeCalls: storeCalls + 4 });
         expect(await store.audit(epoch, [], new Map(), { since: 0, deadline: under.now() + HOUR })).toMatchObject({
-          callCount: callCount + 5,
+          storeCalls: storeCalls + 5,
         });
-        expect(await two.call()).toMatchObject({ callCount: callCount + 6 });
+        expect(await two.call()).toMatchObject({ storeCalls: storeCalls + 6 });
       });
     });
 

@@ -41,7 +41,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         await under.advance(LEASE + 1);
         const frozenReply = {
           outcome: 'frozen',
-          number: 2,
+          callNumber: 2,
           figures: [
             {
               scopeId: 'key',
@@ -164,7 +164,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = await startWithFigures(key, HOUR);
         await one.report(team, { registered: 5n, risk: 4n });
         const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
-        const frozenReply = { outcome: 'frozen', number: 3, figures: expect.arrayContaining([inTeam]) };
+        const frozenReply = { outcome: 'frozen', callNumber: 3, figures: expect.arrayContaining([inTeam]) };
         expect(await freezeOwn(one.account)).toMatchObject(frozenReply);
         expect(await freezeOwn(one.account)).toMatchObject(frozenReply);
         expect(await one.repeat()).toMatchObject(closedReply);
@@ -296,7 +296,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     });
 
     describe('that is not there', () => {
-      const first = async (account: string) => start().send({ account, number: 1 });
+      const first = async (account: string) => start().send({ account, callNumber: 1 });
 
       test('is not opened by a first call after its deadline, also when that is repeated', async () => {
         const key = await loadCounter('key', 100n);
@@ -366,9 +366,9 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       await soonest.call();
       const listed = (isEnded: boolean, max: number) => under.store.accounts(isEnded, max);
       expect(await listed(false, 10)).toEqual([
-        { account: soonest.account, number: 2, unbooked: 0 },
-        { account: soon.account, number: 1, unbooked: 5 },
-        { account: late.account, number: 1, unbooked: 0 },
+        { account: soonest.account, callNumber: 2, unbooked: 0 },
+        { account: soon.account, callNumber: 1, unbooked: 5 },
+        { account: late.account, callNumber: 1, unbooked: 0 },
       ]);
       expect(await listed(false, 2)).toHaveLength(2);
       expect(await listed(true, 10)).toEqual([]);

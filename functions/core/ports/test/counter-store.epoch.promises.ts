@@ -23,7 +23,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       const stale = { outcome: 'epoch', epoch: next };
       expect(await one.repeat()).toMatchObject(stale);
       expect(await one.send({ epoch: next })).toMatchObject({ outcome: 'stale', why: 'behind' });
-      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', callCount: 1, liveAccounts: 1 });
+      expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', storeCalls: 1, liveAccounts: 1 });
     });
 
     test('that is there already begins without losing anything', async () => {
@@ -51,7 +51,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         expect(await under.store.freeze(epoch, one.account, false)).toMatchObject(stale);
         expect(await under.store.figures(epoch, one.account)).toMatchObject(stale);
         await under.store.load(epoch, [{ ...absent, spent: 1n }]);
-        const row = { bookedBatch: 0, number: 1, isClosed: false, isCharged: false, isClosing: false };
+        const row = { bookedBatch: 0, callNumber: 1, isClosed: false, isCharged: false, isClosing: false };
         const rows = new Map([[one.account, row]]);
         expect(
           await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, { since: 0, deadline: under.now() + HOUR }),

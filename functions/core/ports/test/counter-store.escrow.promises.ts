@@ -169,7 +169,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.report(key, { spend: 1n }, { batch: 1 });
         await one.call({ batch: 2, bookedBatch: 1 });
-        expect(await under.store.accounts(false, 10)).toMatchObject([{ account: one.account, number: 2, unbooked: 0 }]);
+        expect(await under.store.accounts(false, 10)).toMatchObject([
+          { account: one.account, callNumber: 2, unbooked: 0 },
+        ]);
         expect(await figuresOf(one.account)).toEqual([]);
         expect(await read(key)).toEqual([[1n, 0n]]);
       });

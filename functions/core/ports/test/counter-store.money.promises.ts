@@ -91,7 +91,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         });
         await forget(one.account, true);
         expect(await read(key)).toEqual([[edge + 4n, 0n]]);
-        const row = { bookedBatch: 0, number: 5, isClosed: true, isCharged: true, isClosing: false };
+        const row = { bookedBatch: 0, callNumber: 5, isClosed: true, isCharged: true, isClosing: false };
         const rows = new Map([[one.account, row]]);
         const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
         expect(

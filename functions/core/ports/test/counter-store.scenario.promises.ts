@@ -92,8 +92,18 @@ export function accountsScenario(under: () => AccountsUnderTest) {
     const send = (part: Partial<AccountCall> = {}): Promise<AccountReply> => {
       const { store, epoch, now } = under();
       const nothing = { changes: [], requests: [], rateChanges: [], previousAccounts: [], finishesAccount: false };
-      const number = (last?.number ?? 0) + 1;
-      last = { epoch, account, number, lease, deadline: now() + HOUR, batch: 1, bookedBatch: 0, ...nothing, ...part };
+      const callNumber = (last?.callNumber ?? 0) + 1;
+      last = {
+        epoch,
+        account,
+        callNumber,
+        lease,
+        deadline: now() + HOUR,
+        batch: 1,
+        bookedBatch: 0,
+        ...nothing,
+        ...part,
+      };
       return store.call(last);
     };
     const call = async (part?: Partial<AccountCall>): Promise<DoneReply> => {

@@ -29,7 +29,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('charges each counter what was at risk, and the batches that PostgreSQL does not have', async () => {
       await book(account, 1, 1n);
       const figures = [figuresOf(scopeWindow(1), 5000n, 1n, 20n, 300n), figuresOf(scopeWindow(2), 0n, 7n, 40n)];
-      const row = { bookedBatch: 1, number: 10, ...CLOSED };
+      const row = { bookedBatch: 1, callNumber: 10, ...CLOSED };
       expect(await close(account, figures)).toMatchObject({ outcome: 'closed', row });
       expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([5321n, 40n]);
       expect(await rowOf(account)).toEqual(row);
@@ -44,9 +44,9 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
 
     test('of figures from before a call that PostgreSQL knows of charges nothing: the store has gone back', async () => {
       await book(account, 1, 1n);
-      expect(await close(account, [figuresOf(scopeWindow(1), 5n)], { number: 9 })).toEqual({ outcome: 'behind' });
+      expect(await close(account, [figuresOf(scopeWindow(1), 5n)], { callNumber: 9 })).toEqual({ outcome: 'behind' });
       expect(await rowOf(account)).toMatchObject({ isClosed: false });
-      expect(await close(account, [figuresOf(scopeWindow(1), 5n)], { number: 10 })).toMatchObject({ row: CLOSED });
+      expect(await close(account, [figuresOf(scopeWindow(1), 5n)], { callNumber: 10 })).toMatchObject({ row: CLOSED });
     });
 
     test('is done once: other closers, with whatever figures, learn that it is closed', async () => {
@@ -92,7 +92,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
         await book(account, 1, 1n);
         await page(false, figuresOf(scopeWindow(2), 5n));
         expect((await batch(account, 0, [], { closesAccount: true })).outcome).toBe('booked');
-        const row = { bookedBatch: 1, number: 10, isClosed: true, isCharged: false, isClosing: false };
+        const row = { bookedBatch: 1, callNumber: 10, isClosed: true, isCharged: false, isClosing: false };
         expect(await rowOf(account)).toEqual(row);
         const closed = { outcome: 'closed', row, ledgerRows: [] };
         expect(await page(true, figuresOf(scopeWindow(1), 20n))).toEqual(closed);
@@ -118,12 +118,12 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('closed');
       expect((await batch(account, 1, rows)).outcome).toBe('booked');
       expect(await spentOfOne()).toBe(21n);
-      expect(await rowOf(account)).toEqual({ bookedBatch: 1, number: 10, ...CLOSED });
+      expect(await rowOf(account)).toEqual({ bookedBatch: 1, callNumber: 10, ...CLOSED });
     });
 
     test('after the clean end of an account charges nothing', async () => {
       await batch(account, 4, [ledgerRowOf()], { closesAccount: true });
-      const row = { bookedBatch: 4, number: 40, isClosed: true, isCharged: false, isClosing: false };
+      const row = { bookedBatch: 4, callNumber: 40, isClosed: true, isCharged: false, isClosing: false };
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row });
       expect(await spentOfOne()).toBe(100n);
     });

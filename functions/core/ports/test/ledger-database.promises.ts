@@ -30,7 +30,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         expect(await spent(scopeWindow(1), scopeWindow(2), scopeWindow(3))).toEqual([12n, 7n, 0n]);
         expect(await rowOf(account)).toEqual({
           bookedBatch: 1,
-          number: 10,
+          callNumber: 10,
           isClosed: false,
           isCharged: false,
           isClosing: false,
@@ -47,7 +47,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         await batch(account, 2, [...second, ...second]);
         await batch(account, 1, first);
         expect(await spentOfOne()).toBe(300n);
-        expect(await rowOf(account)).toMatchObject({ bookedBatch: 2, number: 20 });
+        expect(await rowOf(account)).toMatchObject({ bookedBatch: 2, callNumber: 20 });
       });
 
       test('with ledger rows that are there, some of them, adds the others only', async () => {
@@ -66,7 +66,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
 
       test('without ledger rows still records its number', async () => {
         expect(await book(account, 3)).toBe('booked');
-        expect(await rowOf(account)).toMatchObject({ bookedBatch: 3, number: 30 });
+        expect(await rowOf(account)).toMatchObject({ bookedBatch: 3, callNumber: 30 });
       });
 
       test.each([0, 2])('of epoch %i books nothing while the epoch is 1', async (epoch) => {
@@ -83,14 +83,14 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
 
       test('tells how many calls the store has done: the highest count of the epoch is remembered', async () => {
-        for (const callCount of [5, 9, 7]) await batch(account, 1, [], { callCount });
-        await batch(account, 1, [], { callCount: 70, epoch: 2 });
-        expect((await under.epochs.state()).callCount).toBe(9);
-        expect((await under.epochs.heartbeat('one', 1)).callCount).toBe(9);
-        await close(account, [], { callCount: 11 });
-        expect((await under.epochs.state()).callCount).toBe(11);
+        for (const storeCalls of [5, 9, 7]) await batch(account, 1, [], { storeCalls });
+        await batch(account, 1, [], { storeCalls: 70, epoch: 2 });
+        expect((await under.epochs.state()).storeCalls).toBe(9);
+        expect((await under.epochs.heartbeat('one', 1)).storeCalls).toBe(9);
+        await close(account, [], { storeCalls: 11 });
+        expect((await under.epochs.state()).storeCalls).toBe(11);
         await under.epochs.raise(1, 1);
-        expect((await under.epochs.state()).callCount).toBe(0);
+        expect((await under.epochs.state()).storeCalls).toBe(0);
       });
 
       test('after an outage is booked whole, whatever its size', async () => {
@@ -153,7 +153,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
           });
           expect(await rowOf(account)).toEqual({
             bookedBatch: 2,
-            number: 20,
+            callNumber: 20,
             isClosed: true,
             isCharged: false,
             isClosing: false,
@@ -178,13 +178,13 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
         await under.epochs.raise(1, 1);
         const rows = [ledgerRowOf(), ledgerRowOf()];
         for (const _ of [1, 2])
-          expect(await batch('', 0, rows, { ...withoutAccount, epoch: 2, callCount: 9 })).toEqual({
+          expect(await batch('', 0, rows, { ...withoutAccount, epoch: 2, storeCalls: 9 })).toEqual({
             outcome: 'booked',
             rejected: [],
           });
         expect(await spentOfOne()).toBe(200n);
         // The calls were those of the store before.
-        expect((await under.epochs.state()).callCount).toBe(0);
+        expect((await under.epochs.state()).storeCalls).toBe(0);
       });
 
       test.each([
@@ -206,7 +206,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
             .slice(0, 3)
             .map((id, at) => [
               id,
-              { bookedBatch: at + 1, number: 10 * (at + 1), isClosed: false, isCharged: false, isClosing: false },
+              { bookedBatch: at + 1, callNumber: 10 * (at + 1), isClosed: false, isCharged: false, isClosing: false },
             ]),
         ),
       );

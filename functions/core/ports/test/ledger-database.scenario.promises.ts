@@ -41,8 +41,8 @@ export function accountScenario(under: () => LedgerDatabaseUnderTest) {
   const batch = (id: string, number: number, rows: ReadonlyArray<LedgerRow>, more: Partial<Batch> = {}) =>
     under().database.bookBatch({
       epoch: 1,
-      account: { id, batch: number, number: 10 * number },
-      callCount: 0,
+      account: { id, batch: number, callNumber: 10 * number },
+      storeCalls: 0,
       rows,
       ...more,
     });
@@ -55,7 +55,7 @@ export function accountScenario(under: () => LedgerDatabaseUnderTest) {
       )
     ).outcome;
   const close = (account: string, figures: AccountClosing['figures'], more: Partial<AccountClosing> = {}) =>
-    under().database.close({ epoch: 1, account, figures, isLast: true, callCount: 0, at: NOON, ...more });
+    under().database.close({ epoch: 1, account, figures, isLast: true, storeCalls: 0, at: NOON, ...more });
   const spent = async (...of: ReadonlyArray<ScopeWindow>) => (await under().database.sums(of)).map((sum) => sum.spent);
   const spentOfOne = async () => (await spent(scopeWindow(1)))[0];
   const rowOf = async (account: string) => (await under().database.accountRows([account])).get(account);

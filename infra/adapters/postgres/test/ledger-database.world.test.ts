@@ -110,7 +110,7 @@ describe('several connections', () => {
     await Promise.all(all);
     expect(steps.toSorted()).toEqual(['later: epoch', 'raised', 'under way: booked']);
     expect(await spentOfOne()).toBe(5n);
-    expect(await epochs.state()).toMatchObject({ epoch: 2, callCount: 0 });
+    expect(await epochs.state()).toMatchObject({ epoch: 2, storeCalls: 0 });
   });
 
   test('an epoch opens after the bookings by ids that are under way, so that sums which are read then have them', async () => {
@@ -139,15 +139,15 @@ describe('several connections', () => {
     await during(
       (query) => query('select 1 from gateway_operator.hour_sum for update'),
       async () => {
-        all.push(batch(crypto.randomUUID(), 1, [ledgerRowOf({ cost: 20n })], { closesAccount: true, callCount: 7 }));
+        all.push(batch(crypto.randomUUID(), 1, [ledgerRowOf({ cost: 20n })], { closesAccount: true, storeCalls: 7 }));
         await expect.poll(waiting, { interval: 5 }).toBe(1);
-        all.push(other.close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 300n)], { callCount: 8 }));
+        all.push(other.close(crypto.randomUUID(), [figuresOf(scopeWindow(1), 300n)], { storeCalls: 8 }));
         await expect.poll(waiting, { interval: 5 }).toBe(2);
       },
     );
     expect(await Promise.all(all)).toMatchObject([{ outcome: 'booked' }, { outcome: 'closed' }]);
     expect(await spentOfOne()).toBe(321n);
-    expect(await epochs.state()).toMatchObject({ callCount: 8 });
+    expect(await epochs.state()).toMatchObject({ storeCalls: 8 });
   });
 
   test('an epoch opens after the closings that are under way', async () => {
@@ -182,7 +182,12 @@ describe('several connections', () => {
     const months = { ...createMonths(session), ensureMonths: never };
     const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
     const entries = [ledgerRowOf({ cost: 40n })];
-    const batchOfSleeper = { epoch: 1, account: { id: account, batch: 1, number: 1 }, callCount: 0, rows: entries };
+    const batchOfSleeper = {
+      epoch: 1,
+      account: { id: account, batch: 1, callNumber: 1 },
+      storeCalls: 0,
+      rows: entries,
+    };
     const outcome = asleep.bookBatch(batchOfSleeper).then(
       () => 'booked',
       (error: unknown) => error,
@@ -301,7 +306,13 @@ describe('several connections', () => {
     const id = idAt(NOON);
     await batch(id, 1, [ledgerRowOf({ id })], { closesAccount: true });
     expect(await server.query(connection, 'select account from gateway_operator.account')).toEqual([]);
-    expect(await rowOf(id)).toEqual({ bookedBatch: 0, number: 0, isClosed: true, isCharged: false, isClosing: false });
+    expect(await rowOf(id)).toEqual({
+      bookedBatch: 0,
+      callNumber: 0,
+      isClosed: true,
+      isCharged: false,
+      isClosing: false,
+    });
   });
 });
 

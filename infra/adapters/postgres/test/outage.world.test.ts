@@ -31,7 +31,7 @@ function databaseAt(connection: Parameters<typeof createDatabase>[0]): Database 
 const entry = ledgerRowOf();
 const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
 
-const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, number: 1 }, callCount: 0 };
+const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, callNumber: 1 }, storeCalls: 0 };
 const ledgerDatabaseOf = (database: Database) =>
   database.ledgerDatabase('instance-1', (count) => new Uint8Array(count));
 
@@ -57,7 +57,7 @@ const otherCalls = {
       account: WINDOW.scopeId,
       figures: [],
       isLast: true,
-      callCount: 0,
+      storeCalls: 0,
       at: 0,
     }),
 };

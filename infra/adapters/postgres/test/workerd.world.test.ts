@@ -24,8 +24,8 @@ export default {
       const tokens = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
       const entry = { id, kind: 'settled', scopeWindows: [{ scopeId, window }], cost: 10n ** 17n + 1n, tokens, model: 'm', identifier: 'i', estimated: false, settledAt: 1 };
       const ledgerDatabase = database.ledgerDatabase('i', (count) => crypto.getRandomValues(new Uint8Array(count)));
-      const account = { id, batch: 1, number: 0 };
-      const { rejected } = await ledgerDatabase.bookBatch({ epoch: 0, account, closesAccount: true, callCount: 0, rows: [entry] });
+      const account = { id, batch: 1, callNumber: 0 };
+      const { rejected } = await ledgerDatabase.bookBatch({ epoch: 0, account, closesAccount: true, storeCalls: 0, rows: [entry] });
       const [sum] = await database.sums([{ scopeId, window }]);
       const found = await database.policies('i').find(['a'.repeat(64)]);
       return Response.json({ to, outcome, rejected, spent: String(sum.spent), name: found.get('a'.repeat(64))?.key.name });

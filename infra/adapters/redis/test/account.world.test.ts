@@ -68,7 +68,15 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       return JSON.parse(execFileSync('redis-cli', [...words, JSON.stringify(argument)], { encoding: 'utf8' }));
     };
     const name = `0:${10 ** 15} key`;
-    const call = { epoch: 1, account: 'one', number: 1, lease: 60_000, deadline: 10 ** 15, batch: 1, bookedBatch: 0 };
+    const call = {
+      epoch: 1,
+      account: 'one',
+      callNumber: 1,
+      lease: 60_000,
+      deadline: 10 ** 15,
+      batch: 1,
+      bookedBatch: 0,
+    };
     expect(run('begin', { epoch: 1, isNew: true })).toEqual({ epoch: 1 });
     run('load', { epoch: 1, sums: [[name, '5']] });
     const asks = [{ amount: '20', minAmount: '20', counters: [0] }];
@@ -83,13 +91,13 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       }),
     ).toMatchObject({
       outcome: 'done',
-      callCount: 1,
+      storeCalls: 1,
       liveAccounts: 1,
       counters: [['12 20', '20 20 0 1 7', false]],
       replies: [{ outcome: 'reserved', amount: '20' }],
     });
     expect(run('accounts', { isEnded: false, max: 10 })).toEqual({
-      accounts: [{ account: 'one', number: 1, unbooked: 1 }],
+      accounts: [{ account: 'one', callNumber: 1, unbooked: 1 }],
     });
   });
 
@@ -218,7 +226,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const stepsOf = async (accounts: number): Promise<number> => {
       await spendOnce(accounts, key, true);
       for (let at = 0; at < accounts; at += 1) await start().report(key, { registered: 1n, risk: 1n });
-      const { callCount: since } = await start().call();
+      const { storeCalls: since } = await start().call();
       let steps = 0;
       const monitor = await admin.duplicate().monitor();
       monitor.on('monitor', () => {

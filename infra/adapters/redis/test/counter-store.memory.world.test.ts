@@ -133,7 +133,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     const fresh: AccountCall = {
       epoch: pick(1, 1, 1, 1, 1, 1, 1, 2),
       account: idOf(process),
-      number: process.number + pick(1, 1, 1, 1, 1, 1, 2),
+      callNumber: process.number + pick(1, 1, 1, 1, 1, 1, 2),
       changes: lines,
       lease: pick(900, 20_000, HOUR),
       deadline: now() + pick(1000, 1000, 1000, 1000, -1),
@@ -152,7 +152,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       step: (store: CounterStore) => store.call(sent),
       learn(answer: unknown) {
         const { outcome } = answer as { readonly outcome: string };
-        if (['done', 'absent', 'window'].includes(outcome)) process.number = sent.number;
+        if (['done', 'absent', 'window'].includes(outcome)) process.number = sent.callNumber;
         if (outcome === 'stale') Object.assign(process, { starts: process.starts + 1, number: 0, last: undefined });
       },
     };
@@ -166,7 +166,7 @@ function createScenario(pick: Pick, now: () => Millis) {
   const audit = (): ((store: CounterStore) => Promise<unknown>) => {
     const row = (): AccountRow => ({
       bookedBatch: Math.max(0, batch - pick(0, 1, 2, 3)),
-      number: 0,
+      callNumber: 0,
       isClosed: pick(true, false),
       isCharged: pick(true, false),
       isClosing: pick(true, false, false),

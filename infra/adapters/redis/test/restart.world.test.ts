@@ -36,7 +36,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
     await server.kill();
     await server.start();
     // Other processes may call: each account has its own number, and the count of all calls shows the rest.
-    expect(await two.spend(1n)).toMatchObject({ outcome: 'done', callCount: 3 });
+    expect(await two.spend(1n)).toMatchObject({ outcome: 'done', storeCalls: 3 });
     expect(await one.spend(1n)).toMatchObject({ outcome: 'stale', why: 'behind' });
   });
 
