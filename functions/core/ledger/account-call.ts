@@ -10,7 +10,7 @@ import {
   type ReservationRequest,
 } from '../ports/counter-store.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, addRateChange, markChanged, takeCharges } from './account.ts';
+import { type Account, addRateChange, markChanged, takeEndedRequests } from './account.ts';
 import {
   type CounterState,
   confirmReport,
@@ -93,16 +93,16 @@ export function compose(
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
   const changes = counters.map((counter) => takeCounterChange(account, counter, requested.has(counter)));
   const call = { ...beginCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
-  return { call, counters, waiters, storeCalls: account.store.storeCalls, isProbe };
+  return { call, counters, waiters, storeCalls: account.knownStore.storeCalls, isProbe };
 }
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
 function takeReports(account: Account, counters: CounterState[]): RateChange[] {
-  // Charges are reported if the open batch has room for them and the call for all their counters: a batch is one
-  // transaction, and the other charges are at risk meanwhile. A free reply has no figures to report.
+  // Ended requests are reported if the open batch has room for them and the call for all their counters: a batch is one
+  // transaction, and the costs of the others are at risk meanwhile. A free reply has no figures to report.
   let room = account.requests.room();
   if (room > 0)
-    takeCharges(account, ({ row, counters: charged }) => {
+    takeEndedRequests(account, ({ row, counters: charged }) => {
       if (room <= 0 || !(row.cost === 0n || addCounters(counters, charged))) return false;
       room -= Math.max(1, charged.length);
       return true;

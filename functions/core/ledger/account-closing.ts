@@ -24,13 +24,13 @@ export async function closeAccount(
   context: StoreContext,
   { epoch, account, isOwn, isRebuild }: ClosingRequest,
 ): Promise<Exclude<FreezeReply, { outcome: 'frozen' }> | ClosedAccount | { outcome: 'behind' } | undefined> {
-  const { counterStore, database, store } = context;
-  const knownStoreCalls = store.epoch === epoch ? store.storeCalls : 0;
+  const { counterStore, database, knownStore } = context;
+  const knownStoreCalls = knownStore.epoch === epoch ? knownStore.storeCalls : 0;
   const freezeReply = await counterStore.freeze(epoch, account, isOwn);
   if (!('storeCalls' in freezeReply)) return freezeReply;
   // The store shows fewer calls than before, so it has gone back in time.
   if (freezeReply.storeCalls <= knownStoreCalls) return { outcome: 'behind' } as const;
-  recordStoreCalls(store, epoch, freezeReply.storeCalls);
+  recordStoreCalls(knownStore, epoch, freezeReply.storeCalls);
   if (freezeReply.outcome === 'none' && !isOwn) return freezeReply;
   const { now: at, storeCalls } = freezeReply;
   const callNumber = freezeReply.outcome === 'frozen' ? freezeReply.callNumber : undefined;

@@ -4,7 +4,7 @@ import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/coun
 import type { EpochState } from '../ports/epochs.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, dropUnreported, resetAccount, takeCharges } from './account.ts';
+import { type Account, dropUnreported, resetAccount, takeEndedRequests } from './account.ts';
 import { applyDone, beginCall, takeCounterChange } from './account-call.ts';
 import { forgetAccount } from './account-closing.ts';
 import { book } from './booking.ts';
@@ -20,8 +20,8 @@ import { toTransactions } from './requests.ts';
  * it (yet), or the account could not be opened.
  */
 export async function openAccount(context: LedgerContext, { epoch, isOpen, storeCalls }: EpochState): Promise<boolean> {
-  const { account, counterStore, ids, sharedStore } = context;
-  const { store } = account;
+  const { account, counterStore, ids, isPerRequest } = context;
+  const { knownStore } = account;
   account.isRebuilding = !isOpen && epoch > 1;
   if (!isOpen) {
     // The process that has raised the epoch empties its store for it. The others must find it in theirs.
@@ -31,9 +31,9 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, store
     if (storeEpoch < epoch) return false;
     account.raisedEpoch = 0;
   }
-  Object.assign(store, {
+  Object.assign(knownStore, {
     epoch,
-    storeCalls: store.epoch === epoch ? Math.max(store.storeCalls, storeCalls) : storeCalls,
+    storeCalls: knownStore.epoch === epoch ? Math.max(knownStore.storeCalls, storeCalls) : storeCalls,
   });
   const closedAccounts = await closePreviousAccounts(context, epoch, !isOpen);
   if (closedAccounts === undefined) return false;
@@ -42,7 +42,7 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, store
   const id = ids.next();
   // The journal names every account of its process, so that a successor closes and corrects it. Without a disk no
   // process can correct the account: its charge stays.
-  if (sharedStore === undefined && !account.hasNoJournal) await append(context, { type: 'account', id });
+  if (!isPerRequest && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
   if (!(await reportAll(context, isOpen, closedAccounts))) {
     leaveAccount(context);
@@ -140,7 +140,7 @@ async function reportAll(
   closedAccounts: ReadonlyArray<string>,
 ): Promise<boolean> {
   const { account } = context;
-  if (isOpen) takeCharges(account);
+  if (isOpen) takeEndedRequests(account);
   const laterSpend = laterSpendOf(account);
   const remaining = [...account.counters.all()].filter(
     (counter) =>

@@ -125,19 +125,22 @@ export function createSync(context: LedgerContext): AccountSync {
     }
   };
   /** Sends one call. `knownStoreCalls`: as it was when this call was first sent. */
-  const callStore = async (call: AccountCall, knownStoreCalls = account.store.storeCalls): Promise<AccountReply> => {
+  const callStore = async (
+    call: AccountCall,
+    knownStoreCalls = account.knownStore.storeCalls,
+  ): Promise<AccountReply> => {
     const [sentAt, sentAtWall] = [intervalClock.now(), wallClock.now()];
     metrics.add('gateway_operator_ledger_store_calls_total');
     const reply = await counterStore.call(call);
     account.lastReplyAt = intervalClock.now();
     if (account.storeFailure !== '') log.info('ledger: the counter store answers calls again', { instance });
     account.storeFailure = '';
-    account.store.clockOffset = Math.round(reply.now - (sentAt + account.lastReplyAt) / 2);
+    account.knownStore.clockOffset = Math.round(reply.now - (sentAt + account.lastReplyAt) / 2);
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
     if (reply.storeCalls <= knownStoreCalls)
       return { outcome: 'stale', why: 'behind', now: reply.now, storeCalls: reply.storeCalls };
-    recordStoreCalls(account.store, call.epoch, reply.storeCalls);
+    recordStoreCalls(account.knownStore, call.epoch, reply.storeCalls);
     Object.assign(account, { sentAt, sentAtWall });
     return reply;
   };
@@ -186,7 +189,7 @@ export function createSync(context: LedgerContext): AccountSync {
     callNow: () => sendWithin(0),
     callSoon(): void {
       // A ledger of one request reports when its request has ended.
-      if (context.sharedStore === undefined) sendWithin(REPORT_DELAY);
+      if (!context.isPerRequest) sendWithin(REPORT_DELAY);
     },
     refresh(): void {
       let isUsed = account.requests.reserved.length > 0;
@@ -194,9 +197,8 @@ export function createSync(context: LedgerContext): AccountSync {
         if (counter.escrow > 0n) isUsed = true;
         if (idleEscrow(counter) > 0n) markChanged(account, counter);
       }
-      const isPerRequest = context.sharedStore !== undefined;
-      const every = isPerRequest ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
-      if ((isPerRequest || account.changed.size === 0) && intervalClock.now() - account.sentAt < every) return;
+      const every = context.isPerRequest ? PER_REQUEST_RENEWAL : isUsed ? RENEWAL : IDLE_RENEWAL;
+      if ((context.isPerRequest || account.changed.size === 0) && intervalClock.now() - account.sentAt < every) return;
       isRenewal = true;
       sendWithin(0);
     },

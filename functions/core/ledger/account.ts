@@ -67,7 +67,7 @@ export interface Account {
   storeFailure: string;
   /** The number of live accounts, as of the last reply. */
   liveAccounts: number;
-  readonly store: KnownStore;
+  readonly knownStore: KnownStore;
   readonly counters: Counters;
   readonly requests: Requests;
   /** The number of the open batch, and of the last batch that PostgreSQL has. */
@@ -116,8 +116,8 @@ const newAccount = () => ({
 export type StoreCalls = Pick<KnownStore, 'epoch' | 'storeCalls'>;
 
 /** Records the store's count of calls, which never falls within an epoch. */
-export function recordStoreCalls(store: StoreCalls, epoch: number, storeCalls: number): void {
-  if (store.epoch === epoch) store.storeCalls = Math.max(store.storeCalls, storeCalls);
+export function recordStoreCalls(knownStore: StoreCalls, epoch: number, storeCalls: number): void {
+  if (knownStore.epoch === epoch) knownStore.storeCalls = Math.max(knownStore.storeCalls, storeCalls);
 }
 
 export const createKnownStore = (clockOffset: Millis = 0): KnownStore => ({
@@ -128,7 +128,7 @@ export const createKnownStore = (clockOffset: Millis = 0): KnownStore => ({
 });
 
 /** Creates an account without a call. */
-export const createAccount = (intervalClock: Clock, store: KnownStore): Account => ({
+export const createAccount = (intervalClock: Clock, knownStore: KnownStore): Account => ({
   ...newAccount(),
   epoch: 0,
   liveAccounts: 1,
@@ -146,14 +146,14 @@ export const createAccount = (intervalClock: Clock, store: KnownStore): Account 
   raisedEpoch: 0,
   knownEpoch: 0,
   reconnectedEpoch: 0,
-  store,
+  knownStore,
   counters: createCounters(),
   requests: createRequests(),
   rateChanges: new Map(),
   changed: new Set(),
   previousAccounts: new Map(),
   // PostgreSQL has whole milliseconds; the interval clock has fractions.
-  now: () => Math.floor(intervalClock.now() + store.clockOffset),
+  now: () => Math.floor(intervalClock.now() + knownStore.clockOffset),
 });
 
 /** Names the counter in the next call; while the counter is being loaded, in the first call after that. */
@@ -211,28 +211,28 @@ export function recordStreamCost(account: Account, live: LiveReservation, cost: 
   live.isStream = true;
 }
 
-/** Adds the charge of an ended request, which is unreported. */
-export function addCharge(account: Account, charge: Omit<EndedRequest, 'state'>): void {
-  account.requests.addUnreported({ ...charge, state: 'unreported' });
-  for (const counter of charge.counters) {
-    counter.spend.unreported += charge.row.cost;
-    counter.costToCover.unreported += charge.costToCover;
+/** Adds an ended request, which is unreported. */
+export function addEndedRequest(account: Account, request: Omit<EndedRequest, 'state'>): void {
+  account.requests.addUnreported({ ...request, state: 'unreported' });
+  for (const counter of request.counters) {
+    counter.spend.unreported += request.row.cost;
+    counter.costToCover.unreported += request.costToCover;
     markChanged(account, counter);
   }
 }
 
-/** Adds a charge without a reservation. Its counters may have been dropped, while nothing was in them. */
-export const addUnreservedCharge = (
+/** Adds a ledger row without a reservation. Its counters may have been dropped, while nothing was in them. */
+export const addUnreservedRequest = (
   account: Account,
   {
     row,
     costToCover = 0n,
     endedAt,
   }: Pick<EndedRequest, 'row' | 'endedAt'> & Partial<Pick<EndedRequest, 'costToCover'>>,
-): void => addCharge(account, { row, counters: row.scopeWindows.map(account.counters.of), costToCover, endedAt });
+): void => addEndedRequest(account, { row, counters: row.scopeWindows.map(account.counters.of), costToCover, endedAt });
 
-/** Moves charges to the next call. `fits`: whether a charge fits into the call. */
-export function takeCharges(account: Account, fits?: (request: EndedRequest) => boolean): void {
+/** Moves ended requests to the next call. `fits`: whether a request fits into the call. */
+export function takeEndedRequests(account: Account, fits?: (request: EndedRequest) => boolean): void {
   account.requests.move('unreported', 'inCall', (request) => {
     if (fits?.(request) === false) return false;
     for (const { spend, costToCover } of request.counters) {
@@ -245,7 +245,7 @@ export function takeCharges(account: Account, fits?: (request: EndedRequest) => 
   });
 }
 
-/** Drops charges that PostgreSQL has, and that need not be reported. */
+/** Drops ended requests that PostgreSQL has, and that need not be reported. */
 export function dropUnreported(account: Account, bookedRows: ReadonlySet<LedgerRow>): void {
   account.requests.move('unreported', 'booked', ({ row, counters, costToCover }) => {
     if (!bookedRows.has(row)) return false;
@@ -270,7 +270,7 @@ export function resetAccount(account: Account): void {
   const unbooked = account.requests.takeUnbooked();
   Object.assign(account, newAccount());
   for (const counter of account.counters.all()) resetFigures(counter);
-  for (const ended of unbooked) addUnreservedCharge(account, ended);
+  for (const ended of unbooked) addUnreservedRequest(account, ended);
   account.rateChanges.clear();
   // The store counts requests in flight by account.
   for (const { rateUse } of account.requests.reserved)

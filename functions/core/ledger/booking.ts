@@ -59,7 +59,7 @@ export function createBooking(context: LedgerContext): Booking {
    * A ledger for one request books its row and closes its account in one transaction, when its request has ended.
    */
   const scheduleBooking = (): void => {
-    if (context.sharedStore !== undefined || cancelGather !== undefined || running !== undefined) return;
+    if (context.isPerRequest || cancelGather !== undefined || running !== undefined) return;
     if (
       account.isStopped ||
       !account.isOpen ||
@@ -158,7 +158,7 @@ export async function book(
   batch: Omit<Batch, 'storeCalls'> & Partial<Pick<Batch, 'storeCalls'>>,
 ): Promise<BatchOutcome> {
   const { account, database, journal, metrics, log } = context;
-  const { outcome, rejected } = await database.bookBatch({ storeCalls: account.store.storeCalls, ...batch });
+  const { outcome, rejected } = await database.bookBatch({ storeCalls: account.knownStore.storeCalls, ...batch });
   if (outcome !== 'booked') return outcome;
   if (rejected.length > 0) {
     metrics.add('gateway_operator_ledger_rejected_total', {}, rejected.length);

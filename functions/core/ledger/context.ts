@@ -40,16 +40,16 @@ export interface LedgerDependencies {
    */
   readonly processName?: string | undefined;
   /**
-   * The state of the store that requests of one isolate share. Set if each ledger serves one request only (Workers):
-   * the next requests reuse it.
+   * What the isolate knows about the counter store, for its next requests. Set if each ledger serves one request only
+   * (Workers).
    */
-  readonly sharedStore?: KnownStore | undefined;
+  readonly knownByIsolate?: KnownStore | undefined;
 }
 
 /** The dependencies that maintenance needs, also without a ledger. */
 export interface StoreContext
   extends Pick<LedgerDependencies, 'instanceUid' | 'counterStore' | 'database' | 'timer' | 'log' | 'metrics'> {
-  readonly store: StoreCalls;
+  readonly knownStore: StoreCalls;
   /** The store's clock. */
   now(): Millis;
   /** Whether the ledger has stopped; absent: there is none. */
@@ -66,6 +66,8 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
   readonly intervalClock: Clock;
   readonly account: Account;
   readonly processName: string;
+  /** Whether the ledger serves one request only (Workers): `knownByIsolate` is set. */
+  readonly isPerRequest: boolean;
   readonly waitQueue: WaitQueue;
   readonly sync: AccountSync;
   readonly loading: CounterLoading;

@@ -23,11 +23,11 @@ export async function auditCounters(
   epoch: number,
   counters: ReadonlyArray<ScopeWindow>,
 ): Promise<boolean> {
-  const { counterStore, database, store, now } = context;
+  const { counterStore, database, knownStore, now } = context;
   const accounts = new Set<string>();
   let minSums: ReadonlyMap<string, Nano> = new Map();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
-    const since = store.epoch === epoch ? store.storeCalls : 0;
+    const since = knownStore.epoch === epoch ? knownStore.storeCalls : 0;
     const ids = [...accounts];
     const before = await database.accountRows(ids);
     const sums = await database.sums(counters);
@@ -38,7 +38,7 @@ export async function auditCounters(
     const bounded = sums.map((sum) => ({ ...sum, minSum: minSums.get(counterKey(sum)) }));
     const reply = await counterStore.audit(epoch, bounded, all, { since, deadline: now() + DEADLINE, byBounds });
     if (reply.outcome === 'epoch') throw new Error('the counter store is being rebuilt');
-    recordStoreCalls(store, epoch, reply.storeCalls);
+    recordStoreCalls(knownStore, epoch, reply.storeCalls);
     for (const account of reply.changedAccounts) accounts.add(account);
     minSums = new Map(reply.minSums.map((sum) => [counterKey(sum), sum.spent]));
     if (reply.changedAccounts.length > 0) continue;

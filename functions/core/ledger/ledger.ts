@@ -78,7 +78,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (!account.isOpen) throw new Error('the counter store is being rebuilt');
       await maintain(context, account.epoch);
     },
-    async close(within = deps.sharedStore === undefined ? GRACE : PER_REQUEST_GRACE) {
+    async close(within = deps.knownByIsolate === undefined ? GRACE : PER_REQUEST_GRACE) {
       if (account.isStopping) return;
       account.isStopping = true;
       // No request may be admitted after the account has ended.
@@ -104,7 +104,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   // Until the first reply, the wall clock is taken for the store's clock.
   const account = createAccount(
     intervalClock,
-    deps.sharedStore ?? createKnownStore(wallClock.now() - intervalClock.now()),
+    deps.knownByIsolate ?? createKnownStore(wallClock.now() - intervalClock.now()),
   );
   const context: LedgerContext = {
     ...deps,
@@ -114,7 +114,8 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     processName,
     journal: withLoggedErrors(deps, deps.journal),
     account,
-    store: account.store,
+    knownStore: account.knownStore,
+    isPerRequest: deps.knownByIsolate !== undefined,
     now: account.now,
     isStopped: () => account.isStopped,
     get waitQueue() {
@@ -253,6 +254,5 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
 /** A ledger for one request has one page of figures, which its last call forgets. */
 async function finish(context: LedgerContext, account: string, lastCall: AccountCall): Promise<void> {
   await context.sync.call(lastCall);
-  if (context.sharedStore === undefined)
-    await forgetAccount(context, { epoch: lastCall.epoch, account, isCharged: false });
+  if (!context.isPerRequest) await forgetAccount(context, { epoch: lastCall.epoch, account, isCharged: false });
 }

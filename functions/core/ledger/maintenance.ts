@@ -77,7 +77,7 @@ async function endedAccounts({ counterStore, timer }: StoreContext): Promise<Rea
  * gateway rebuilds it.
  */
 export async function maintainAlone(
-  deps: Omit<StoreContext, 'now' | 'store'> & { readonly epochs: Epochs; readonly clock: Clock },
+  deps: Omit<StoreContext, 'now' | 'knownStore'> & { readonly epochs: Epochs; readonly clock: Clock },
   cursor?: Cursor,
 ): Promise<void> {
   const { counterStore, epochs, clock } = deps;
@@ -90,8 +90,8 @@ export async function maintainAlone(
   });
   if (reply.outcome === 'epoch') return;
   const clockOffset = reply.now - clock.now();
-  const store = { epoch, storeCalls: Math.max(storeCalls, reply.storeCalls) };
-  await maintain({ ...deps, store, now: () => clock.now() + clockOffset }, epoch, cursor);
+  const knownStore = { epoch, storeCalls: Math.max(storeCalls, reply.storeCalls) };
+  await maintain({ ...deps, knownStore, now: () => clock.now() + clockOffset }, epoch, cursor);
 }
 
 /**
@@ -119,7 +119,7 @@ const MAX_PAUSE: Millis = 16_000;
 
 /** Closes the ended accounts that replies name, one after the other. */
 export function createClosing(context: LedgerContext): Closing {
-  const { account: own, sharedStore, intervalClock } = context;
+  const { account: own, isPerRequest, intervalClock } = context;
   const ended = new Set<string>();
   /** Accounts that could not be closed: each attempt is followed by a longer pause. */
   const pauses = new Map<string, { readonly millis: Millis; readonly until: Millis }>();
@@ -150,7 +150,7 @@ export function createClosing(context: LedgerContext): Closing {
       // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
       // number in the store.
       const first = storeCalls % accounts.length;
-      for (const account of sharedStore === undefined ? accounts : accounts.slice(first, first + 1))
+      for (const account of isPerRequest ? accounts.slice(first, first + 1) : accounts)
         if (intervalClock.now() >= (pauses.get(account)?.until ?? 0)) ended.add(account);
       if (ended.size > 0) running ??= run();
     },

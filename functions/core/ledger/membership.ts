@@ -7,7 +7,7 @@ import type { JournalRecord } from '../ports/journal.ts';
 import type { Millis } from '../ports/money.ts';
 import {
   type Account,
-  addUnreservedCharge,
+  addUnreservedRequest,
   type KnownStore,
   type LeaveReason,
   recordStoreCalls,
@@ -27,7 +27,7 @@ const POLL_INTERVAL: Millis = 25;
 const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
-  const { account, journal, epochs, ids, processName, timer, sharedStore, log, instanceUid: instance } = context;
+  const { account, journal, epochs, ids, processName, timer, knownByIsolate, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
   let isJournalRead = false;
   let hasSentHeartbeat = false;
@@ -93,7 +93,7 @@ export function createMembership(context: LedgerContext): Membership {
     heartbeats.succeeded();
     if (account.id !== id) return;
     if (state.epoch !== epoch || !state.isOpen) leave('epoch');
-    else recordStoreCalls(account.store, epoch, state.storeCalls);
+    else recordStoreCalls(account.knownStore, epoch, state.storeCalls);
   };
 
   return {
@@ -101,18 +101,18 @@ export function createMembership(context: LedgerContext): Membership {
     /** After a failure the join is repeated automatically. */
     async start(): Promise<void> {
       if (account.isOpen) return;
-      if (sharedStore !== undefined && (await isCurrent(context, sharedStore))) {
-        Object.assign(account, { id: ids.next(), epoch: sharedStore.epoch, isOpen: true });
+      if (knownByIsolate !== undefined && (await isCurrent(context, knownByIsolate))) {
+        Object.assign(account, { id: ids.next(), epoch: knownByIsolate.epoch, isOpen: true });
         return account.whenOpen.resolve();
       }
       const records = isJournalRead ? [] : await journal.replay();
       if (!isJournalRead) recover(context, records);
       isJournalRead = true;
       await rejoin();
-      if (sharedStore !== undefined) sharedStore.checkedAt = context.intervalClock.now();
+      if (knownByIsolate !== undefined) knownByIsolate.checkedAt = context.intervalClock.now();
     },
     sendHeartbeat(): void {
-      if (account.isOpen && sharedStore === undefined) beating = beatPostgres().catch(heartbeats.failed);
+      if (account.isOpen && !context.isPerRequest) beating = beatPostgres().catch(heartbeats.failed);
     },
     async whenJoined(): Promise<void> {
       cancel();
@@ -133,17 +133,17 @@ export function createMembership(context: LedgerContext): Membership {
  * seconds, as by a process with a heartbeat. Throws if the instance has moved to another store. Only an isolate that has
  * known no epoch yet moves the counters to its store.
  */
-async function isCurrent({ account, epochs, intervalClock }: LedgerContext, known: KnownStore): Promise<boolean> {
-  if (known.epoch === 0) return false;
+async function isCurrent({ account, epochs, intervalClock }: LedgerContext, knownStore: KnownStore): Promise<boolean> {
+  if (knownStore.epoch === 0) return false;
   const now = intervalClock.now();
-  if (now - known.checkedAt < CHECK_INTERVAL) return true;
+  if (now - knownStore.checkedAt < CHECK_INTERVAL) return true;
   const { epoch, isOpen, isOfOtherStore } = await epochs.state();
   if (isOfOtherStore) {
     account.notOpenReason = MOVED;
     throw new Error(MOVED);
   }
-  if (epoch !== known.epoch || !isOpen) return false;
-  known.checkedAt = now;
+  if (epoch !== knownStore.epoch || !isOpen) return false;
+  knownStore.checkedAt = now;
   return true;
 }
 
@@ -161,7 +161,7 @@ function notifyAccountClosed(context: LedgerContext): void {
 function recover({ account, journal, intervalClock, log }: LedgerContext, records: ReadonlyArray<JournalRecord>): void {
   const { accounts, rows, finished } = replay(records, account.now());
   for (const id of accounts) account.previousAccounts.set(id, undefined);
-  for (const row of rows) addUnreservedCharge(account, { row, endedAt: intervalClock.now() });
+  for (const row of rows) addUnreservedRequest(account, { row, endedAt: intervalClock.now() });
   journal.drop(finished);
   if (records.length > 0) log.info('ledger: recovered the journal', { rows: rows.length });
 }
@@ -202,9 +202,9 @@ async function join(context: LedgerContext): Promise<void> {
  * serve while a later process lives; a process with the latest store raises the epoch, if its store takes writes.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
-  const { account, log, sharedStore, instanceUid: instance } = context;
+  const { account, log, knownByIsolate, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
-  if (sharedStore !== undefined && sharedStore.epoch > 0) throw new Error(MOVED);
+  if (knownByIsolate !== undefined && knownByIsolate.epoch > 0) throw new Error(MOVED);
   if (!hasSuccessor) {
     await raise(context, epoch);
     return log.warn(

@@ -1,6 +1,6 @@
 // Previous accounts of a process and of its journal: closed, charged and corrected, then forgotten (LEDGER 3).
 
-import { type Account, addUnreservedCharge } from './account.ts';
+import { type Account, addUnreservedRequest } from './account.ts';
 import { closeAccount, forgetAccount } from './account-closing.ts';
 import type { LedgerContext } from './context.ts';
 import { toCorrectionRow } from './ledger-rows.ts';
@@ -54,7 +54,7 @@ export async function addCorrections({
   const pendingIds = new Set(pendingCorrections().map(({ row }) => row.id));
   const uncorrected = expiredRows.filter(({ id }) => !pendingIds.has(id));
   for (const expiredRow of uncorrected)
-    addUnreservedCharge(account, { row: toCorrectionRow(expiredRow, account.now()), endedAt: intervalClock.now() });
+    addUnreservedRequest(account, { row: toCorrectionRow(expiredRow, account.now()), endedAt: intervalClock.now() });
   if (uncorrected.length > 0) {
     const sum = uncorrected.reduce((all, { spent }) => all + spent, 0n);
     const fields = {

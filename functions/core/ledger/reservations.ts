@@ -75,10 +75,10 @@ export function createReservations(context: LedgerContext): Reservations {
     if (why !== undefined) return err({ reason: 'unavailable', why });
     const { namespace = '', amount, minAmount, waited = 0 } = request;
     // The account of a ledger for one request has the id of that request, by which a booking finds it.
-    if (context.sharedStore !== undefined && account.callNumber === 0) account.id = request.id ?? account.id;
+    if (context.isPerRequest && account.callNumber === 0) account.id = request.id ?? account.id;
     const chargedCounters = account.counters.ofScopes(request.scopes, account.now());
     // A ledger for one request has no next request that could use escrow.
-    recordDemand(chargedCounters, context.sharedStore === undefined ? amount : 0n, account.now());
+    recordDemand(chargedCounters, context.isPerRequest ? 0n : amount, account.now());
     const rates = ratesOf(request);
     if (rates === undefined && hasRecentReply(context) && fitsIdleEscrow(chargedCounters, amount))
       return ok(startReservation(context, request, { chargedCounters, amount }));

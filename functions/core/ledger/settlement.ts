@@ -5,7 +5,7 @@ import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateUsage } from '../ports/rates.ts';
-import { addCharge, endReservation, recordStreamCost } from './account.ts';
+import { addEndedRequest, endReservation, recordStreamCost } from './account.ts';
 import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { logFailure } from './failures.ts';
@@ -78,7 +78,7 @@ export function createSettlements(context: LedgerContext): Settlements {
     const isWritten = await append(context, { type: 'settle', row });
     // A stream is covered by its reported cost.
     const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
-    addCharge(account, { row, counters, costToCover, endedAt: intervalClock.now() });
+    addEndedRequest(account, { row, counters, costToCover, endedAt: intervalClock.now() });
     endLive(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
     await (isWritten ? whenCovered(counters) : context.booking.flush());
   };

@@ -220,7 +220,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/previous-accounts.ts`,
-        line: 'addUnreservedCharge(account, { row: toCorrectionRow(expiredRow, account.now()), endedAt: intervalClock.now() });',
+        line: 'addUnreservedRequest(account, { row: toCorrectionRow(expiredRow, account.now()), endedAt: intervalClock.now() });',
         becomes: ';',
       },
     ],
