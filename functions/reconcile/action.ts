@@ -99,7 +99,7 @@ interface ActionDetails {
   };
   readonly RetireScope: ActionClaim & { readonly scopeId: ScopeId; readonly observed: ObservedHolder };
   /** `overlap`: the time for which the values still work. Absent: they stop working now. */
-  readonly RetireValues: ActionClaim & {
+  readonly EndValues: ActionClaim & {
     readonly scopeId: ScopeId;
     readonly hashes: ReadonlyArray<string>;
     readonly overlap: Millis | undefined;
@@ -236,7 +236,7 @@ export type Sign = '+' | '~' | '-';
 export function signOf(action: Action): Sign {
   if (action.action === 'ApplyWorkload') return action.uid === undefined ? '+' : '~';
   if ('isNew' in action) return action.isNew ? '+' : '~';
-  if (action.action === 'RetireValues' && action.overlap !== undefined) return '~';
+  if (action.action === 'EndValues') return action.overlap === undefined ? '-' : '~';
   if (/^(Add|Create|Publish|Push|Record)/.test(action.action)) return '+';
   return /^(Remove|Close|Delete|Retire)/.test(action.action) ? '-' : '~';
 }

@@ -119,7 +119,7 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
       [...instances.values()]
         .filter((row) => (row.open || live(row.uid).length > 0) && row.cluster === cluster)
         .map(({ uid, namespace, name }) => ({ uid, namespace, name, cluster })),
-    retireValues: async (scopeId, hashes, overlap, observed) => {
+    endValues: async (scopeId, hashes, overlap, observed) => {
       const row = rows.get(scopeId);
       if (!isSame(row, observed)) return false;
       for (const value of hashes.flatMap((hash) => row?.values.get(hash) ?? [])) {

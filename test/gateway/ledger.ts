@@ -119,7 +119,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
     release: async (reservation) => {
       if (open.delete(reservation.id)) released.push(reservation.id);
     },
-    moveToEntry: async () => ({ ok: true, value: undefined }),
+    moveToModelEntry: async () => ({ ok: true, value: undefined }),
     spend: async (scopes) => {
       if (failing === 'reserve') return { ok: false, failure: { reason: 'unavailable', why: 'the store is away' } };
       return { ok: true, value: spends(scopes) };

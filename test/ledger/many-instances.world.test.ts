@@ -42,7 +42,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
   let late = 2 * LEASE;
   const counterStore = createMemoryCounterStore({ clock: { now: () => clock.now() - late }, epoch: 1 });
   await counterStore.load(1, [{ ...counter, spent: 7n }]);
-  const line = { ...counter, spend: 5n, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
+  const line = { ...counter, spend: 5n, risk: 0n, returned: 0n, carriedOver: 0n, ahead: 0n };
   await counterStore.call({
     epoch: 1,
     account: ids.next(),

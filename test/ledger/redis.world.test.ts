@@ -35,7 +35,7 @@ const toChange = (scope: ScopePolicy): CounterChange => ({
   spend: 0n,
   risk: 0n,
   returned: 0n,
-  registered: 0n,
+  carriedOver: 0n,
   ahead: 0n,
 });
 

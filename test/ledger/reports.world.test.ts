@@ -51,7 +51,7 @@ describeUnless(whyNoRedis(), 'reports', () => {
     connection = await server.migratedDatabase();
     reader = { ...connection, username: 'reports', password: 'reads-only' };
     await server.query(connection, `create role reports login password 'reads-only'`);
-    for (const [, grant = ''] of PAGE_TEXT.matchAll(/`(grant [^`]+ to reports)`/g))
+    for (const [, grant = ''] of PAGE_TEXT.matchAll(/^(grant .+ to reports);$/gm))
       await server.query(connection, grant);
   });
   afterAll(async () => {

@@ -112,7 +112,7 @@ test('a rotation ends with both values at work and one that is current, and its 
   await harness.spend('chat', '1.25');
   const rotate = 'auth.gateway-operator.dev/rotate';
   await harness.edit(virtualKeys, 'chat', { metadata: { annotations: { [rotate]: 'now' } } });
-  expect((await harness.resync()).actions).toMatchObject({ PutSecret: 1, RetireValues: 1 });
+  expect((await harness.resync()).actions).toMatchObject({ PutSecret: 1, EndValues: 1 });
   const second = await harness.value('chat-key');
   expect(second).not.toBe(first);
   expect([await harness.works(first), await harness.works(second)]).toEqual([true, true]);

@@ -22,7 +22,7 @@ export async function openProcess(connection: RedisAddress, { log = createMemory
   let last: AccountCall | undefined;
   const spend = async (amount: bigint) => {
     number += 1;
-    const line = { ...counter, limit: 100n, spend: amount, risk: 0n, returned: 0n, registered: 0n, ahead: 0n };
+    const line = { ...counter, limit: 100n, spend: amount, risk: 0n, returned: 0n, carriedOver: 0n, ahead: 0n };
     const call: AccountCall = {
       epoch: 1,
       account,

@@ -180,7 +180,7 @@ export function takeCounterChange(account: Account, counter: CounterState, isReq
   counter.risk.inCall = risk;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
   counter.returning = escrowChange.returned;
-  return { scopeId, window, limit, spend: spend.inCall, risk, registered: 0n, ...escrowChange };
+  return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange };
 }
 
 /**
@@ -256,10 +256,10 @@ export function applyDone(
  */
 function limitAtGrantOf(
   { escrow: before, limitAtGrant: previousLimit }: CounterState,
-  { registered, spend, returned, limit }: CounterChange,
+  { carriedOver, spend, returned, limit }: CounterChange,
   escrow: Nano,
 ): Nano | undefined {
-  if (registered > 0n) return undefined;
+  if (carriedOver > 0n) return undefined;
   const freed = (spend > 0n ? spend : 0n) + returned;
   return escrow > (freed < before ? before - freed : 0n) ? limit : previousLimit;
 }

@@ -103,18 +103,18 @@ async function closedMeanwhile({ database }: StoreContext, account: string): Pro
 }
 
 /**
- * Forgets an account that is closed, page by page. `isAudited`: its process has closed it, and may have booked more than
+ * Forgets an account that is closed, page by page. `auditsFirst`: its process has closed it, and may have booked more than
  * it reported, so the escrow of a page stays until its counters show all rows; if they cannot be audited, the rest stays.
  * `onPage`: called after each page.
  */
 export async function forgetAccount(
   context: StoreContext,
   { epoch, account, isCharged }: Pick<ClosingRequest, 'epoch' | 'account'> & Pick<AccountRow, 'isCharged'>,
-  { isAudited = false, onPage }: { readonly isAudited?: boolean; readonly onPage?: () => Promise<void> } = {},
+  { auditsFirst = false, onPage }: { readonly auditsFirst?: boolean; readonly onPage?: () => Promise<void> } = {},
 ): Promise<void> {
   for await (const page of pagesOf(context, epoch, account)) {
     if (page.outcome !== 'page') return;
-    if (isAudited && !(await auditCounters(context, epoch, page.figures))) return;
+    if (auditsFirst && !(await auditCounters(context, epoch, page.figures))) return;
     await context.counterStore.forget(epoch, account, isCharged, page.figures);
     await onPage?.();
   }
@@ -130,6 +130,6 @@ export async function closeEnded(context: StoreContext, epoch: number, account: 
   if (closing?.outcome !== 'closed') return 'done';
   const { row, callNumber = 0 } = closing;
   if (callNumber < row.callNumber) return 'behind';
-  await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, { isAudited: !row.isCharged });
+  await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, { auditsFirst: !row.isCharged });
   return 'done';
 }

@@ -154,11 +154,11 @@ async function reportAll(
     const counters = remaining.splice(0, MAX_COUNTERS);
     const changes = counters.map((counter) => {
       const { limit, liveAmount, spend } = counter;
-      const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
+      const carriedOver = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);
       const change = takeCounterChange(account, counter, false);
       const later = laterSpend.get(counter) ?? [];
       const spendOfFirst = later.reduce((sum, part) => sum - part.spend, change.spend);
-      return { ...change, registered, spend: spendOfFirst, laterSpend: later };
+      return { ...change, carriedOver, spend: spendOfFirst, laterSpend: later };
     });
     const call = { ...beginCall(account), changes, previousAccounts: closedAccounts };
     const reply = await send(context, call, counters);

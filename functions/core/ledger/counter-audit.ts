@@ -27,16 +27,20 @@ export async function auditCounters(
   const accounts = new Set<string>();
   let minSums: ReadonlyMap<string, Nano> = new Map();
   for (let attempt = 0; counters.length > 0 && attempt < MAX_ATTEMPTS; attempt += 1) {
-    const since = knownStore.epoch === epoch ? knownStore.storeCalls : 0;
+    const storeCallsBefore = knownStore.epoch === epoch ? knownStore.storeCalls : 0;
     const ids = [...accounts];
     const before = await database.accountRows(ids);
     const sums = await database.sums(counters);
     const rows = await database.accountRows(ids);
     const stable = ids.filter((id) => isSame(before.get(id), rows.get(id)));
     const all = new Map(stable.map((id) => [id, rows.get(id) ?? NO_ROW]));
-    const byBounds = attempt === MAX_ATTEMPTS - 1;
+    const acceptsChangedAccounts = attempt === MAX_ATTEMPTS - 1;
     const bounded = sums.map((sum) => ({ ...sum, minSum: minSums.get(counterKey(sum)) }));
-    const reply = await counterStore.audit(epoch, bounded, all, { since, deadline: now() + DEADLINE, byBounds });
+    const reply = await counterStore.audit(epoch, bounded, all, {
+      storeCallsBefore,
+      deadline: now() + DEADLINE,
+      acceptsChangedAccounts,
+    });
     if (reply.outcome === 'epoch') throw new Error('the counter store is being rebuilt');
     recordStoreCalls(knownStore, epoch, reply.storeCalls);
     for (const account of reply.changedAccounts) accounts.add(account);

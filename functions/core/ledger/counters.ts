@@ -29,7 +29,7 @@ export interface CounterState {
   limit: Nano | undefined;
   /**
    * The limit under which the store last granted escrow: all escrow of the account was within this limit. Undefined:
-   * the account has registered escrow since then, which no limit has checked.
+   * the account has carried over escrow since then, which no limit has checked.
    */
   limitAtGrant: Nano | undefined;
   /** Escrow of this account, as of the last reply. */

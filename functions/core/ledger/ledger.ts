@@ -18,7 +18,7 @@ import { guardTimer, logFailure } from './failures.ts';
 import { withLoggedErrors } from './journal-records.ts';
 import { createClosing, maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
-import { createMoveToEntry } from './rates.ts';
+import { createMoveToModelEntry } from './rates.ts';
 import { toTransactions } from './requests.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
@@ -65,7 +65,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
   return {
     start: context.membership.start,
     reserve: context.reservations.reserve,
-    moveToEntry: createMoveToEntry(context),
+    moveToModelEntry: createMoveToModelEntry(context),
     grow: createGrow(context),
     spend: createSpend(context),
     knownSpend: createKnownSpend(context),

@@ -85,7 +85,7 @@ export async function maintainAlone(
   if (!isOpen) return;
   // An empty audit shows the store's clock, and its count of calls.
   const reply = await counterStore.audit(epoch, [], new Map(), {
-    since: storeCalls,
+    storeCallsBefore: storeCalls,
     deadline: Number.MAX_SAFE_INTEGER,
   });
   if (reply.outcome === 'epoch') return;

@@ -27,12 +27,16 @@ import { REQUEST_DEADLINE } from './timeout.ts';
  * The rates that a request needs; undefined if neither a scope nor a model entry is limited. Model entries without a
  * limit are included, since the reservation may move from them to one with a limit.
  */
-export function ratesOf({ scopes, entryLimits = NO_ENTRIES, tokens = 0 }: ReservationParams): RateRequest | undefined {
-  if (!scopes.some(hasLimits) && entryLimits.length === 0) return undefined;
-  return { tokens, limits: scopes.filter(hasLimits).map(toLimit), entryLimits };
+export function ratesOf({
+  scopes,
+  modelEntryLimits = NO_ENTRIES,
+  tokens = 0,
+}: ReservationParams): RateRequest | undefined {
+  if (!scopes.some(hasLimits) && modelEntryLimits.length === 0) return undefined;
+  return { tokens, limits: scopes.filter(hasLimits).map(toLimit), modelEntryLimits };
 }
 
-const NO_ENTRIES: NonNullable<ReservationParams['entryLimits']> = [];
+const NO_ENTRIES: NonNullable<ReservationParams['modelEntryLimits']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
@@ -46,7 +50,7 @@ export function toRateRefusal(
   result: Extract<ReservationReply, { outcome: 'limited' }>,
 ): ReservationRefusal {
   const { limitIndex, rate, retryIn, rates: reply } = result;
-  const limit = (rates?.limits[limitIndex] ?? rates?.entryLimits[limitIndex - rates.limits.length])?.[rate];
+  const limit = (rates?.limits[limitIndex] ?? rates?.modelEntryLimits[limitIndex - rates.limits.length])?.[rate];
   if (limit === undefined) throw new Error('the store refused a request for a rate that it does not name (our error)');
   const scope = chargedCounters.scopes.filter(hasLimits)[limitIndex];
   const view = toView(rates, reply).rates ?? {};
@@ -74,7 +78,11 @@ function tightest(kind: WindowedRate, { limits }: RateRequest, { left }: RateRep
 }
 
 /** The use of rates by a request, as the store replied. */
-export function rateUseOf({ epoch }: Account, request: RateRequest, { entryIndex = -1, minute }: RateReply): RateUse {
+export function rateUseOf(
+  { epoch }: Account,
+  request: RateRequest,
+  { modelEntryIndex = -1, minute }: RateReply,
+): RateUse {
   const toUse = (limit: RateLimit): LimitUse => ({
     id: limit.id,
     minute,
@@ -85,8 +93,8 @@ export function rateUseOf({ epoch }: Account, request: RateRequest, { entryIndex
     }),
     parallel: limit.parallel === undefined ? 0 : 1,
   });
-  const chosen = request.entryLimits[entryIndex];
-  return { limits: request.limits.map(toUse), entryUse: chosen && toUse(chosen), estimates: request };
+  const chosen = request.modelEntryLimits[modelEntryIndex];
+  return { limits: request.limits.map(toUse), modelEntryUse: chosen && toUse(chosen), estimates: request };
 }
 
 /**
@@ -127,14 +135,14 @@ const NO_CHARGES = { scopes: [], scopeWindows: [], counters: [], limits: [] };
 /**
  * Moves the reservation to a fallback model entry. The store is not called if that entry has no limit.
  */
-export const createMoveToEntry =
+export const createMoveToModelEntry =
   ({ account, intervalClock, waitQueue }: LedgerContext) =>
   (reservation: Reservation, to: RateLimit | undefined, tokens = Number.POSITIVE_INFINITY): Promise<MoveResult> => {
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(OK);
     if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
     const { namespace, rateUse } = live;
-    const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], entryLimits: [to] };
+    const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], modelEntryLimits: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
         namespace,
@@ -146,7 +154,7 @@ export const createMoveToEntry =
         deadline: intervalClock.now() + REQUEST_DEADLINE,
         onReserved({ reply }) {
           if (live.ending === undefined)
-            return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).entryUse));
+            return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).modelEntryUse));
           returnRates(account, { rates }, reply);
           resolve(OK);
         },
@@ -157,7 +165,7 @@ export const createMoveToEntry =
 
 /** Changes the model entry: the previous one gets its tokens back, not its request. */
 function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
-  if (rateUse.entryUse !== undefined) returnRate(account, rateUse.entryUse, { requests: 1, tokens: 0 });
-  rateUse.entryUse = to;
+  if (rateUse.modelEntryUse !== undefined) returnRate(account, rateUse.modelEntryUse, { requests: 1, tokens: 0 });
+  rateUse.modelEntryUse = to;
   return OK;
 }

@@ -72,7 +72,7 @@ export interface LiveReservation extends Reservation, RequestRecord {
 
 export interface RateUse {
   readonly limits: ReadonlyArray<LimitUse>;
-  entryUse: LimitUse | undefined;
+  modelEntryUse: LimitUse | undefined;
   readonly estimates: RateEstimates;
 }
 
@@ -185,7 +185,7 @@ function changeState(request: RequestRecord, to: RequestState): void {
 /** All limits in which a request counts. */
 export function limitsOf(use: RateUse | undefined): ReadonlyArray<LimitUse> {
   if (use === undefined) return [];
-  return use.entryUse === undefined ? use.limits : [...use.limits, use.entryUse];
+  return use.modelEntryUse === undefined ? use.limits : [...use.limits, use.modelEntryUse];
 }
 
 /** The ledger's own object behind a reservation, whose caller has only the type of the port. */

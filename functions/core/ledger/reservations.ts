@@ -228,10 +228,10 @@ function toRateMembers(
   account: Account,
   request: RateRequest,
   reply: RateReply,
-): Pick<LiveReservation, 'rateUse' | 'rates' | 'entryIndex'> {
-  const { entryIndex } = reply;
+): Pick<LiveReservation, 'rateUse' | 'rates' | 'modelEntryIndex'> {
+  const { modelEntryIndex } = reply;
   const rateUse = rateUseOf(account, request, reply);
-  return { rateUse, ...toView(request, reply), ...(entryIndex === undefined ? {} : { entryIndex }) };
+  return { rateUse, ...toView(request, reply), ...(modelEntryIndex === undefined ? {} : { modelEntryIndex }) };
 }
 
 function toError(context: LedgerContext, error: unknown): ReservationRefusal {

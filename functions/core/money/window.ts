@@ -6,7 +6,7 @@ import { DURATION_PATTERN, MAX_DURATION, parseDuration } from './duration.ts';
 import { instantOf, offsetsOf } from './time-zone.ts';
 
 /** `anchor`: the creation of the scope's claim, from which Rolling windows are counted. */
-export type WindowSpec = Pick<Budget, 'duration' | 'alignment' | 'since'> & Pick<ScopePolicy, 'anchor'>;
+export type WindowSpec = Pick<Budget, 'duration' | 'alignment' | 'sinceGeneration'> & Pick<ScopePolicy, 'anchor'>;
 
 const DAY = 86_400_000;
 /** 1970-01-05 was a Monday. */
@@ -22,7 +22,7 @@ const MAX_TAG = 999;
  */
 export function windowAt(spec: WindowSpec, now: Millis): Window {
   const { start, end } = datesAt(spec, now);
-  return { start: start - (spec.since === undefined ? 0 : 1 + (spec.since % MAX_TAG)), end };
+  return { start: start - (spec.sinceGeneration === undefined ? 0 : 1 + (spec.sinceGeneration % MAX_TAG)), end };
 }
 
 function datesAt(spec: WindowSpec, now: Millis): Window {

@@ -26,10 +26,10 @@ export interface CounterChange extends ScopeWindow {
   /** Escrow that is returned, at most what the account has in addition to `spend`. */
   readonly returned: Nano;
   /**
-   * Live reservations that are registered again, whatever the limit is: in the first calls of a process that was away.
-   * Also possible in an absent counter.
+   * Escrow that the account takes over from a previous account, whatever the limit is: for live reservations, and for
+   * spend that is not reported before the epoch is open. In the first calls of an account, also in an absent counter.
    */
-  readonly registered: Nano;
+  readonly carriedOver: Nano;
   /**
    * Escrow that is requested ahead of requests. Granted whole or not at all: if no request of the call was refused in
    * this counter, no other account is waiting for escrow in it (`isWantedByOthers`), and 16 × live accounts × `ahead`
@@ -247,15 +247,16 @@ export interface AuditTerms {
    * whose last batch the store knew as booked, before that: their rows are not needed. So the work of an audit depends
    * on the accounts that have unbooked spend or have booked meanwhile, not on the number of all accounts.
    */
-  readonly since: number;
+  readonly storeCallsBefore: number;
   /** On the store's clock. After it nothing is done. */
   readonly deadline: Millis;
   /**
-   * Counters of accounts that have changed are checked by bounds, and no account is reported as changed. Spend is raised
-   * to the least that it can be, which is the sum and what is certainly not in it; it is lowered by what the sum lacks
-   * of its `minSum`.
+   * No account is reported as changed. Counters of accounts that have changed are checked by bounds: spend is raised to
+   * the least that it can be, which is the sum and what is certainly not in it; it is lowered only by what the sum lacks
+   * of its `minSum`. For example, an audit finds a spend of 100 of which 30 may not be booked: PostgreSQL has at least
+   * 70 (`minSum`). If it then has only 65, the spend is lowered by 5, however much is booked meanwhile.
    */
-  readonly byBounds?: boolean;
+  readonly acceptsChangedAccounts?: boolean;
 }
 
 /** A sum of PostgreSQL, with the least that it could be according to an audit before it was read. */

@@ -29,7 +29,7 @@ export interface ReservationParams extends Partial<RateEstimates> {
    * Rate limits of the candidate model entries, the best first, `undefined` for an entry without limits: the first
    * entry with room is taken. Absent: no entry is limited, and the reservation never moves to a limited entry.
    */
-  readonly entryLimits?: ReadonlyArray<RateLimit | undefined>;
+  readonly modelEntryLimits?: ReadonlyArray<RateLimit | undefined>;
   /** How long the request has already waited for the database (to look up its key). Absent: not at all. */
   readonly waited?: Millis;
 }
@@ -46,7 +46,7 @@ export interface Reservation {
   readonly amount: Nano;
   readonly scopeWindows: ReadonlyArray<ScopeWindow>;
   /** Index of the model entry that was chosen, if entries are limited. */
-  readonly entryIndex?: number;
+  readonly modelEntryIndex?: number;
   /** Rates with this request counted; absent if nothing is limited. */
   readonly rates?: RateView;
 }
@@ -111,7 +111,7 @@ export interface Ledger {
    * store is not called if neither entry is limited. `tokens`: the estimate for the limit of the entry, if it is less
    * than that for the limits of scopes.
    */
-  moveToEntry(
+  moveToModelEntry(
     reservation: Reservation,
     to: RateLimit | undefined,
     tokens?: number,

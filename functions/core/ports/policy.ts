@@ -22,7 +22,7 @@ export interface Budget {
    * The object's generation at the last change of duration or alignment, or more. The windows after such a change are
    * new counters, because the store may have old figures for the same dates. Absent: never changed.
    */
-  readonly since?: number | undefined;
+  readonly sinceGeneration?: number | undefined;
 }
 
 /** The rate limits of a scope: per minute, and concurrent. An absent member is not limited. */
@@ -86,7 +86,7 @@ export interface KeyPolicy extends ScopePolicy {
  * A budget of a VirtualKey for one model, or for all models in another window (`budgets`). It has the alignment and the
  * anchor of the VirtualKey's own budget, and needs one.
  */
-export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'since'> {
+export interface FurtherBudget extends Pick<Budget, 'limit' | 'duration' | 'sinceGeneration'> {
   readonly scopeId: ScopeId;
   /** Absent: all. */
   readonly model?: string | undefined;

@@ -99,7 +99,7 @@ export interface RateRequest extends RateEstimates {
    * Limits of the candidate model entries, the best first: one must have room. `undefined`: an entry without limits.
    * Empty: no entry is limited.
    */
-  readonly entryLimits: ReadonlyArray<RateLimit | undefined>;
+  readonly modelEntryLimits: ReadonlyArray<RateLimit | undefined>;
 }
 
 /** The remainder of one limit. */
@@ -113,8 +113,8 @@ export type RateRemainders = { readonly [Kind in WindowedRate]?: RateRemainder }
 
 /** Rates as of the reply, this request included. */
 export interface RateReply {
-  /** The index in `entryLimits` of the model entry that was taken. */
-  readonly entryIndex?: number;
+  /** The index in `modelEntryLimits` of the model entry that was taken. */
+  readonly modelEntryIndex?: number;
   /** The minute of the store's clock, since 1970: what was taken counts in it. */
   readonly minute: number;
   /** One per element of `limits`, in order. */
@@ -123,7 +123,7 @@ export interface RateReply {
 
 /** A refusal by the limit with the longest wait. */
 export interface RateRefusal {
-  /** The index in `limits`; beyond them in `entryLimits`: all model entries are full, and this one has room first. */
+  /** The index in `limits`; beyond them in `modelEntryLimits`: all model entries are full, and this one has room first. */
   readonly limitIndex: number;
   readonly rate: RateKind;
   /** The wait until it has room, or until a request in flight ends. */

@@ -202,7 +202,7 @@ export interface Registry {
    * Ends these values: immediately, or after `overlap` by the database's clock. A value that has an end keeps it.
    * `observed`: as in `retire`.
    */
-  retireValues(
+  endValues(
     scopeId: ScopeId,
     hashes: ReadonlyArray<string>,
     overlap?: Millis,

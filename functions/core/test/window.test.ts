@@ -55,12 +55,12 @@ test.each([rolling('30d', '2026-01-15T10:30'), calendar('1mo')])(
   (spec) => {
     const now = at('2026-01-20T00:00');
     const { start, end } = windowAt(spec, now);
-    const edits = [1, 2, 3, 998, 999].map((since) => windowAt({ ...spec, since }, now));
+    const edits = [1, 2, 3, 998, 999].map((sinceGeneration) => windowAt({ ...spec, sinceGeneration }, now));
     expect(edits.map((window) => window.end)).toEqual(edits.map(() => end));
     expect(new Set([start, ...edits.map((window) => window.start)]).size).toBe(6);
     for (const window of edits) expect(start - window.start).toBeLessThan(1000);
     // The next window is the next one for all.
-    expect(windowAt({ ...spec, since: 3 }, end).end).toBe(windowAt(spec, end).end);
+    expect(windowAt({ ...spec, sinceGeneration: 3 }, end).end).toBe(windowAt(spec, end).end);
   },
 );
 

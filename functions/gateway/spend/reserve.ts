@@ -74,8 +74,14 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
       model: request.model,
       identifier: costliest.entry.identifier,
     };
-    const entryLimits = isLimited ? { entryLimits: NO_ENTRY_YET } : {};
-    const reserved = await ledger.reserve({ id, ...money, ...estimates, waited: caller.databaseTime, ...entryLimits });
+    const modelEntryLimits = isLimited ? { modelEntryLimits: NO_ENTRY_YET } : {};
+    const reserved = await ledger.reserve({
+      id,
+      ...money,
+      ...estimates,
+      waited: caller.databaseTime,
+      ...modelEntryLimits,
+    });
     if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;
     const needs = { money: minAmount, estimates, now: clock.now(), furtherBudgets };

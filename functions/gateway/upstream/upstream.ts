@@ -106,7 +106,7 @@ export function createCallUpstream(
       const leaveEntry = cooldowns.enter(next.entry.identifier);
       attempts.leaveEntry = leaveEntry;
       const moved = isLimited
-        ? await deps.ledger.moveToEntry(reservation, next.rate, entryTokensOf(request))
+        ? await deps.ledger.moveToModelEntry(reservation, next.rate, entryTokensOf(request))
         : UNLIMITED;
       if (!moved.ok) {
         leaveEntry();

@@ -83,7 +83,7 @@ export const databaseHandlers = {
     const isRetired = await linkOf(action, context).registry.retire([action.scopeId], action.observed);
     return isRetired ? doneOutcome() : conflictOutcome;
   },
-  RetireValues: async (action, context) => {
+  EndValues: async (action, context) => {
     const { scopeId, hashes, overlap, observed } = action;
     const { registry } = linkOf(action, context);
     const planned = presentSecret(context.world.keys.get(pathOf(action))?.secret);
@@ -91,7 +91,7 @@ export const databaseHandlers = {
     const isReplaced = planned?.hash !== undefined && hashes.includes(planned.hash);
     // A slow run must not end the value that a faster run has published: no Secret has the slow run's value any more.
     if (overlap !== undefined && !isReplaced && !(await isStillPublished(action, context))) return conflictOutcome;
-    const isEnded = await registry.retireValues(scopeId, hashes, overlap, observed);
+    const isEnded = await registry.endValues(scopeId, hashes, overlap, observed);
     return isEnded ? doneOutcome() : conflictOutcome;
   },
 } satisfies Handlers;

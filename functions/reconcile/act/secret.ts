@@ -23,7 +23,7 @@ export async function putSecret(action: ActionOf<'PutSecret'>, context: ActConte
   const endPrevious = async (): Promise<void> => {
     const rotation = world.keys.get(pathOf(action))?.object.spec.rotation;
     if (created !== undefined && secret?.hash !== undefined)
-      await registry?.retireValues(created.scopeId, [secret.hash], overlapOf(rotation));
+      await registry?.endValues(created.scopeId, [secret.hash], overlapOf(rotation));
   };
   const written = await write(action, secret, value, context).catch(async (error) => {
     // The API server may refuse with an error of its own, as for a webhook that does not answer.

@@ -35,8 +35,8 @@ export function renewedBudget(
   if (budget === undefined || isNew) return budget;
   const isSame = before?.duration === budget.duration && before.alignment === budget.alignment;
   // An object that was created again counts its generations from one.
-  const since = isSame ? before.since : Math.max(generation, (before?.since ?? 0) + 1);
-  return since === undefined ? budget : { ...budget, since };
+  const sinceGeneration = isSame ? before.sinceGeneration : Math.max(generation, (before?.sinceGeneration ?? 0) + 1);
+  return sinceGeneration === undefined ? budget : { ...budget, sinceGeneration };
 }
 
 /**

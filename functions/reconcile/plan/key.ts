@@ -32,7 +32,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   if (isDeleted(key)) return planKeyDeletion(view, context);
   if (context.world.failures.has(idOf(key.kind, key.metadata))) return [];
   const access = context.access(key);
-  if (access.state === 'notAllowed') return retireValues(view, access.instance);
+  if (access.state === 'notAllowed') return endValues(view, access.instance);
   if (access.state !== 'allowed') return [];
   const { instance } = access;
   if (!isOpen(instance)) return planFinalizer(key);
@@ -47,7 +47,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
  * A VirtualKey of a namespace that the instance no longer allows does not work: its values are retired. Its claim and
  * its Secret stay.
  */
-function retireValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
+function endValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
   const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
   return retire(object, claim, hashesOf(claim), NAMESPACE_NOT_ALLOWED);
@@ -212,5 +212,5 @@ function retire(
   why: string,
   overlap?: Millis,
 ): Action[] {
-  return hashes.length === 0 ? [] : [{ action: 'RetireValues', ...aboutClaim(key, why), scopeId, hashes, overlap }];
+  return hashes.length === 0 ? [] : [{ action: 'EndValues', ...aboutClaim(key, why), scopeId, hashes, overlap }];
 }

@@ -206,7 +206,7 @@ export function planUnplannedKeys(path: string, instance: InstanceView, { world 
     const isPlanned = retained === undefined && view?.object.metadata.uid === uid && !isDeferred;
     if (isPlanned || hashes.length === 0) return [];
     const observed = observedHolder(claim);
-    return [{ action: 'RetireValues', ...on, why, scopeId, hashes, overlap: undefined, observed }];
+    return [{ action: 'EndValues', ...on, why, scopeId, hashes, overlap: undefined, observed }];
   });
 }
 
@@ -319,8 +319,9 @@ function furtherBudgetsOf(key: VirtualKey, scope: ScopeState): ReadonlyArray<Fur
         (one) => one.model === model && (model !== undefined || one.budget.duration === duration),
       );
       const limit = String(parseMoney(maxBudget));
-      const since = renewedBudget({ limit, duration, alignment }, before?.budget, editOf(key, scope))?.since;
-      const counted = since === undefined ? { limit, duration } : { limit, duration, since };
+      const renewed = renewedBudget({ limit, duration, alignment }, before?.budget, editOf(key, scope));
+      const sinceGeneration = renewed?.sinceGeneration;
+      const counted = sinceGeneration === undefined ? { limit, duration } : { limit, duration, sinceGeneration };
       return { scopeId: before?.scopeId ?? '', ...(model === undefined ? {} : { model }), ...counted };
     },
   );

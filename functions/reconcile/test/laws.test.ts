@@ -6,7 +6,7 @@ import { createHarness } from '../../../test/reconcile/harness.ts';
 import { file, scenarios } from '../../../test/reconcile/laws/scenarios.ts';
 import { makeInstance, makeKey, makeSecrets, PASSWORD } from '../../../test/reconcile/objects.ts';
 
-const WRITES = ['migrate', 'openInstance', 'putScope', 'retireValues', 'removeValue', 'retire', 'closeInstance'];
+const WRITES = ['migrate', 'openInstance', 'putScope', 'endValues', 'removeValue', 'retire', 'closeInstance'];
 
 test('resyncs over unchanged objects make no write, no event and no condition change, and write nothing to the database', async () => {
   const harness = createHarness();

@@ -273,7 +273,7 @@ test('a ledger is adopted once, also if a run dies at any write or two runs over
       return undefined;
     });
     harness.onDatabase = (method) => {
-      const writes = ['migrate', 'openInstance', 'putScope', 'retireValues', 'removeValue', 'retire'];
+      const writes = ['migrate', 'openInstance', 'putScope', 'endValues', 'removeValue', 'retire'];
       if (writes.includes(method) && dies()) throw new Error('killed');
     };
     await harness.resync();

@@ -24,7 +24,7 @@ const pass = async (millis: number) => {
 };
 
 const isWrite = (verb: string) => verb !== 'get' && verb !== 'list';
-const WRITES = ['putScope', 'retireValues', 'removeValue'];
+const WRITES = ['putScope', 'endValues', 'removeValue'];
 
 test.each([
   ['in time', HOUR, async (): Promise<unknown> => undefined],

@@ -38,7 +38,7 @@ describe('a key that rotates', () => {
     harness.clock.pass(1);
     expect(await harness.works(first)).toBe(false);
     expect(await harness.works(await published())).toBe(true);
-    expect((await harness.resync()).actions).toMatchObject({ RetireValues: 1 });
+    expect((await harness.resync()).actions).toMatchObject({ EndValues: 1 });
     expect((await harness.resync()).actions).toEqual({});
   });
 

@@ -77,16 +77,16 @@ export function audit(
   store: MemoryStore,
   sums: ReadonlyArray<AuditSum>,
   rows: ReadonlyMap<string, AccountRow>,
-  { since, byBounds = false }: Pick<AuditTerms, 'since' | 'byBounds'>,
+  { storeCallsBefore, acceptsChangedAccounts = false }: Pick<AuditTerms, 'storeCallsBefore' | 'acceptsChangedAccounts'>,
 ) {
-  const audited = [...store.accounts.values()].filter((account) => isAudited(account, since));
+  const audited = [...store.accounts.values()].filter((account) => isAudited(account, storeCallsBefore));
   const audits = sums.flatMap((sum) => {
     const counter = counterOf(store, sum);
     const accounts = audited.filter(({ id }) => counter.figures.has(id));
     const changed = accounts.filter((account) => hasChanged(counter, account, rows.get(account.id)));
     return counter.spent === undefined ? [] : [{ counter, previous: counter.spent, accounts, changed, sum }];
   });
-  const changedAccounts = byBounds ? [] : audits.flatMap(({ changed }) => changed.map(({ id }) => id));
+  const changedAccounts = acceptsChangedAccounts ? [] : audits.flatMap(({ changed }) => changed.map(({ id }) => id));
   if (changedAccounts.length > 0) {
     const minSums = audits
       .filter(({ changed }) => changed.length > 0)
@@ -97,13 +97,13 @@ export function audit(
     return { differences: [], changedAccounts: [...new Set(changedAccounts)], minSums };
   }
   const differences = audits.flatMap(({ counter, previous, accounts, changed, sum }) => {
-    const shown = accounts.reduce((all, account) => {
+    const expectedSpend = accounts.reduce((all, account) => {
       const isChanged = changed.includes(account);
       return all + (isChanged ? minIn(counter, account) : unbookedIn(counter, account, rows.get(account.id)));
     }, sum.spent);
-    const lacking = (sum.minSum ?? sum.spent) - sum.spent;
-    const lowered = lacking > 0n ? previous - lacking : previous;
-    const spent = changed.length > 0 && shown < lowered ? lowered : shown;
+    const missingInSum = (sum.minSum ?? sum.spent) - sum.spent;
+    const lowered = missingInSum > 0n ? previous - missingInSum : previous;
+    const spent = changed.length > 0 && expectedSpend < lowered ? lowered : expectedSpend;
     counter.spent = spent;
     return spent === previous ? [] : [{ ...toScopeWindow(counter), by: spent - previous }];
   });
@@ -113,9 +113,9 @@ export function audit(
 /** Whether the sums may lack spend of the account that the store has, or have spend that it does not have. */
 function isAudited(
   { isFrozen, isFinished, bookedBatch, reportedBatch, bookedAt }: AccountState,
-  since: number,
+  storeCallsBefore: number,
 ): boolean {
-  return bookedAt > since || (!isFinished && (isFrozen || bookedBatch < reportedBatch));
+  return bookedAt > storeCallsBefore || (!isFinished && (isFrozen || bookedBatch < reportedBatch));
 }
 
 /**

@@ -82,25 +82,25 @@ export function createAccountRates() {
   return {
     /** The reason why a request has to wait; undefined: it need not wait. Takes nothing. */
     check(request: RateRequest, now: Millis): RateRefusal | undefined {
-      const { limits, entryLimits } = request;
-      const refusals = [...limits, ...entryLimits].flatMap((limit, index): RateRefusal[] => {
+      const { limits, modelEntryLimits } = request;
+      const refusals = [...limits, ...modelEntryLimits].flatMap((limit, index): RateRefusal[] => {
         const refusal = limit && refusalOf(limit, request, now);
         return refusal === undefined ? [] : [{ ...refusal, limitIndex: index }];
       });
       const ofLimits = refusals.filter(({ limitIndex }) => limitIndex < limits.length);
       const ofEntries = refusals.slice(ofLimits.length);
       // All alternatives are full: the entry that has room first.
-      const isFull = entryLimits.length > 0 && ofEntries.length === entryLimits.length;
+      const isFull = modelEntryLimits.length > 0 && ofEntries.length === modelEntryLimits.length;
       return maxWait(isFull ? [...ofLimits, ...ofEntries.sort(byWait).slice(0, 1)] : ofLimits);
     },
 
     /** Takes the room that `check` found, and returns the entry. */
     take(request: RateRequest, account: string, now: Millis): number | undefined {
-      const { limits, entryLimits } = request;
-      const entryIndex = entryLimits.findIndex(
+      const { limits, modelEntryLimits } = request;
+      const modelEntryIndex = modelEntryLimits.findIndex(
         (entry) => entry === undefined || refusalOf(entry, request, now) === undefined,
       );
-      for (const limit of [...limits, entryLimits[entryIndex]]) {
+      for (const limit of [...limits, modelEntryLimits[modelEntryIndex]]) {
         if (limit === undefined) continue;
         const { windows, inFlight } = useOf(limit.id, now);
         for (const kind of WINDOWED_RATES) {
@@ -109,10 +109,10 @@ export function createAccountRates() {
         }
         if (limit.parallel !== undefined) inFlight.set(account, (inFlight.get(account) ?? 0) + 1);
       }
-      return entryIndex < 0 ? undefined : entryIndex;
+      return modelEntryIndex < 0 ? undefined : modelEntryIndex;
     },
 
-    left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'entryIndex'> => ({
+    left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'modelEntryIndex'> => ({
       minute: Math.floor(now / MINUTE),
       left: limits.map((limit) => {
         const use = useOf(limit.id, now);

@@ -209,11 +209,11 @@ function obstacleOf(
 
 /** Applies a change, and returns its spend by batch. */
 function applyChange({ change, counter, figures }: state.ChangedCounter, batch: number) {
-  const { returned, registered, risk } = change;
+  const { returned, carriedOver, risk } = change;
   const parts = partsOf(change, batch);
   const spend = parts.reduce((sum, part) => sum + part.spend, 0n);
   const freed = (spend > 0n ? spend : 0n) + returned;
-  figures.escrow = (freed < figures.escrow ? figures.escrow - freed : 0n) + registered;
+  figures.escrow = (freed < figures.escrow ? figures.escrow - freed : 0n) + carriedOver;
   figures.risk = risk;
   state.spend(counter, spend);
   for (const part of parts) {

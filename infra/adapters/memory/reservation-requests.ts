@@ -26,8 +26,11 @@ const IDLE_SHARE = 16n;
 
 export function answerRequest({ store, account, changed, now }: Step, request: ReservationRequest): ReservationReply {
   const changedCounters = request.counters.flatMap((index) => changed[index] ?? []);
-  const ratesNow = (entryIndex?: number) =>
-    request.rates && { ...(entryIndex === undefined ? {} : { entryIndex }), ...store.rates.left(request.rates, now) };
+  const ratesNow = (modelEntryIndex?: number) =>
+    request.rates && {
+      ...(modelEntryIndex === undefined ? {} : { modelEntryIndex }),
+      ...store.rates.left(request.rates, now),
+    };
   const minAmount = request.minAmount < request.amount ? request.minAmount : request.amount;
   let amount = request.amount;
   for (const [counter, changedCounter] of changedCounters.entries()) {

@@ -8,7 +8,7 @@ import { createSharing } from './shared-policies.ts';
 
 export function createClaims(
   session: Session,
-): Pick<Registry, 'claims' | 'claimsOf' | 'retireValues' | 'removeValue' | 'retire'> {
+): Pick<Registry, 'claims' | 'claimsOf' | 'endValues' | 'removeValue' | 'retire'> {
   /** Bytes of the claims in memory: of the last full read, and of claims that were read again later. */
   const readBytes = { bytes: 0 };
   const keep = (bytes: number): void => {
@@ -44,7 +44,7 @@ export function createClaims(
       const join = 'join unnest($2::text[], $3::text[]) as w (kind, alias) using (kind, alias)';
       return readPages(pageOf(join, ['$4', '$5', '$6']), [instanceUid, ...columns]);
     },
-    retireValues: async (scopeId, hashes, overlap, observed) => {
+    endValues: async (scopeId, hashes, overlap, observed) => {
       const endInOverlap = "not_after = coalesce(not_after, clock_timestamp() + $3::bigint * interval '1 millisecond')";
       const text = `update gateway_operator.key_value set ${overlap === undefined ? 'retired_at = now()' : endInOverlap}
         where scope_id = $1 and hash = any($2) and retired_at is null`;

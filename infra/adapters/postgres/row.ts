@@ -4,7 +4,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 
 /** Milliseconds of a `timestamptz`, in the range of JavaScript dates. */
 const Instant = z.number().min(-8.64e15).max(8.64e15);
-const Window = z.object({ limit: z.string(), duration: z.string(), since: z.number().optional() });
+const Window = z.object({ limit: z.string(), duration: z.string(), sinceGeneration: z.number().optional() });
 const Digest = z.object({
   budget: Window.extend({ alignment: z.string() }).optional(),
   furtherBudgets: z.array(Window.extend({ scopeId: z.string(), model: z.string().optional() })).optional(),

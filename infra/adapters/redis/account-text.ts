@@ -24,8 +24,8 @@ export const fromCall = (call: AccountCall): object => ({
 
 /** A change with its amounts in the order of the script; zeros at the end are left out. */
 function fromChange(change: CounterChange): ReadonlyArray<unknown> {
-  const { limit, spend, risk, returned, registered, ahead, laterSpend = [] } = change;
-  const amounts = [spend, risk, returned, registered, ahead];
+  const { limit, spend, risk, returned, carriedOver, ahead, laterSpend = [] } = change;
+  const amounts = [spend, risk, returned, carriedOver, ahead];
   const sent = amounts.slice(0, amounts.findLastIndex((amount) => amount !== 0n) + 1);
   const start = [nameOf(change), limit === undefined ? false : `${limit}`];
   return laterSpend.length > 0 ? [...start, ...amounts.map(String), laterSpend] : [...start, ...sent.map(String)];

@@ -398,16 +398,16 @@ local function checkRates(rateRequest)
     local wait = waitOf(limit, rateRequest, i - 1)
     if wait and wait.retryIn > (maxWait and maxWait.retryIn or 0) then maxWait = wait end
   end
-  for i, entry in ipairs(rateRequest.entryLimits) do
+  for i, entry in ipairs(rateRequest.modelEntryLimits) do
     local wait = entry ~= cjson.null and waitOf(entry, rateRequest, #rateRequest.limits + i - 1)
     if not wait then return maxWait, i end
     if wait.retryIn < (minWait and minWait.retryIn or MINUTE + 1) then minWait = wait end
   end
   return minWait and minWait.retryIn > (maxWait and maxWait.retryIn or 0) and minWait or maxWait
 end
-local function takeRates(rateRequest, entryIndex)
+local function takeRates(rateRequest, modelEntryIndex)
   local limits = { unpack(rateRequest.limits) }
-  if entryIndex and rateRequest.entryLimits[entryIndex] ~= cjson.null then limits[#limits + 1] = rateRequest.entryLimits[entryIndex] end
+  if modelEntryIndex and rateRequest.modelEntryLimits[modelEntryIndex] ~= cjson.null then limits[#limits + 1] = rateRequest.modelEntryLimits[modelEntryIndex] end
   for _, limit in ipairs(limits) do
     local rate = rateOf(limit.id)
     for _, kind in ipairs(KINDS) do
@@ -435,7 +435,7 @@ local function applyRateChange(rateChange)
   addInFlight(rate, rateChange.parallel)
 end
 
--- Changes of a call: { counter, limit or false, spend, risk, returned, registered, ahead, spend of later batches }; zeros
+-- Changes of a call: { counter, limit or false, spend, risk, returned, carriedOver, ahead, spend of later batches }; zeros
 -- at the end may be left out.
 local function readChanges()
   local changes, names = {}, {}
@@ -481,8 +481,8 @@ local function obstacleOf(changes)
   return isOver and { outcome = 'window' } or nil
 end
 local function addEscrow(change, by) change.figure.escrow, change.counter.reserved = change.figure.escrow + by, change.counter.reserved + by end
--- Applies a change: spend is taken from escrow, as far as there is any; idle escrow is returned; live reservations are
--- registered again.
+-- Applies a change: spend is taken from escrow, as far as there is any; idle escrow is returned; escrow of a
+-- previous account is carried over.
 local function applyChange(change, account)
   local fields, counter, figure = change.fields, change.counter, change.figure
   addEscrow(change, size(fields[6]) - min(figure.escrow, max(ZERO, change.spend) + size(fields[5])))
@@ -510,8 +510,8 @@ end
 -- Grants a request in all its counters or in none. Spend takes precedence over a rate, a rate over escrow.
 local function decide(request, account)
   local granted, refusal = clamp(request)
-  local rateRefusal, entryIndex
-  if granted and request.rates then rateRefusal, entryIndex = checkRates(request.rates) end
+  local rateRefusal, modelEntryIndex
+  if granted and request.rates then rateRefusal, modelEntryIndex = checkRates(request.rates) end
   if refusal or rateRefusal then return refusal or rateRefusal end
   for i, change in ipairs(request.counters) do
     local counter = change.counter
@@ -526,14 +526,14 @@ local function decide(request, account)
     if change.limit then addEscrow(change, granted) end
     change.figure.risk = change.figure.risk + granted
   end
-  if request.rates then takeRates(request.rates, entryIndex) end
-  return { outcome = 'reserved', amount = textOf(granted) }, entryIndex and entryIndex - 1
+  if request.rates then takeRates(request.rates, modelEntryIndex) end
+  return { outcome = 'reserved', amount = textOf(granted) }, modelEntryIndex and modelEntryIndex - 1
 end
 -- The reply to one request of a call (`ReservationReply` of the port).
 local function answerRequest(request, account)
   if input.deadline < now then return { outcome = 'late' } end
-  local reply, entryIndex = decide(request, account)
-  reply.rates = request.rates and { entryIndex = entryIndex, minute = minute, left = leftOf(request.rates) }
+  local reply, modelEntryIndex = decide(request, account)
+  reply.rates = request.rates and { modelEntryIndex = modelEntryIndex, minute = minute, left = leftOf(request.rates) }
   for _, change in ipairs(request.counters) do
     change.isRefused = change.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'busy'
   end
@@ -698,40 +698,40 @@ end
 -- Adds to the sums what an account has reported and PostgreSQL has not booked, according to the account's row, which was
 -- read before the sums. Returns whether the account has changed since then in a counter: it is in `changed` too, and its
 -- sum gets the least that the account can add. Subtracts from `minSums` what PostgreSQL may not have yet.
-local function auditAccount(account, row, expected, minSums, changed)
+local function auditAccount(account, row, expectedSpend, minSums, changed)
   local hasChanged = false
   for name, figure in pairs(account.figures) do
-    for _, part in ipairs(expected[name] and not figure.isForgotten and figure.unbooked or {}) do
+    for _, part in ipairs(expectedSpend[name] and not figure.isForgotten and figure.unbooked or {}) do
       minSums[name] = minSums[name] - max(ZERO, part.spend)
     end
     local hasSpend, isUnknown = figure.risk ~= ZERO or figure.unbooked[1] ~= nil, false
-    if expected[name] == nil then hasSpend = false
+    if expectedSpend[name] == nil then hasSpend = false
     elseif row == nil then isUnknown = hasSpend or figure.lastBookedBatch > 0
     elseif row.isClosed then
       if row.isClosing then isUnknown = hasSpend
-      elseif row.isCharged and not figure.isForgotten then expected[name] = expected[name] - figure.risk end
+      elseif row.isCharged and not figure.isForgotten then expectedSpend[name] = expectedSpend[name] - figure.risk end
     elseif figure.lastBookedBatch > row.bookedBatch or (figure.isForgotten and hasSpend) then isUnknown = true
     else
       for _, part in ipairs(figure.unbooked) do
-        if part.batch > row.bookedBatch then expected[name] = expected[name] + part.spend end
+        if part.batch > row.bookedBatch then expectedSpend[name] = expectedSpend[name] + part.spend end
       end
       -- No running audit has read a row that is so old.
       if figure.lastBookedBatch + OLD_BATCHES < row.bookedBatch then figure.lastBookedBatch = 0 end
     end
     if isUnknown then
       hasChanged, changed[name] = true, true
-      for _, part in ipairs(figure.isForgotten and {} or figure.unbooked) do expected[name] = expected[name] + min(ZERO, part.spend) end
+      for _, part in ipairs(figure.isForgotten and {} or figure.unbooked) do expectedSpend[name] = expectedSpend[name] + min(ZERO, part.spend) end
       -- PostgreSQL may have charged it.
-      if account.state == 'frozen' and not figure.isForgotten then expected[name] = expected[name] - figure.risk end
+      if account.state == 'frozen' and not figure.isForgotten then expectedSpend[name] = expectedSpend[name] - figure.risk end
     end
   end
   return hasChanged
 end
 function operations.audit()
-  local names, expected, lacking, minSums, changed = {}, {}, {}, {}, {}
+  local names, expectedSpend, missingInSum, minSums, changed = {}, {}, {}, {}, {}
   local reply = { outcome = 'done', now = now, differences = {}, changedAccounts = {}, minSums = {} }
   local differences, changedAccounts = reply.differences, reply.changedAccounts
-  local ids = redisCall('ZRANGEBYSCORE', AUDITED, '(' .. int(input.since), '+inf', 'LIMIT', '0', int(MAX_AUDITED + 1))
+  local ids = redisCall('ZRANGEBYSCORE', AUDITED, '(' .. int(input.storeCallsBefore), '+inf', 'LIMIT', '0', int(MAX_AUDITED + 1))
   if #ids > MAX_AUDITED and input.sums[1] then
     reply.storeCalls, changedAccounts[1] = storeCalls, ids[1]
     return reply
@@ -741,8 +741,8 @@ function operations.audit()
   for i, pair in ipairs(input.deadline < now and {} or input.sums) do
     local name, counter = pair[1], counterOf(pair[1])
     names[i] = name
-    if counter.spent then expected[name], minSums[name] = sum(pair[2]), counter.spent end
-    lacking[name] = max(ZERO, sum(pair[3] or pair[2]) - sum(pair[2]))
+    if counter.spent then expectedSpend[name], minSums[name] = sum(pair[2]), counter.spent end
+    missingInSum[name] = max(ZERO, sum(pair[3] or pair[2]) - sum(pair[2]))
   end
   for _, id in ipairs(names[1] and ids or {}) do
     local account = accountOf(id)
@@ -750,15 +750,15 @@ function operations.audit()
       readSome(forgottenKey(id), names, function(name, text) if text then addFigure(account, name, text, true) end end)
     end
     figuresOf(account, names)
-    if auditAccount(account, input.rows[id], expected, minSums, changed) then changedAccounts[#changedAccounts + 1] = id end
+    if auditAccount(account, input.rows[id], expectedSpend, minSums, changed) then changedAccounts[#changedAccounts + 1] = id end
   end
-  if input.byBounds then reply.changedAccounts, changedAccounts = {}, {} end
+  if input.acceptsChangedAccounts then reply.changedAccounts, changedAccounts = {}, {} end
   for name in pairs(changedAccounts[1] and changed or {}) do
     reply.minSums[#reply.minSums + 1] = { counter = name, spent = textOf(minSums[name]) }
   end
-  for name, spent in pairs(changedAccounts[1] and {} or expected) do
+  for name, spent in pairs(changedAccounts[1] and {} or expectedSpend) do
     local counter = counterOf(name)
-    if changed[name] then spent = max(spent, counter.spent - lacking[name]) end
+    if changed[name] then spent = max(spent, counter.spent - missingInSum[name]) end
     if spent ~= counter.spent then differences[#differences + 1] = { counter = name, by = textOf(spent - counter.spent) } end
     counter.spent = spent
   end

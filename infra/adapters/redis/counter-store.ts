@@ -96,14 +96,14 @@ export function createRedisCounterStore({
       return (await run<Reply>('accounts', { isEnded, max })).accounts;
     },
     loaded: (from, max) => run<{ counters: ReadonlyArray<ScopeWindow>; total: number }>('loaded', { from, max }),
-    audit: (epoch, sums, rows, { since, deadline, byBounds }) =>
+    audit: (epoch, sums, rows, { storeCallsBefore, deadline, acceptsChangedAccounts }) =>
       run<AuditReply | StaleStore>('audit', {
         epoch,
         sums: sums.map((sum) => [...fromSum(sum), ...(sum.minSum === undefined ? [] : [`${sum.minSum}`])]),
         rows: Object.fromEntries(rows),
-        since,
+        storeCallsBefore,
         deadline: Math.floor(deadline),
-        byBounds,
+        acceptsChangedAccounts,
       }),
     async begin(epoch, isNew) {
       return (await run<{ epoch: number }>('begin', { epoch, isNew })).epoch;

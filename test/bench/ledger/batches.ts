@@ -63,7 +63,7 @@ async function createSpending(accounts: CounterStore, counters: number, asks: nu
   return async (calls: number): Promise<void> => {
     for (let made = 0; made < calls; made += 1) {
       number += 1;
-      const line = { limit: LIMIT, spend: COST, risk: COST, returned: 0n, registered: 0n, ahead: 0n };
+      const line = { limit: LIMIT, spend: COST, risk: COST, returned: 0n, carriedOver: 0n, ahead: 0n };
       const call: AccountCall = {
         epoch: EPOCH,
         account,

@@ -115,13 +115,13 @@ async function compareCounters(harness: Harness) {
   const problems: string[] = [];
   // A counter that nobody has asked for since the last rebuild is absent.
   await askForCounters(harness);
-  const { epoch, storeCalls: since } = await database.epochs(instanceUid, ONE_STORE).state();
+  const { epoch, storeCalls: storeCallsBefore } = await database.epochs(instanceUid, ONE_STORE).state();
   const { counters } = await counterStore.loaded(0, 100);
   const sums = await ledgerDatabase.sums(counters);
   const known = (await counterStore.accounts(false, 100)).map(({ account }) => account);
   const audit = async (ids: ReadonlyArray<string>) =>
     counterStore.audit(epoch, sums, await ledgerDatabase.accountRows(ids), {
-      since,
+      storeCallsBefore,
       deadline: Number.MAX_SAFE_INTEGER,
     });
   let audited = await audit(known);

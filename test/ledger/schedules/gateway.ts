@@ -140,8 +140,8 @@ const labelOf =
     if (name !== 'call') return typeof second === 'string' ? `${name} ${tail(second)}` : name;
     const call = first as AccountCall;
     owners.set(call.account, by);
-    const changes = call.changes.map(({ scopeId, window, limit, spend, risk, returned, registered, ahead }) => {
-      const figures = Object.entries({ spend, risk, returned, registered, ahead }).filter(([, each]) => each !== 0n);
+    const changes = call.changes.map(({ scopeId, window, limit, spend, risk, returned, carriedOver, ahead }) => {
+      const figures = Object.entries({ spend, risk, returned, carriedOver, ahead }).filter(([, each]) => each !== 0n);
       return ` ${scopeId} ${window.end - Date.UTC(2026, 0, 10)} of ${limit}${figures.map(([what, each]) => ` ${what} ${each}`).join('')};`;
     });
     const requests = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);

@@ -232,8 +232,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-call.ts`,
-        line: 'return { scopeId, window, limit, spend: spend.inCall, risk, registered: 0n, ...escrowChange };',
-        becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, registered: 0n, ...escrowChange };',
+        line: 'return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange };',
+        becomes: 'return { scopeId, window, limit, spend: spend.inCall, risk: 0n, carriedOver: 0n, ...escrowChange };',
       },
     ],
   },
@@ -291,8 +291,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/account-opening.ts`,
-        line: 'const registered = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);',
-        becomes: 'const registered = 0n;',
+        line: 'const carriedOver = limit === undefined ? 0n : liveAmount + (spend.unreported > 0n ? spend.unreported : 0n);',
+        becomes: 'const carriedOver = 0n;',
       },
     ],
   },

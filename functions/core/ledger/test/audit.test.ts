@@ -168,7 +168,7 @@ test.each([1, 2, 3])(
     const context = {
       counterStore,
       database,
-      store: { epoch: 1, storeCalls: 0 },
+      knownStore: { epoch: 1, storeCalls: 0 },
       now: () => 0,
     } as unknown as StoreContext;
     let from = 0.6;
@@ -204,7 +204,7 @@ test('a page of counters that no audit can end in its time keeps back no other p
         return of.map((counter) => ({ ...counter, spent: 0n }));
       },
     },
-    store: { epoch: 1, storeCalls: 0 },
+    knownStore: { epoch: 1, storeCalls: 0 },
     now: () => 0,
   } as unknown as StoreContext;
   let from = 0;

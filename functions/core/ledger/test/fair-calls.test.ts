@@ -67,7 +67,12 @@ test('a request with a new counter is admitted, although more requests than a ca
   let isFlooding = true;
   const flood = async (): Promise<void> => {
     while (isFlooding)
-      await ledger.reserve({ ...requestOf(1000n, shared), tokens: 1, namespace: 'flood', entryLimits: [undefined] });
+      await ledger.reserve({
+        ...requestOf(1000n, shared),
+        tokens: 1,
+        namespace: 'flood',
+        modelEntryLimits: [undefined],
+      });
   };
   for (let client = 0; client < 130; client += 1) void flood();
   await scenario.time.advance(100);

@@ -98,7 +98,7 @@ describe('a store that is wiped', () => {
       expect(scenario.epochs.part.current()).toMatchObject({ epoch: 1 + wiped, isOpen: true });
     }
     const first = scenario.calls.filter(({ epoch, callNumber }) => epoch > 1 && callNumber === 1);
-    expect(first.map(({ changes }) => changes.map(({ registered }) => registered))).toEqual([[5n], [5n], [5n]]);
+    expect(first.map(({ changes }) => changes.map(({ carriedOver }) => carriedOver))).toEqual([[5n], [5n], [5n]]);
   });
 
   test('is rebuilt once, also where settlements are booked meanwhile', async () => {

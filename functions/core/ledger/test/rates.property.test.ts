@@ -60,12 +60,14 @@ async function take(course: Course, { by: which, reserved }: Event): Promise<voi
   const { scenario, processes } = course;
   const by = processes[which];
   if (by === undefined) return;
-  const request = { ...requestOf(0n, KEY), tokens: reserved, entryLimits: ENTRIES };
+  const request = { ...requestOf(0n, KEY), tokens: reserved, modelEntryLimits: ENTRIES };
   const { value: result } = await scenario.ended(by.reserve(request));
   if (!result.ok) return;
   const reservation = result.value;
   const tokens = Math.min(reserved, LIMIT);
-  const counts = ['key', ENTRIES[reservation.entryIndex ?? 0]?.id ?? ''].map((limit) => count(course, limit, tokens));
+  const counts = ['key', ENTRIES[reservation.modelEntryIndex ?? 0]?.id ?? ''].map((limit) =>
+    count(course, limit, tokens),
+  );
   course.flights.push({ reservation, by, reserved, counts });
 }
 
@@ -88,7 +90,7 @@ async function end(course: Course, flight: Flight, { kind, used }: Event): Promi
 async function move(course: Course, flight: Flight): Promise<void> {
   const [ofKey, ofEntry] = flight.counts;
   const to = ENTRIES.find(({ id }) => id !== ofEntry?.limit);
-  const { value: result } = await course.scenario.ended(flight.by.moveToEntry(flight.reservation, to));
+  const { value: result } = await course.scenario.ended(flight.by.moveToModelEntry(flight.reservation, to));
   if (!result.ok || to === undefined || ofKey === undefined || ofEntry === undefined) return;
   ofEntry.tokens = 0;
   flight.counts = [ofKey, count(course, to.id, Math.min(flight.reserved, LIMIT))];

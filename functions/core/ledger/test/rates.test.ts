@@ -42,7 +42,7 @@ describe('rate limits', () => {
     ];
     const held = await take(ask(...scopes));
     expect(held.rates).toMatchObject({ requests: { limit: 5, remaining: 4 }, tokens: { limit: 50, remaining: 40 } });
-    expect(held.entryIndex).toBeUndefined();
+    expect(held.modelEntryIndex).toBeUndefined();
   });
 
   test('the tokens that a reply used replace the expected ones', async () => {
@@ -198,7 +198,7 @@ describe('rate limits', () => {
 
   test('where nothing is limited nothing of rates is asked, used or moved', async () => {
     const held = await take(ask(scopeOf('key', 100n)));
-    expect(await ledger.moveToEntry(held, undefined)).toEqual({ ok: true, value: undefined });
+    expect(await ledger.moveToModelEntry(held, undefined)).toEqual({ ok: true, value: undefined });
     await ledger.settle(held, settlementOf(1n));
     await scenario.time.advance(50);
     expect(held).not.toHaveProperty('rates');
@@ -232,30 +232,30 @@ describe('rates of model entries', () => {
   const key = scopeOf('key');
 
   test('a full one is skipped, and when all are full the refusal names no scope', async () => {
-    const request = { ...ask(key), entryLimits: [one, two] };
-    expect((await take(request)).entryIndex).toBe(0);
-    expect((await take(request)).entryIndex).toBe(1);
+    const request = { ...ask(key), modelEntryLimits: [one, two] };
+    expect((await take(request)).modelEntryIndex).toBe(0);
+    expect((await take(request)).modelEntryIndex).toBe(1);
     const refused = await reservation(request);
     expect(refused).toMatchObject({ failure: { reason: 'limited', rate: 'requests', limit: 1 } });
     expect(refused).not.toHaveProperty('failure.scope');
   });
 
   test('a request that falls back to another one uses its rate too; a full one is not taken', async () => {
-    const request = { ...ask(key), entryLimits: [one, undefined] };
+    const request = { ...ask(key), modelEntryLimits: [one, undefined] };
     const held = await take(request);
-    const move = async (to: typeof one | undefined) => (await scenario.ended(ledger.moveToEntry(held, to))).value;
+    const move = async (to: typeof one | undefined) => (await scenario.ended(ledger.moveToModelEntry(held, to))).value;
     expect(await move(two)).toEqual({ ok: true, value: undefined });
     expect(await move(one)).toMatchObject({ failure: { reason: 'limited', limit: 1 } });
     expect(await move(undefined)).toEqual({ ok: true, value: undefined });
-    expect((await take({ ...request, entryLimits: [one, two, undefined] })).entryIndex).toBe(2);
+    expect((await take({ ...request, modelEntryLimits: [one, two, undefined] })).modelEntryIndex).toBe(2);
   });
 
   test('a request that moves on frees its place in the entry that it leaves', async () => {
     const narrow = { id: 'narrow', parallel: 1 };
-    const held = await take({ ...ask(key), entryLimits: [narrow, undefined] });
-    await scenario.ended(ledger.moveToEntry(held, undefined));
+    const held = await take({ ...ask(key), modelEntryLimits: [narrow, undefined] });
+    await scenario.ended(ledger.moveToModelEntry(held, undefined));
     await scenario.time.advance(50);
-    expect((await take({ ...ask(key), entryLimits: [narrow] })).entryIndex).toBe(0);
+    expect((await take({ ...ask(key), modelEntryLimits: [narrow] })).modelEntryIndex).toBe(0);
   });
 
   test('a request that moves on gives back no more tokens than it took there', async () => {
@@ -263,47 +263,47 @@ describe('rates of model entries', () => {
       { id: 'small', tokens: 100 },
       { id: 'large', tokens: 1000 },
     ];
-    const other = await take({ ...ask(key), tokens: 0, entryLimits: [large] });
-    const moving = await take({ ...ask(key), tokens: 5000, entryLimits: [small, large] });
+    const other = await take({ ...ask(key), tokens: 0, modelEntryLimits: [large] });
+    const moving = await take({ ...ask(key), tokens: 5000, modelEntryLimits: [small, large] });
     await scenario.ended(
       ledger.settle(other, { ...settlementOf(0n), tokens: { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 } }),
     );
-    expect(moving.entryIndex).toBe(0);
-    await scenario.ended(ledger.moveToEntry(moving, large));
+    expect(moving.modelEntryIndex).toBe(0);
+    await scenario.ended(ledger.moveToModelEntry(moving, large));
     await scenario.ended(
       ledger.settle(moving, { ...settlementOf(0n), tokens: { input: 900, output: 0, cachedInput: 0, cacheWrite: 0 } }),
     );
     await scenario.time.advance(50);
-    expect(await reservation({ ...ask(key), tokens: 101, entryLimits: [large] })).toMatchObject({
+    expect(await reservation({ ...ask(key), tokens: 101, modelEntryLimits: [large] })).toMatchObject({
       failure: { reason: 'limited', limit: 1000 },
     });
-    expect((await take({ ...ask(key), tokens: 100, entryLimits: [large] })).entryIndex).toBe(0);
-    expect((await take({ ...ask(key), tokens: 100, entryLimits: [small] })).entryIndex).toBe(0);
+    expect((await take({ ...ask(key), tokens: 100, modelEntryLimits: [large] })).modelEntryIndex).toBe(0);
+    expect((await take({ ...ask(key), tokens: 100, modelEntryLimits: [small] })).modelEntryIndex).toBe(0);
   });
 
   test('a request that has ended before its move was answered uses neither entry', async () => {
     const narrow = { id: 'narrow', tokens: 100, requests: 5, parallel: 1 };
-    const held = await take({ ...ask(key), entryLimits: [undefined] });
-    const moved = ledger.moveToEntry(held, narrow);
+    const held = await take({ ...ask(key), modelEntryLimits: [undefined] });
+    const moved = ledger.moveToModelEntry(held, narrow);
     await ledger.release(held);
     await scenario.ended(moved);
     await scenario.time.advance(50);
-    expect((await take({ ...ask(key), tokens: 100, entryLimits: [narrow] })).entryIndex).toBe(0);
+    expect((await take({ ...ask(key), tokens: 100, modelEntryLimits: [narrow] })).modelEntryIndex).toBe(0);
   });
 
   test('a reservation of an unlimited one moves to a limited one, and is refused where that is full', async () => {
-    const request = { ...ask(key), entryLimits: [undefined] };
+    const request = { ...ask(key), modelEntryLimits: [undefined] };
     const [first, second] = [await take(request), await take(request)];
-    expect((await scenario.ended(ledger.moveToEntry(first, one))).value).toEqual({ ok: true, value: undefined });
-    expect((await scenario.ended(ledger.moveToEntry(second, one))).value).toMatchObject({
+    expect((await scenario.ended(ledger.moveToModelEntry(first, one))).value).toEqual({ ok: true, value: undefined });
+    expect((await scenario.ended(ledger.moveToModelEntry(second, one))).value).toMatchObject({
       failure: { reason: 'limited', rate: 'requests', limit: 1 },
     });
   });
 
   test('no request falls back to a limited one while the store is away', async () => {
-    const held = await take({ ...ask(key), entryLimits: [one, two] });
+    const held = await take({ ...ask(key), modelEntryLimits: [one, two] });
     scenario.store.behaviour = 'refuses';
-    expect((await scenario.ended(ledger.moveToEntry(held, two))).value).toMatchObject({
+    expect((await scenario.ended(ledger.moveToModelEntry(held, two))).value).toMatchObject({
       failure: { reason: 'unavailable' },
     });
   });

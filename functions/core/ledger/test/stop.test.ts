@@ -222,7 +222,7 @@ describe('a stop', () => {
     const reservation = await scenario.take(ledger, 20n, key);
     const moving = heldOf(
       await scenario
-        .ended(ledger.reserve({ ...requestOf(1n, key), entryLimits: [undefined] }))
+        .ended(ledger.reserve({ ...requestOf(1n, key), modelEntryLimits: [undefined] }))
         .then(({ value }) => value),
     );
     await ledger.settle(reservation, settlementOf(5n));
@@ -231,7 +231,9 @@ describe('a stop', () => {
     await scenario.ended(ledger.close());
     expect((await scenario.ended(flushed)).value).toMatch(/refused|the ledger stops/);
     const full = { id: 'entry', requests: 1, tokens: undefined };
-    expect((await scenario.ended(ledger.moveToEntry(moving, full))).value).toMatchObject({ failure: { why: STOPPED } });
+    expect((await scenario.ended(ledger.moveToModelEntry(moving, full))).value).toMatchObject({
+      failure: { why: STOPPED },
+    });
     expect((await scenario.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
 

@@ -36,7 +36,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         under.epoch,
         sums.map(([{ scopeId, window }, spent, minSum]) => ({ scopeId, window, spent, minSum })),
         new Map(rows.map(([{ account }, of]) => [account, of])),
-        { since: 0, deadline: under.now() + HOUR, ...terms },
+        { storeCallsBefore: 0, deadline: under.now() + HOUR, ...terms },
       );
     const differenceOf = (of: LimitedCounter, amount: Nano) => ({
       scopeId: of.scopeId,
@@ -90,7 +90,7 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
 
     test('leaves escrow as it is: an account that reserves and has spent nothing needs no row', async () => {
       const [key, other] = [await loadCounter('key', 100n), await loadCounter('other', 100n)];
-      await start().report(key, { registered: 5n });
+      await start().report(key, { carriedOver: 5n });
       await start().report(other, { spend: 3n });
       expect(await audit([[key, 2n]], [])).toMatchObject({ differences: [differenceOf(key, 2n)], changedAccounts: [] });
       expect(await read(key)).toEqual([[2n, 5n]]);
@@ -208,9 +208,11 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       await closed.report(key, { spend: 2n, risk: 3n });
       await freezeOwn(closed);
       await forget(closed.account, true);
-      const { storeCalls: since } = await start().call();
-      expect(await audit([[key, 17n]], [], { since })).toMatchObject(NO_DIFFERENCE);
-      expect(await audit([[key, 18n]], [], { since })).toMatchObject({ differences: [differenceOf(key, 1n)] });
+      const { storeCalls: storeCallsBefore } = await start().call();
+      expect(await audit([[key, 17n]], [], { storeCallsBefore })).toMatchObject(NO_DIFFERENCE);
+      expect(await audit([[key, 18n]], [], { storeCallsBefore })).toMatchObject({
+        differences: [differenceOf(key, 1n)],
+      });
       const all = await audit([[key, 18n]], []);
       expect(all.outcome === 'done' && all.changedAccounts.toSorted()).toEqual(
         [one.account, two.account, closed.account].toSorted(),
@@ -222,25 +224,27 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
       const one = start();
       await one.report(key, { spend: 5n, risk: 2n });
       const frozen = await freezeOwn(one);
-      const since = 'storeCalls' in frozen ? frozen.storeCalls : 0;
+      const storeCallsBefore = 'storeCalls' in frozen ? frozen.storeCalls : 0;
       await forget(one.account, true);
       const report = { differences: [], changedAccounts: [one.account] };
-      expect(await audit([[key, 0n]], [], { since })).toMatchObject(report);
+      expect(await audit([[key, 0n]], [], { storeCallsBefore })).toMatchObject(report);
     });
 
     describe('by bounds', () => {
-      const byBounds = true;
+      const acceptsChangedAccounts = true;
 
       test('raises the counter of an account that has changed to its sum, and does not lower it', async () => {
         const [key, quiet] = [await loadCounter('key', 100n), await loadCounter('quiet', 100n, 10n)];
         const one = start();
         await one.report(key, { spend: 5n });
         const sums = (spent: Nano) => [[key, spent] as const, [quiet, 8n] as const];
-        expect(await audit(sums(4n), [], { byBounds })).toMatchObject({
+        expect(await audit(sums(4n), [], { acceptsChangedAccounts })).toMatchObject({
           differences: [differenceOf(quiet, -2n)],
           changedAccounts: [],
         });
-        expect(await audit(sums(7n), [], { byBounds })).toMatchObject({ differences: [differenceOf(key, 2n)] });
+        expect(await audit(sums(7n), [], { acceptsChangedAccounts })).toMatchObject({
+          differences: [differenceOf(key, 2n)],
+        });
         expect(await read(key, quiet)).toEqual([
           [7n, 0n],
           [8n, 0n],
@@ -256,9 +260,9 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         const minSums = first.outcome === 'done' ? first.minSums : [];
         expect(minSums).toEqual([{ scopeId: 'key', window: key.window, spent: 10n }]);
         await two.report(key, { spend: 2n }, { batch: 2 });
-        expect(await audit([[key, 10n, 10n]], [], { byBounds })).toMatchObject(NO_DIFFERENCE);
+        expect(await audit([[key, 10n, 10n]], [], { acceptsChangedAccounts })).toMatchObject(NO_DIFFERENCE);
         const lowered = { differences: [differenceOf(key, -3n)], minSums: [] };
-        expect(await audit([[key, 7n, 10n]], [], { byBounds })).toMatchObject(lowered);
+        expect(await audit([[key, 7n, 10n]], [], { acceptsChangedAccounts })).toMatchObject(lowered);
         expect(await read(key)).toEqual([[18n, 0n]]);
       });
 
@@ -272,8 +276,10 @@ export function describeAudits(make: () => Promise<AccountsUnderTest>): void {
         await freezeOwn(frozen);
         // 11 in the store; the sum may contain 3, 4 and 20.
         const rows = [[known, row()]] as const;
-        expect(await audit([[key, 27n]], rows, { byBounds })).toMatchObject(NO_DIFFERENCE);
-        expect(await audit([[key, 28n]], rows, { byBounds })).toMatchObject({ differences: [differenceOf(key, 1n)] });
+        expect(await audit([[key, 27n]], rows, { acceptsChangedAccounts })).toMatchObject(NO_DIFFERENCE);
+        expect(await audit([[key, 28n]], rows, { acceptsChangedAccounts })).toMatchObject({
+          differences: [differenceOf(key, 1n)],
+        });
       });
     });
 

@@ -26,7 +26,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const [one, two] = [start(), start()];
         await one.reservation(40n, key);
         const part = {
-          changes: [changeOf(key, { spend: 10n, returned: 5n, risk: 25n, registered: 3n })],
+          changes: [changeOf(key, { spend: 10n, returned: 5n, risk: 25n, carriedOver: 3n })],
           requests: [requestOf(20n)],
         };
         const first = await one.call(part);
@@ -93,7 +93,9 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
           storeCalls: storeCalls + 3,
         });
         expect(await freeze('unknown')).toMatchObject({ outcome: 'none', storeCalls: storeCalls + 4 });
-        expect(await store.audit(epoch, [], new Map(), { since: 0, deadline: under.now() + HOUR })).toMatchObject({
+        expect(
+          await store.audit(epoch, [], new Map(), { storeCallsBefore: 0, deadline: under.now() + HOUR }),
+        ).toMatchObject({
           storeCalls: storeCalls + 5,
         });
         expect(await two.call()).toMatchObject({ storeCalls: storeCalls + 6 });
@@ -121,10 +123,10 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await one.call({ changes: [here] })).toMatchObject({ counters: [{ spent: 5n }] });
       });
 
-      test('is done where it only says what is at risk, returned or registered; what is registered is loaded later', async () => {
+      test('is done where it only says what is at risk, returned or carried over; what is carried over is loaded later', async () => {
         const key = counter('key', 100n);
         const one = start();
-        expect(await one.report(key, { risk: 30n, registered: 40n })).toMatchObject({ escrow: 40n });
+        expect(await one.report(key, { risk: 30n, carriedOver: 40n })).toMatchObject({ escrow: 40n });
         expect(await one.report(key, { risk: 20n, returned: 15n })).toMatchObject({ escrow: 25n });
         expect(await read(key)).toEqual([undefined]);
         await under.store.load(under.epoch, [{ ...key, spent: 70n }]);
@@ -176,7 +178,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const key = await loadCounter('key', 1000n);
         const one = start();
         await one.reservation(40n, key);
-        const change = changeOf(key, { spend: 10n, returned: 20n, risk: 7n, registered: 5n, ahead: 1n });
+        const change = changeOf(key, { spend: 10n, returned: 20n, risk: 7n, carriedOver: 5n, ahead: 1n });
         const uses = [{ id: 'key', requests: 0, tokens: 10, parallel: 0 }];
         const late = await one.call({
           changes: [change],

@@ -116,8 +116,8 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('shows which of its counters are absent, and a load knows what stays set aside', async () => {
         const [key, team] = [await loadCounter('key', 100n), counter('team', 100n)];
         const one = start(LEASE);
-        await one.report(key, { registered: 3n, risk: 2n });
-        await one.report(team, { registered: 9n, risk: 8n });
+        await one.report(key, { carriedOver: 3n, risk: 2n });
+        await one.report(team, { carriedOver: 9n, risk: 8n });
         await under.advance(LEASE + 1);
         const frozenReply = await freeze(one.account);
         const figures = 'figures' in frozenReply ? frozenReply.figures : [];
@@ -136,8 +136,8 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('is charged nothing in a counter that is absent: the sum that is loaded contains it', async () => {
         const [key, team] = [await loadCounter('key', 100n), counter('team', 100n)];
         const one = start(LEASE);
-        const registered = { registered: 9n, risk: 8n };
-        await one.call({ changes: [changeOf(key, registered), changeOf(team, registered)] });
+        const carriedOver = { carriedOver: 9n, risk: 8n };
+        await one.call({ changes: [changeOf(key, carriedOver), changeOf(team, carriedOver)] });
         await under.advance(LEASE + 1);
         await freeze(one.account);
         await forget(one.account, true);
@@ -162,7 +162,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
       test('is frozen by its own process, keeps its escrow, and ends in the counters of calls of the next account', async () => {
         const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 100n)];
         const one = await startWithFigures(key, HOUR);
-        await one.report(team, { registered: 5n, risk: 4n });
+        await one.report(team, { carriedOver: 5n, risk: 4n });
         const inTeam = expect.objectContaining({ scopeId: 'team', escrow: 5n, risk: 4n });
         const frozenReply = { outcome: 'frozen', callNumber: 3, figures: expect.arrayContaining([inTeam]) };
         expect(await freezeOwn(one.account)).toMatchObject(frozenReply);
@@ -171,7 +171,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([[7n, 50n]]);
         const two = start();
         // Its live reservations are 20; they were charged, which is taken back in the same call.
-        const change = changeOf(key, { registered: 20n, risk: 20n, spend: -20n });
+        const change = changeOf(key, { carriedOver: 20n, risk: 20n, spend: -20n });
         expect(await two.call({ changes: [change], previousAccounts: [one.account] })).toMatchObject({
           counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
         });
@@ -245,7 +245,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
             under.epoch,
             part.map(({ scopeId, window }) => ({ scopeId, window, spent: 0n })),
           );
-          await one.call({ changes: part.map((of) => changeOf(of, { registered: 2n, risk: 2n })) });
+          await one.call({ changes: part.map((of) => changeOf(of, { carriedOver: 2n, risk: 2n })) });
         }
         return { counters, one };
       };

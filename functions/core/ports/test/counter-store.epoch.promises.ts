@@ -54,7 +54,10 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         const row = { bookedBatch: 0, callNumber: 1, isClosed: false, isCharged: false, isClosing: false };
         const rows = new Map([[one.account, row]]);
         expect(
-          await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, { since: 0, deadline: under.now() + HOUR }),
+          await under.store.audit(epoch, [{ ...key, spent: 1n }], rows, {
+            storeCallsBefore: 0,
+            deadline: under.now() + HOUR,
+          }),
         ).toMatchObject(stale);
       }
       expect(await read(key, absent)).toEqual([[0n, 10n], undefined]);
@@ -94,8 +97,8 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
     test('is loaded with the escrow of all accounts, frozen ones too', async () => {
       const key = counter('key', 100n);
       const [one, two] = [start(), start()];
-      await one.report(key, { registered: 30n });
-      await two.report(key, { registered: 12n });
+      await one.report(key, { carriedOver: 30n });
+      await two.report(key, { carriedOver: 12n });
       await under.store.freeze(under.epoch, two.account, true);
       await under.store.load(under.epoch, [{ ...key, spent: 0n }]);
       expect(await read(key)).toEqual([[0n, 42n]]);
@@ -138,7 +141,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
         under.epoch,
         counters.map((of) => ({ ...of, spent: 0n })),
       );
-      const parts = [{ registered: 1n }, { risk: 1n }, { spend: 1n }];
+      const parts = [{ carriedOver: 1n }, { risk: 1n }, { spend: 1n }];
       const one = start();
       await one.call({ changes: counters.map((of, at) => changeOf(of, parts[at])) });
       await under.advance(clock === 'manual' ? HOUR : LEASE + 1);

@@ -1,4 +1,4 @@
-// Promises of escrow: set aside ahead of requests, spent, returned, registered. Idle escrow causes no refusal (LEDGER
+// Promises of escrow: set aside ahead of requests, spent, returned, carried over. Idle escrow causes no refusal (LEDGER
 // 1, 3).
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -191,10 +191,10 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       );
     });
 
-    test('is reserved again whatever the limit says, where it is registered', async () => {
+    test('is reserved again whatever the limit says, where it is carried over', async () => {
       const key = await loadCounter('key', 100n, 90n);
       const one = start();
-      expect(await one.report(key, { registered: 60n, risk: 60n, spend: 7n })).toMatchObject({
+      expect(await one.report(key, { carriedOver: 60n, risk: 60n, spend: 7n })).toMatchObject({
         spent: 97n,
         reserved: 60n,
         escrow: 60n,

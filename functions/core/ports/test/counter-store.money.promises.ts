@@ -67,7 +67,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         expect(await one.reservation(edge - 1n, key)).toMatchObject({ outcome: 'reserved' });
         expect(await one.report(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, reserved: edge });
         expect(
-          await one.report(key, { spend: 2n - edge, risk: edge - 1n, registered: edge }, { batch: 2 }),
+          await one.report(key, { spend: 2n - edge, risk: edge - 1n, carriedOver: edge }, { batch: 2 }),
         ).toMatchObject({
           spent: 2n,
           reserved: 2n * edge,
@@ -95,7 +95,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         const rows = new Map([[one.account, row]]);
         const sums = [{ scopeId: 'key', window: key.window, spent: 4n * edge - 1n }];
         expect(
-          await under.store.audit(under.epoch, sums, rows, { since: 0, deadline: under.now() + 60_000 }),
+          await under.store.audit(under.epoch, sums, rows, { storeCallsBefore: 0, deadline: under.now() + 60_000 }),
         ).toMatchObject({
           differences: [{ by: 3n * edge - 5n }],
         });
@@ -165,7 +165,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         const risks = model.risksOf(account);
         const changes = counters.map((of, at) => {
           const risk = risks[at] ?? 0n;
-          return changeOf(of, { registered: risk, risk, spend: -risk });
+          return changeOf(of, { carriedOver: risk, risk, spend: -risk });
         });
         model.replace(account, next.account);
         expect(await next.call({ changes, previousAccounts: [account] })).toMatchObject({

@@ -260,11 +260,11 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       ];
 
       test('are taken from the first entry with room, and refuse only when all are full', async () => {
-        const rates = ratesOf([key], { entryLimits: [first, second] });
+        const rates = ratesOf([key], { modelEntryLimits: [first, second] });
         expect(await requestAll(one, [rates, rates, rates, rates])).toMatchObject([
-          { outcome: 'reserved', rates: { entryIndex: 0, left: [{ requests: { remaining: 9 } }] } },
-          { outcome: 'reserved', rates: { entryIndex: 1, left: [{ requests: { remaining: 8 } }] } },
-          { outcome: 'reserved', rates: { entryIndex: 1, left: [{ requests: { remaining: 7 } }] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 0, left: [{ requests: { remaining: 9 } }] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 1, left: [{ requests: { remaining: 8 } }] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 1, left: [{ requests: { remaining: 7 } }] } },
           { outcome: 'limited', rate: 'requests' },
         ]);
         expect(await requestOne(one, ratesOf([key]))).toMatchObject({
@@ -273,25 +273,27 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('are not needed by an entry without limits', async () => {
-        const rates = ratesOf([], { entryLimits: [first, undefined, second] });
+        const rates = ratesOf([], { modelEntryLimits: [first, undefined, second] });
         const results = await requestAll(one, [rates, rates, rates]);
         expect(results).toMatchObject([
-          { rates: { entryIndex: 0 } },
-          { rates: { entryIndex: 1 } },
-          { rates: { entryIndex: 1 } },
+          { rates: { modelEntryIndex: 0 } },
+          { rates: { modelEntryIndex: 1 } },
+          { rates: { modelEntryIndex: 1 } },
         ]);
       });
 
       test('tell the entry that has room first, or the limit that waits longer', async () => {
         const busy = { id: 'busy', parallel: 0 };
-        await requestOne(one, ratesOf([], { entryLimits: [first] }));
-        expect(await requestOne(one, ratesOf([key], { entryLimits: [first, busy] }))).toMatchObject({
+        await requestOne(one, ratesOf([], { modelEntryLimits: [first] }));
+        expect(await requestOne(one, ratesOf([key], { modelEntryLimits: [first, busy] }))).toMatchObject({
           outcome: 'limited',
           limitIndex: 2,
           rate: 'parallel',
           retryIn: 1000,
         });
-        expect(await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { entryLimits: [busy] }))).toMatchObject({
+        expect(
+          await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { modelEntryLimits: [busy] })),
+        ).toMatchObject({
           outcome: 'limited',
           limitIndex: 0,
           rate: 'requests',
@@ -301,14 +303,14 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       test('are not taken where a limit or the money refuses', async () => {
         const spent = await loaded('spent', 5n, 5n);
         const requests = [
-          requestOf(1n, { rates: ratesOf([], { entryLimits: [first] }) }),
-          rateRequestOf(ratesOf([{ id: 'key', requests: 0 }], { entryLimits: [first] })),
-          rateRequestOf(ratesOf([], { entryLimits: [first] })),
+          requestOf(1n, { rates: ratesOf([], { modelEntryLimits: [first] }) }),
+          rateRequestOf(ratesOf([{ id: 'key', requests: 0 }], { modelEntryLimits: [first] })),
+          rateRequestOf(ratesOf([], { modelEntryLimits: [first] })),
         ];
         expect((await one.call({ changes: [changeOf(spent)], requests })).replies).toMatchObject([
           { outcome: 'exceeded' },
           { outcome: 'limited', limitIndex: 0 },
-          { outcome: 'reserved', rates: { entryIndex: 0, left: [] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 0, left: [] } },
         ]);
       });
     });

@@ -15,7 +15,7 @@ export const MINUTE: Millis = 60_000;
 export const ratesOf = (limits: ReadonlyArray<RateLimit>, more: Partial<RateRequest> = {}): RateRequest => ({
   tokens: 10,
   limits,
-  entryLimits: [],
+  modelEntryLimits: [],
   ...more,
 });
 

@@ -55,7 +55,7 @@ export const changeOf = (counter: LimitedCounter, part: Partial<CounterChange> =
   spend: 0n,
   risk: 0n,
   returned: 0n,
-  registered: 0n,
+  carriedOver: 0n,
   ahead: 0n,
   ...part,
 });

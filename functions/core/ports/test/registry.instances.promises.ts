@@ -42,7 +42,7 @@ export function describeInstances(make: () => Promise<RegistryUnderTest>): void 
       test('continues with its claims, anchors and values; keys work when their policies are written', async () => {
         const { claimed, policy } = await workingKey('billing', hash('a'));
         await addValue(claimed, hash('b'));
-        await registry.retireValues(claimed.scopeId, [hash('b')]);
+        await registry.endValues(claimed.scopeId, [hash('b')]);
         await claim('ann@example.org', 'user');
         const before = await registry.claims(INSTANCE.uid);
         await registry.closeInstance(INSTANCE.uid);

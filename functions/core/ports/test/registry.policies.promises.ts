@@ -48,7 +48,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
       await workingKey('other', hash('b'));
       const secret = (await find(hash('a')))?.secret;
       await addValue(claimed, hash('c'));
-      await registry.retireValues(claimed.scopeId, [hash('a')]);
+      await registry.endValues(claimed.scopeId, [hash('a')]);
       await write(claimed, { models: ['small'] });
       expect((await find(hash('c')))?.secret).toBe(secret);
       expect((await find(hash('b')))?.secret).not.toBe(secret);
@@ -105,7 +105,7 @@ export function describePolicies(make: () => Promise<RegistryUnderTest>): void {
         limit: '999999999999999999',
         duration: '36500d',
         alignment: 'Calendar Europe/Berlin',
-        since: 7,
+        sinceGeneration: 7,
       } as const;
       const furtherBudgets = [{ scopeId: crypto.randomUUID(), model: 'm'.repeat(256), limit: '1', duration: '1d' }];
       const long = { metadata: { b: 'x'.repeat(60), a: '1' }, tags: ['y'.repeat(61)], name: 'z'.repeat(64) };

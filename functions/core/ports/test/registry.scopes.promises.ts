@@ -122,7 +122,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await registry.putScope({ ...lateWrite, value: { hash: hash('b'), unlessLive: hash('c') } })).toBe(
         'written',
       );
-      await registry.retireValues(write.policy.scopeId, [hash('a')], 3_600_000);
+      await registry.endValues(write.policy.scopeId, [hash('a')], 3_600_000);
       expect(await registry.putScope({ ...lateWrite, value: { hash: hash('d'), unlessLive: hash('a') } })).toBe(
         'written',
       );
@@ -137,7 +137,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
         value: { hash: hash(letter), unlessEnded: hash(letter) },
       });
       await registry.putScope({ ...write, value: { hash: hash('b') } });
-      await registry.retireValues(write.policy.scopeId, [hash('a')]);
+      await registry.endValues(write.policy.scopeId, [hash('a')]);
       expect(await registry.putScope(restored('a'))).toBe('overtaken');
       expect(await claims()).toMatchObject([{ policy: write.policy, values: [{ hash: hash('b') }] }]);
       expect(await registry.putScope(restored('c'))).toBe('written');
@@ -150,11 +150,11 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       const { scopeId } = write.policy;
       await registry.putScope(write);
       // As if the namespace of the key was not allowed for a while.
-      await registry.retireValues(scopeId, [hash('a')]);
+      await registry.endValues(scopeId, [hash('a')]);
       expect(await registry.putScope(write)).toBe('written');
-      await registry.retireValues(scopeId, [hash('a')], 0);
+      await registry.endValues(scopeId, [hash('a')], 0);
       expect(await registry.putScope(write)).toBe('overtaken');
-      await registry.retireValues(scopeId, [hash('a')]);
+      await registry.endValues(scopeId, [hash('a')]);
       expect(await registry.putScope(write)).toBe('overtaken');
       expect(await claims()).toMatchObject([{ values: [] }]);
     });
@@ -185,7 +185,7 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await registry.putScope({ ...write, holder: holder('thief'), proof: hash('b') })).toBe('taken');
       expect(await registry.putScope({ ...write, holder: holder('heir'), proof: hash('a') })).toBe('written');
       expect(await claims()).toMatchObject([{ holder: holder('heir'), anchor: ANCHOR, values: [{ hash: hash('a') }] }]);
-      await registry.retireValues(write.policy.scopeId, [hash('a')]);
+      await registry.endValues(write.policy.scopeId, [hash('a')]);
       expect(await registry.putScope({ ...write, holder: holder('late'), proof: hash('a') })).toBe('taken');
     });
 

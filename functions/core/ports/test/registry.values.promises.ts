@@ -65,8 +65,8 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       await addValue(claimed, hash('b'));
       expect((await find(hash('a')))?.key.name).toBe('billing');
       expect((await find(hash('b')))?.key.name).toBe('billing');
-      await registry.retireValues(claimed.scopeId, [hash('a')]);
-      await registry.retireValues(claimed.scopeId, [hash('a'), hash('c')]);
+      await registry.endValues(claimed.scopeId, [hash('a')]);
+      await registry.endValues(claimed.scopeId, [hash('a'), hash('c')]);
       expect(await find(hash('a'))).toBeUndefined();
       expect((await find(hash('b')))?.key.name).toBe('billing');
     });
@@ -87,17 +87,17 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
       const { claimed } = await workingKey('billing', hash('a'));
       await addValue(claimed, hash('b'));
       const { now: before } = await registry.instance(INSTANCE.uid);
-      await registry.retireValues(claimed.scopeId, [hash('a')], 3_600_000);
-      await registry.retireValues(claimed.scopeId, [hash('b')], 0);
+      await registry.endValues(claimed.scopeId, [hash('a')], 3_600_000);
+      await registry.endValues(claimed.scopeId, [hash('b')], 0);
       expect(await find(hash('a'))).toBeDefined();
       expect(await find(hash('b'))).toBeUndefined();
       const endOf = async () => (await claims())[0]?.values.find((value) => value.hash === hash('a'))?.notAfter;
       const end = (await endOf()) ?? 0;
       expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
       expect(end).toBeLessThanOrEqual((await registry.instance(INSTANCE.uid)).now + 3_600_000);
-      await registry.retireValues(claimed.scopeId, [hash('a')], 1);
+      await registry.endValues(claimed.scopeId, [hash('a')], 1);
       expect(await endOf()).toBe(end);
-      await registry.retireValues(claimed.scopeId, [hash('a'), hash('b')]);
+      await registry.endValues(claimed.scopeId, [hash('a'), hash('b')]);
       expect((await claims())[0]?.values).toEqual([]);
     });
 
@@ -124,7 +124,7 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
         'the next',
       ]);
       // A tenant decides how long these texts are, and how many values end.
-      await registry.retireValues(claimed.scopeId, [hash('b')], 3_600_000);
+      await registry.endValues(claimed.scopeId, [hash('b')], 3_600_000);
       const [after] = await claims();
       expect(after?.values.map(({ rotation }) => rotation)).toEqual([undefined, undefined, 'leak of May', 'the next']);
     });
@@ -137,7 +137,7 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
         { uid, retained: 'billing-key' },
       ];
       for (const observed of others) {
-        expect(await registry.retireValues(claimed.scopeId, [hash('a')], undefined, observed)).toBe(false);
+        expect(await registry.endValues(claimed.scopeId, [hash('a')], undefined, observed)).toBe(false);
         expect(await registry.retire([claimed.scopeId], observed)).toBe(false);
       }
       expect(await find(hash('a'))).toBeDefined();
@@ -151,14 +151,14 @@ export function describeKeyValues(make: () => Promise<RegistryUnderTest>): void 
     test('one key cannot retire the values of another', async () => {
       await workingKey('one', hash('a'));
       const other = await claim('other');
-      await registry.retireValues(other.scopeId, [hash('a')]);
+      await registry.endValues(other.scopeId, [hash('a')]);
       expect(await find(hash('a'))).toBeDefined();
     });
 
     test('a retired value works again when its own key gets it back, as old as it is', async () => {
       const { claimed } = await workingKey('billing', hash('a'));
       const createdAt = (await registry.claims(INSTANCE.uid))[0]?.values[0]?.createdAt;
-      await registry.retireValues(claimed.scopeId, [hash('a')]);
+      await registry.endValues(claimed.scopeId, [hash('a')]);
       await addValue(claimed, hash('a'));
       expect(await find(hash('a'))).toBeDefined();
       expect((await claims())[0]?.values).toEqual([{ hash: hash('a'), createdAt }]);

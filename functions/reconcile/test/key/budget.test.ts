@@ -9,14 +9,22 @@ const edit = (generation: number) => ({ isNew: false, generation });
 
 test.each([
   ['a new scope', month, undefined, { isNew: true, generation: 7 }, undefined],
-  ['another limit', { ...month, limit: '6' }, { ...month, since: 3 }, edit(9), 3],
+  ['another limit', { ...month, limit: '6' }, { ...month, sinceGeneration: 3 }, edit(9), 3],
   ['never counted in other windows', month, month, edit(9), undefined],
   ['another duration', month, { ...month, duration: '31d' }, edit(3), 3],
-  ['another alignment', month, { ...month, alignment: 'Calendar', since: 3 } as const, edit(5), 5],
+  ['another alignment', month, { ...month, alignment: 'Calendar', sinceGeneration: 3 } as const, edit(5), 5],
   ['put back', month, undefined, edit(4), 4],
-  ['another duration in an object that was created again', month, { ...month, duration: '31d', since: 3 }, edit(1), 4],
-])('%s', (_, budget, before, how, since) => {
-  expect(renewedBudget(budget, before, how)).toEqual(since === undefined ? budget : { ...budget, since });
+  [
+    'another duration in an object that was created again',
+    month,
+    { ...month, duration: '31d', sinceGeneration: 3 },
+    edit(1),
+    4,
+  ],
+])('%s', (_, budget, before, how, sinceGeneration) => {
+  expect(renewedBudget(budget, before, how)).toEqual(
+    sinceGeneration === undefined ? budget : { ...budget, sinceGeneration },
+  );
 });
 
 test.each(INHERITED_NAMES)(

@@ -56,7 +56,7 @@ async function writeLargest(members: number) {
   expect(validate(virtualKeys, key).violations).toEqual([]);
   const policy = await reconcile(LARGEST);
   expect(policy.furtherBudgets).toHaveLength(72);
-  expect(policy.furtherBudgets?.every(({ since }) => since !== undefined)).toBe(true);
+  expect(policy.furtherBudgets?.every(({ sinceGeneration }) => sinceGeneration !== undefined)).toBe(true);
   const server = await sharedPostgres();
   const connection = await server.migratedDatabase();
   const backends = createBackends({

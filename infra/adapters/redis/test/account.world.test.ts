@@ -183,7 +183,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
       );
     const one = start(1000);
     for (let from = 0; from < size; from += MAX_COUNTERS) {
-      const lines = counters.slice(from, from + MAX_COUNTERS).map((of) => changeOf(of, { registered: 5n, risk: 5n }));
+      const lines = counters.slice(from, from + MAX_COUNTERS).map((of) => changeOf(of, { carriedOver: 5n, risk: 5n }));
       await one.call({ changes: lines });
     }
     await under.advance(1001);
@@ -225,15 +225,15 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     /** The commands of an audit. */
     const stepsOf = async (accounts: number): Promise<number> => {
       await spendOnce(accounts, key, true);
-      for (let at = 0; at < accounts; at += 1) await start().report(key, { registered: 1n, risk: 1n });
-      const { storeCalls: since } = await start().call();
+      for (let at = 0; at < accounts; at += 1) await start().report(key, { carriedOver: 1n, risk: 1n });
+      const { storeCalls: storeCallsBefore } = await start().call();
       let steps = 0;
       const monitor = await admin.duplicate().monitor();
       monitor.on('monitor', () => {
         steps += 1;
       });
       const [[spent] = [0n]] = [await read(key)].flat();
-      const terms = { since, deadline: under.now() + 1000 };
+      const terms = { storeCallsBefore, deadline: under.now() + 1000 };
       const reply = await under.store.audit(1, [{ ...key, spent }], new Map(), terms);
       expect(reply).toMatchObject({ outcome: 'done', differences: [], changedAccounts: [] });
       await admin.ping();
@@ -248,7 +248,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   test('an audit that finds too many accounts with unbooked spend compares nothing, and is not done', async () => {
     const key = await loadCounter('key', 10n ** 9n);
     await spendOnce(501, key, false);
-    const terms = { since: 0, deadline: under.now() + 1000, byBounds: true };
+    const terms = { storeCallsBefore: 0, deadline: under.now() + 1000, acceptsChangedAccounts: true };
     const reply = await under.store.audit(1, [{ ...key, spent: 10_000n }], new Map(), terms);
     expect(reply.outcome === 'done' && reply.changedAccounts).toHaveLength(1);
     expect(await read(key)).toEqual([[501n, 0n]]);
@@ -256,7 +256,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
 
   test('only rates expire, and a wiped instance leaves nothing but what expires', async () => {
     const key = await loadCounter('key', 100n);
-    const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], entryLimits: [] };
+    const rates = { tokens: 5, limits: [{ id: 'key', requests: 10, tokens: 100, parallel: 2 }], modelEntryLimits: [] };
     await start().call({ changes: [changeOf(key, { spend: 1n })], requests: [requestOf(1n, { rates })] });
     for (const name of await admin.keys(`{${uid}}:*`))
       expect((await admin.pttl(name)) > 0, name).toBe(name.includes('}:r:'));

@@ -104,7 +104,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     spend: pick(1n, 1n, 1n, -1n) * size(),
     risk: size(),
     returned: size(),
-    registered: pick(0n, 0n, 0n, 5n),
+    carriedOver: pick(0n, 0n, 0n, 5n),
     ahead: pick(0n, 0n, 1n, 3n),
     laterSpend: pick([], [], [], [1, 2]).map((by) => ({ batch: batch + by, spend: pick(1n, -1n) * size() })),
   });
@@ -114,7 +114,13 @@ function createScenario(pick: Pick, now: () => Millis) {
     minAmount: size(),
     ...(pick(true, false)
       ? {}
-      : { rates: { tokens: pick(0, 9, 60), limits: some(RATES), entryLimits: some([...RATES.slice(1), undefined]) } }),
+      : {
+          rates: {
+            tokens: pick(0, 9, 60),
+            limits: some(RATES),
+            modelEntryLimits: some([...RATES.slice(1), undefined]),
+          },
+        }),
   });
   const minute = (): number => Math.floor(now() / 60_000);
   const use = ({ id }: { id: string }): RateChange => ({
@@ -174,7 +180,11 @@ function createScenario(pick: Pick, now: () => Millis) {
     const rows = new Map(pick(processes, processes, processes, processes.slice(1)).map((of) => [idOf(of), row()]));
     const read = sums().map((sum) => ({ ...sum, minSum: pick(undefined, 0n, 9n, 2n ** 53n + 3n) }));
     const deadline = now() + pick(1000, 1000, 1000, -1);
-    const terms = { since: pick(0, 0, 5, 10, 20, 1000), deadline, byBounds: pick(false, true) };
+    const terms = {
+      storeCallsBefore: pick(0, 0, 5, 10, 20, 1000),
+      deadline,
+      acceptsChangedAccounts: pick(false, true),
+    };
     return (store) => store.audit(1, read, rows, terms);
   };
 
