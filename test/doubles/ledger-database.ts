@@ -38,9 +38,9 @@ export function createMemoryLedgerDatabase({
   const outcomeOf = ({ epoch, account, closesAccount }: Batch): BatchOutcome => {
     const current = epochs.current();
     if (current.epoch !== epoch && !(closesAccount && account !== undefined)) return 'epoch';
-    if (account === undefined) return current.isOpen ? 'closed' : 'booked';
+    if (account === undefined) return current.isOpen ? 'refused' : 'booked';
     const { isClosed, bookedBatch } = rows.get(account.id) ?? NEW;
-    return isClosed && account.batch > bookedBatch ? 'closed' : 'booked';
+    return isClosed && account.batch > bookedBatch ? 'refused' : 'booked';
   };
 
   const close = ({ account, isLast, ...closing }: AccountClosing) => {
@@ -88,7 +88,7 @@ export function createMemoryLedgerDatabase({
       const { epoch, isOpen } = epochs.current();
       if (epoch !== closing.epoch || (isOpen && closing.isRebuild === true)) return { outcome: 'epoch' };
       const { isClosed, callNumber } = rows.get(closing.account) ?? NEW;
-      if (!isClosed && callNumber > (closing.callNumber ?? callNumber)) return { outcome: 'behind' };
+      if (!isClosed && callNumber > (closing.callNumber ?? callNumber)) return { outcome: 'wentBack' };
       return { outcome: 'closed', ...close(closing) };
     },
     async accountRows(accounts) {

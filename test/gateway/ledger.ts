@@ -80,7 +80,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
         }
         if (left < amount) amount = left;
         if (request.amount > 0n && left - reservedOf(scope.scopeId) < amount) {
-          return { ok: false, failure: { reason: 'busy', scope } };
+          return { ok: false, failure: { reason: 'held', scope } };
         }
       }
       next += 1;
@@ -96,7 +96,7 @@ export function createLedgerFake(now: () => number): LedgerFake {
       const full = reservation.scopes.find(({ scopeId, budget }) => {
         return budget !== undefined && BigInt(budget.limit) < spent(scopeId) + reservedOf(scopeId) + by;
       });
-      if (full !== undefined) return { ok: false, failure: { reason: 'busy', scope: full } };
+      if (full !== undefined) return { ok: false, failure: { reason: 'held', scope: full } };
       reservation.amount += by;
       grown.push(by);
       return { ok: true, value: undefined };

@@ -106,7 +106,7 @@ describeUnless(missing, 'processes on one Redis', () => {
       const scopes = [scopeOf('key', CENT), scopeOf('team', 100n * CENT)];
       const order: Rush = { connection: server.connection, instanceUid, scopes, requests, amount: `${amount}` };
       // Nothing is spent yet: the reason of every refusal is a reserved budget, never a spent one.
-      expect(await rush(order, processes)).toEqual({ reserved: fit, busy: processes * requests - fit });
+      expect(await rush(order, processes)).toEqual({ reserved: fit, held: processes * requests - fit });
 
       // The store agrees: the rest fits, and a nano-dollar more does not.
       const redis = openRedis(server.connection, { log: createMemoryLog() });
@@ -129,7 +129,7 @@ describeUnless(missing, 'processes on one Redis', () => {
       });
       expect(reply).toMatchObject({
         replies: [
-          { outcome: 'busy', counter: 0 },
+          { outcome: 'held', counter: 0 },
           { outcome: 'reserved', amount: rest },
         ],
       });

@@ -23,13 +23,13 @@ interface ClosingRequest {
 export async function closeAccount(
   context: StoreContext,
   { epoch, account, isOwn, isRebuild }: ClosingRequest,
-): Promise<Exclude<FreezeReply, { outcome: 'frozen' }> | ClosedAccount | { outcome: 'behind' } | undefined> {
+): Promise<Exclude<FreezeReply, { outcome: 'frozen' }> | ClosedAccount | { outcome: 'wentBack' } | undefined> {
   const { counterStore, database, knownStore } = context;
   const knownStoreCalls = knownStore.epoch === epoch ? knownStore.storeCalls : 0;
   const freezeReply = await counterStore.freeze(epoch, account, isOwn);
   if (!('storeCalls' in freezeReply)) return freezeReply;
   // The store shows fewer calls than before, so it has gone back in time.
-  if (freezeReply.storeCalls <= knownStoreCalls) return { outcome: 'behind' } as const;
+  if (freezeReply.storeCalls <= knownStoreCalls) return { outcome: 'wentBack' } as const;
   recordStoreCalls(knownStore, epoch, freezeReply.storeCalls);
   if (freezeReply.outcome === 'none' && !isOwn) return freezeReply;
   const { now: at, storeCalls } = freezeReply;
@@ -99,7 +99,7 @@ async function chargeFigures(
 /** Another process has charged and forgotten the account; else the store has lost that it is frozen. */
 async function closedMeanwhile({ database }: StoreContext, account: string): Promise<CloseReply> {
   const row = (await database.accountRows([account])).get(account);
-  return row?.isClosed && !row.isClosing ? { outcome: 'closed', row, ledgerRows: [] } : { outcome: 'behind' };
+  return row?.isClosed && !row.isClosing ? { outcome: 'closed', row, ledgerRows: [] } : { outcome: 'wentBack' };
 }
 
 /**
@@ -121,15 +121,15 @@ export async function forgetAccount(
 }
 
 /**
- * Closes the account of another process in this epoch, unless its lease has not ended. `behind`: the store has an
+ * Closes the account of another process in this epoch, unless its lease has not ended. `wentBack`: the store has an
  * earlier state of the account than PostgreSQL.
  */
-export async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'behind' | 'done'> {
+export async function closeEnded(context: StoreContext, epoch: number, account: string): Promise<'wentBack' | 'done'> {
   const closing = await closeAccount(context, { epoch, account, isOwn: false, isRebuild: false });
-  if (closing?.outcome === 'behind') return 'behind';
+  if (closing?.outcome === 'wentBack') return 'wentBack';
   if (closing?.outcome !== 'closed') return 'done';
   const { row, callNumber = 0 } = closing;
-  if (callNumber < row.callNumber) return 'behind';
+  if (callNumber < row.callNumber) return 'wentBack';
   await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, { auditsFirst: !row.isCharged });
   return 'done';
 }

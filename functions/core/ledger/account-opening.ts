@@ -85,7 +85,7 @@ async function send(
   const reply = await context.sync.call(call);
   if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [] }, reply);
   if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
-  if (reply.outcome === 'stale' && reply.why === 'behind') account.staleEpoch = account.epoch;
+  if (reply.outcome === 'stale' && reply.why === 'wentBack') account.staleEpoch = account.epoch;
   return reply;
 }
 

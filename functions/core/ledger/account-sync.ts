@@ -139,7 +139,7 @@ export function createSync(context: LedgerContext): AccountSync {
     if (account.id !== call.account || reply.outcome === 'epoch' || reply.outcome === 'stale') return reply;
     // A store that was restored from a snapshot shows fewer calls than before.
     if (reply.storeCalls <= knownStoreCalls)
-      return { outcome: 'stale', why: 'behind', now: reply.now, storeCalls: reply.storeCalls };
+      return { outcome: 'stale', why: 'wentBack', now: reply.now, storeCalls: reply.storeCalls };
     recordStoreCalls(account.knownStore, call.epoch, reply.storeCalls);
     Object.assign(account, { sentAt, sentAtWall });
     return reply;

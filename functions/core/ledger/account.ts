@@ -10,10 +10,10 @@ import { type CounterState, type Counters, createCounters, resetFigures } from '
 import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type Requests } from './requests.ts';
 
 /**
- * The reason why an account is left: another process has closed it, the store is in another epoch or has gone back in
+ * The reason why an account is left: another process has frozen, closed or forgotten it, the store is in another epoch or has gone back in
  * time, or our own error has left the account half changed.
  */
-export type LeaveReason = 'closed' | 'epoch' | 'behind' | 'error';
+export type LeaveReason = 'accountEnded' | 'epoch' | 'wentBack' | 'error';
 
 /**
  * The state of the store as a process knows it, as plain data: on Workers, requests share it, since they share no I/O

@@ -246,10 +246,13 @@ export function fits(state: CounterState, amount: Nano): boolean {
 }
 
 /**
- * Whether the reported risk covers the unreported costs of this process: with the pending call, and without it.
+ * Whether the store would charge at least the unreported costs of this process if process and disk were lost now.
  */
 export const isCovered = ({ costToCover: { inCall, unreported }, risk }: CounterState): boolean =>
-  inCall + unreported <= risk.reported && (risk.inCall === undefined || unreported <= risk.inCall);
+  // If the pending call has not arrived, the store charges the last reported risk.
+  inCall + unreported <= risk.reported &&
+  // If it has arrived, the store has its costs as spend, and charges its risk.
+  (risk.inCall === undefined || unreported <= risk.inCall);
 
 function isUsed({ reservations, isLoading, isChanged, waitingRequests, ...amounts }: CounterState): boolean {
   const { escrow, returning, spend, risk } = amounts;

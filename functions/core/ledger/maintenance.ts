@@ -131,7 +131,7 @@ export function createClosing(context: LedgerContext): Closing {
       // An account that could not be closed is named again by a later reply.
       ended.delete(account);
       try {
-        if ((await closeEnded(context, own.epoch, account)) === 'behind') context.membership.leave('behind');
+        if ((await closeEnded(context, own.epoch, account)) === 'wentBack') context.membership.leave('wentBack');
         pauses.delete(account);
       } catch (error) {
         if (own.isStopped) break;

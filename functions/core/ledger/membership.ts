@@ -67,10 +67,14 @@ export function createMembership(context: LedgerContext): Membership {
 
   const leave = (reason: LeaveReason): void => {
     if (!account.isOpen) return;
-    Object.assign(account, { isOpen: false, whenOpen: Promise.withResolvers(), isRebuilding: reason !== 'closed' });
+    Object.assign(account, {
+      isOpen: false,
+      whenOpen: Promise.withResolvers(),
+      isRebuilding: reason !== 'accountEnded',
+    });
     account.joinedEpoch = 0;
-    if (reason === 'behind') account.staleEpoch = account.epoch;
-    if (reason === 'closed') {
+    if (reason === 'wentBack') account.staleEpoch = account.epoch;
+    if (reason === 'accountEnded') {
       const message =
         'ledger: another process has closed the account, because this process made no call for 20 s; the charges for it are corrected';
       log.warn(message, {
@@ -84,7 +88,7 @@ export function createMembership(context: LedgerContext): Membership {
     // The next replies might fail in the same way, so the process joins later.
     if (reason === 'error') retryLater();
     else rejoin();
-    if (reason === 'closed') notifyAccountClosed(context);
+    if (reason === 'accountEnded') notifyAccountClosed(context);
   };
 
   const beatPostgres = async (): Promise<void> => {

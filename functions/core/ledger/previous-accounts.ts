@@ -19,7 +19,7 @@ export async function closePreviousAccounts(
   for (const account of context.account.previousAccounts.keys()) {
     const closing = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
     if (closing?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closing.epoch);
-    if (closing?.outcome === 'behind') context.account.staleEpoch = epoch;
+    if (closing?.outcome === 'wentBack') context.account.staleEpoch = epoch;
     if (closing?.outcome !== 'closed') return undefined;
     // The store has no such account.
     if (closing.callNumber === undefined) continue;

@@ -36,7 +36,7 @@ const RECENT: Millis = 1000;
 const OUTCOMES = {
   reserved: { outcome: 'reserved' },
   exceeded: { outcome: 'exceeded' },
-  busy: { outcome: 'busy' },
+  held: { outcome: 'held' },
   limited: { outcome: 'limited' },
   unavailable: { outcome: 'unavailable' },
 };
@@ -62,7 +62,7 @@ export function createReservations(context: LedgerContext): Reservations {
       context.waitQueue.remove(waiter);
       waiter.onReserved({ chargedCounters, amount: reply.amount, rates, reply: reply.rates });
     } else if (reply.outcome === 'late') context.waitQueue.addToNextCall(waiter);
-    else if (reply.outcome !== 'busy' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
+    else if (reply.outcome !== 'held' || waiter.isGrowth) context.waitQueue.refuse(waiter, toRefusal(waiter, reply));
     else {
       const counter = chargedCounters.counters[reply.counter];
       waiter.rateView = toView(rates, reply.rates);
@@ -249,7 +249,7 @@ function toRefusal(
   if (scope === undefined || counter === undefined || limit === undefined)
     throw new Error('the store refused a request for a counter that it does not name (our error)');
   const view = toView(waiter.rates, reply.rates);
-  if (reply.outcome === 'busy') return { reason: 'busy', scope, ...view };
+  if (reply.outcome === 'held') return { reason: 'held', scope, ...view };
   return { reason: 'exceeded', scope, spent: reply.spent, limit, resetAt: counter.scopeWindow.window.end, ...view };
 }
 

@@ -33,13 +33,13 @@ export function createSettlements(context: LedgerContext): Settlements {
     if (counters.every(isCovered)) return undefined;
     return new Promise((resolve) => {
       const end = (): void => {
-        waitingSettlements.delete(reply);
+        waitingSettlements.delete(waiting);
         cancel();
         resolve();
       };
-      const reply = { counters, end };
+      const waiting = { counters, end };
       const cancel = timer(COVER_TIMEOUT, end);
-      waitingSettlements.add(reply);
+      waitingSettlements.add(waiting);
       context.sync.callNow();
     });
   };

@@ -189,7 +189,7 @@ function timeoutRefusal(
   now: Millis,
 ): ReservationRefusal {
   const scope = queuedIn === undefined ? undefined : chargedCounters.scopes[chargedCounters.counters.indexOf(queuedIn)];
-  if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'busy', scope, ...rateView };
+  if (scope !== undefined && now - account.lastReplyAt <= ALIVE_WITHIN) return { reason: 'held', scope, ...rateView };
   const { isOpen, notOpenReason, storeFailure } = account;
   if (isOpen && storeFailure !== '') return { reason: 'unavailable', why: `the counter store fails: ${storeFailure}` };
   return { reason: 'unavailable', why: isOpen ? 'counter store or database did not answer in time' : notOpenReason };

@@ -91,7 +91,7 @@ export interface AccountCall {
   readonly lease: Millis;
   /**
    * The deadline on the store's clock: a call that arrives later grants nothing (its requests get `late`), the rest is
-   * done. A first call that arrives later opens no account (`closed`).
+   * done. A first call that arrives later opens no account (`accountEnded`).
    */
   readonly deadline: Millis;
   /** The number of the batch that `spend` belongs to, and of the last batch that PostgreSQL has. */
@@ -132,7 +132,7 @@ export type ReservationReply =
   | { readonly outcome: 'reserved'; readonly amount: Nano; readonly rates?: RateReply | undefined }
   /**
    * Spend alone leaves too little in this counter (an index in the request's `counters`). Takes precedence over
-   * `limited` and `busy`.
+   * `limited` and `held`.
    */
   | {
       readonly outcome: 'exceeded';
@@ -140,10 +140,10 @@ export type ReservationReply =
       readonly spent: Nano;
       readonly rates?: RateReply | undefined;
     }
-  /** Spend leaves enough, a rate does not. Takes precedence over `busy`. */
+  /** Spend leaves enough, a rate does not. Takes precedence over `held`. */
   | ({ readonly outcome: 'limited'; readonly rates: RateReply } & RateRefusal)
   /** Spend leaves enough, escrow does not. */
-  | { readonly outcome: 'busy'; readonly counter: number; readonly rates?: RateReply | undefined }
+  | { readonly outcome: 'held'; readonly counter: number; readonly rates?: RateReply | undefined }
   /** The deadline has passed: nothing is reserved. */
   | { readonly outcome: 'late' };
 
@@ -176,10 +176,11 @@ export type AccountReply =
    */
   | (StoreReply & { readonly outcome: 'window' })
   /**
-   * Nothing was done. `closed`: another process has frozen or forgotten the account, or the number is older than the
-   * last. `behind`: the store is behind, with an earlier number than the call's predecessor or none.
+   * Nothing was done. `accountEnded`: the account is frozen or forgotten, its first call came after the deadline, or the
+   * number is older than the last. `wentBack`: the store has gone back in time, to an earlier call of the account than
+   * the previous one, or to none.
    */
-  | (StoreReply & { readonly outcome: 'stale'; readonly why: 'closed' | 'behind' })
+  | (StoreReply & { readonly outcome: 'stale'; readonly why: 'accountEnded' | 'wentBack' })
   | StaleStore;
 
 /** The reply of a store in another epoch, or in none (0): nothing was done. */

@@ -23,10 +23,10 @@ export interface Batch {
 }
 
 /**
- * `closed`: another process has closed the account, or the epoch of a batch without one is open. Nothing is booked
- * unless `booked`.
+ * `refused`: another process has closed the account, or the epoch of a batch without an account is open. `epoch`: the
+ * batch is of another epoch. Nothing is booked unless `booked`.
  */
-export type BatchOutcome = 'booked' | 'closed' | 'epoch';
+export type BatchOutcome = 'booked' | 'refused' | 'epoch';
 
 export interface AccountClosing {
   readonly epoch: number;
@@ -66,15 +66,15 @@ export interface LedgerDatabase extends LedgerQueries {
    * booked. Each counter is charged once, whoever repeats its page: by one `expired` row for its risk and its unbooked
    * spend beyond the batches that PostgreSQL has. Returns the account's row, and the ledger rows of this page: none if
    * another closing has charged them, or the account closed itself. `epoch`: the closing is of another epoch, or came
-   * too late for a rebuild; `behind`: the row is open and has a later call than `callNumber`, so the store has gone back. In
-   * both cases nothing was done.
+   * too late for a rebuild; `wentBack`: the row is open and has a later call than `callNumber`, so the store has gone
+   * back in time. In both cases nothing was done.
    */
   close(
     closing: AccountClosing,
   ): Promise<
     | { readonly outcome: 'closed'; readonly row: AccountRow; readonly ledgerRows: ReadonlyArray<LedgerRow> }
     | { readonly outcome: 'epoch' }
-    | { readonly outcome: 'behind' }
+    | { readonly outcome: 'wentBack' }
   >;
   /** Reads the rows of these accounts; unknown accounts are left out. */
   accountRows(accounts: ReadonlyArray<string>): Promise<ReadonlyMap<string, AccountRow>>;

@@ -62,7 +62,7 @@ export type ReservationRefusal =
       readonly rates?: RateView;
     }
   /** Spend leaves enough, but requests in flight have reserved it. */
-  | { readonly reason: 'busy'; readonly scope: ScopePolicy; readonly rates?: RateView }
+  | { readonly reason: 'held'; readonly scope: ScopePolicy; readonly rates?: RateView }
   /** A rate is exhausted. Without a scope, every model entry is full. */
   | {
       readonly reason: 'limited';
@@ -82,7 +82,7 @@ export interface Settlement extends Pick<LedgerRow, 'cost' | 'tokens' | 'model' 
 
 export interface Ledger {
   /**
-   * Reserves money. A request that does not get it is refused 0.9 s after its arrival: `busy` if live reservations did
+   * Reserves money. A request that does not get it is refused 0.9 s after its arrival: `held` if live reservations did
    * not end, `unavailable` if the store or the database did not reply. After 1.8 s if the store is rebuilt meanwhile,
    * or replies slowly to each of several calls (decision 0027).
    */

@@ -78,7 +78,7 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
   },
   Ledger: {
     gateway_operator_ledger_reservations_total: counter(
-      'Requests for a reservation; outcome is `reserved`, `exceeded` (budget), `busy` (requests in flight have the rest), `limited` (rate) or `unavailable`.',
+      'Requests for a reservation; outcome is `reserved`, `exceeded` (budget), `held` (requests in flight have the rest), `limited` (rate) or `unavailable`.',
       ['outcome'],
     ),
     gateway_operator_ledger_settles_total: counter(

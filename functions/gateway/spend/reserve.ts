@@ -230,7 +230,7 @@ function toFailure(
       const isFurther = furtherBudgets.some(({ scopeId }) => scopeId === scope.scopeId);
       return { code: 'budget_exceeded', scope, limit, spent, duration, resetAt, now, needs: money, isFurther };
     }
-    case 'busy':
+    case 'held':
       return { code: 'budget_held', scope: refusal.scope };
     case 'limited': {
       const { scope, rate, limit, retryIn } = refusal;

@@ -58,8 +58,8 @@ export interface MemoryStore {
   nextCleanup: Millis;
   lastCallAt: Millis;
   /** The last call before a silence of all processes, and the first call after it. */
-  silentAt: Millis;
-  awakeAt: Millis;
+  lastBeforeSilence: Millis;
+  firstAfterSilence: Millis;
   readonly counters: Map<string, Counter>;
   readonly accounts: Map<string, AccountState>;
   readonly rates: AccountRates;
@@ -88,13 +88,13 @@ const GRACE: Millis = 3000;
 
 export function recordCall(store: MemoryStore, now: Millis): void {
   if (store.lastCallAt > 0 && store.lastCallAt + MAX_CALL_GAP < now)
-    Object.assign(store, { silentAt: store.lastCallAt, awakeAt: now });
+    Object.assign(store, { lastBeforeSilence: store.lastCallAt, firstAfterSilence: now });
   store.lastCallAt = now;
 }
 
 /** Leases that end at this time or before have ended. */
-export const endedUntil = ({ silentAt, awakeAt }: MemoryStore, now: Millis): Millis =>
-  now < awakeAt + GRACE ? silentAt : now;
+export const endedUntil = ({ lastBeforeSilence, firstAfterSilence }: MemoryStore, now: Millis): Millis =>
+  now < firstAfterSilence + GRACE ? lastBeforeSilence : now;
 
 export const createMemoryStore = (epoch: number, figuresPage: number): MemoryStore => ({
   epoch,
@@ -102,8 +102,8 @@ export const createMemoryStore = (epoch: number, figuresPage: number): MemorySto
   storeCalls: 0,
   nextCleanup: 0,
   lastCallAt: 0,
-  silentAt: 0,
-  awakeAt: Number.NEGATIVE_INFINITY,
+  lastBeforeSilence: 0,
+  firstAfterSilence: Number.NEGATIVE_INFINITY,
   counters: new Map(),
   accounts: new Map(),
   rates: createAccountRates(),

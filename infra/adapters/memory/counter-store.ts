@@ -118,11 +118,11 @@ function answerCall(store: state.MemoryStore, call: AccountCall, now: Millis): A
   const isRepeated = existing !== undefined && !existing.isFrozen && call.callNumber === last;
   if (!isRepeated) {
     // A late first call opens no account.
-    const isClosed =
+    const hasEnded =
       existing === undefined ? call.callNumber === 1 && now > call.deadline : existing.isFrozen || existing.isFinished;
     const stale = { outcome: 'stale', now, storeCalls: store.storeCalls } as const;
-    if (isClosed || call.callNumber <= last) return { ...stale, why: 'closed' };
-    if (call.callNumber !== last + 1) return { ...stale, why: 'behind' };
+    if (hasEnded || call.callNumber <= last) return { ...stale, why: 'accountEnded' };
+    if (call.callNumber !== last + 1) return { ...stale, why: 'wentBack' };
   }
   state.recordCall(store, now);
   const account = state.accountOf(store, call.account);

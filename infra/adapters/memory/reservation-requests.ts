@@ -44,8 +44,8 @@ export function answerRequest({ store, account, changed, now }: Step, request: R
   if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, left: [] } };
   const isShort = (one: ChangedCounter): boolean => amount > 0n && (escrowLeaves(one) ?? amount) < amount;
   for (const { counter } of changedCounters.filter(isShort)) counter.refusals.set(account.id, now + REFUSAL_SHOWN_FOR);
-  const busy = changedCounters.findIndex(isShort);
-  if (busy >= 0) return { outcome: 'busy', counter: busy, rates: ratesNow() };
+  const held = changedCounters.findIndex(isShort);
+  if (held >= 0) return { outcome: 'held', counter: held, rates: ratesNow() };
   for (const { change, figures } of changedCounters) {
     if (change.limit !== undefined) figures.escrow += amount;
     figures.risk += amount;
@@ -63,7 +63,7 @@ export function grantAhead(
   { requests }: AccountCall,
   answers: ReadonlyArray<ReservationReply>,
 ): void {
-  const isRefused = (index: number): boolean => ['exceeded', 'busy'].includes(answers[index]?.outcome ?? '');
+  const isRefused = (index: number): boolean => ['exceeded', 'held'].includes(answers[index]?.outcome ?? '');
   const refused = new Set(requests.flatMap(({ counters }, index) => (isRefused(index) ? counters : [])));
   const share = IDLE_SHARE * BigInt(liveAccounts(store, now));
   for (const [index, changedCounter] of changed.entries()) {

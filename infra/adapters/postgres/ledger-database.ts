@@ -73,11 +73,11 @@ async function recordBatch(
       isPerRequest ? values.slice(0, 2) : values,
     );
     if (recorded.length > 0) return 'booked';
-    if (closesAccount) return 'closed';
+    if (closesAccount) return 'refused';
   }
   const [current] = await query<Epoch>(CURRENT, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return 'epoch';
-  return account !== undefined || current?.isOpen === true ? 'closed' : 'booked';
+  return account !== undefined || current?.isOpen === true ? 'refused' : 'booked';
 }
 
 interface Epoch {
@@ -137,7 +137,7 @@ async function close(
     await insertBatch(booking, instanceUid, { rows: newRows, epoch, storeCalls: closing.storeCalls });
   const [[, row] = []] = await rowsOf(query, instanceUid, [account]);
   if (row === undefined) throw new Error(`the account ${account} was not closed`);
-  return row.isClosed ? { outcome: 'closed', row, ledgerRows: newRows } : { outcome: 'behind' };
+  return row.isClosed ? { outcome: 'closed', row, ledgerRows: newRows } : { outcome: 'wentBack' };
 }
 
 /**

@@ -3,28 +3,28 @@
 -- By hand: redis-cli --eval infra/adapters/redis/account.lua '{instance}:meta' , accounts '{"isEnded":true,"max":10}'
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
---   meta            hash: layout, epoch, calls, now (the latest time seen: a failover never turns it back), cleanedAt;
---                   lastCall; silent and awake: the times of the last call before a silence of all processes, and of the
---                   first call after it;
+--   meta            hash: layout, epoch, storeCalls, now (the latest time seen: a failover never turns it back),
+--                   cleanedAt, lastCall; lastBeforeSilence, firstAfterSilence: the times of the last call before a silence
+--                   of all processes, and of the first call after it;
 --                   account > `callNumber state leaseEnd booked reported`: the number of its last call, its state, the end of
 --                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
---   c               hash: counter > `spent reserved`, then the accounts that were last refused because of escrow, each with
+--   c COUNTERS      hash: counter > `spent reserved`, then the accounts that were last refused because of escrow, each with
 --                   the time; spent is `-` while the counter is absent and accounts have figures in it
---   e               sorted set: loaded counter > the time until which it is kept although no account uses it
---   l               sorted set: account > the end of its lease
---   f               sorted set: finished account > the time until which it is remembered
---   u               sorted set: account that audits read > infinite while it is frozen or has spend that is not booked;
---                   else the count of calls after its last booking or its end
---   a:<account>     hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the last batch
---                   with spend in this counter that was booked
---   o:<account>     hash: the same for figures that are forgotten, which only audits read
---   r:<length>:<n>  hash: rate > use of each kind in the n-th window of this length, in JSON; the only keys that expire
---   p               hash: rate > requests in flight by account, in JSON
+--   e LOADED        sorted set: loaded counter > the time until which it is kept although no account uses it
+--   l LEASES        sorted set: account > the end of its lease
+--   f FINISHED      sorted set: finished account > the time until which it is remembered
+--   u AUDITED       sorted set: account that audits read > infinite while it is frozen or has spend that is not booked;
+--                   else the value of storeCalls after its last booking or its end
+--   a:<account>     figuresKey; hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the
+--                   last batch with spend in this counter that was booked
+--   o:<account>     forgottenKey; hash: the same for figures that are forgotten, which only audits read
+--   r:<length>:<n>  uses; hash: rate > use of each kind in the n-th window of this length, in JSON; only these keys expire
+--   p IN_FLIGHT     hash: rate > requests in flight by account, in JSON
 -- The name of a counter is `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON. The reply
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
 -- An audit reads at most `MAX_AUDITED` accounts: on Workers each request is one.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 5', 60000, 1000, 60000, 100, 60000
+local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 6', 60000, 1000, 60000, 100, 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
@@ -35,7 +35,8 @@ local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 100, 5000, 1000, 500, 500
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
-local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'calls', 'now', 'cleanedAt', input.account or '', 'lastCall', 'silent', 'awake')
+local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'storeCalls', 'now', 'cleanedAt', input.account or '', 'lastCall',
+  'lastBeforeSilence', 'firstAfterSilence')
 -- While the slot moves to another node of a Cluster, keys are on both. The node then refuses to look for a key that it
 -- lacks, so this fails before anything is written: only another layout has this key.
 local hasOtherLayout = redisCall('EXISTS', prefix .. 'epoch') == 1
@@ -60,13 +61,14 @@ local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local function forgottenKey(id) return prefix .. 'o:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
-local lastCall, silent, awake = tonumber(meta[7] or '0'), tonumber(meta[8] or '0'), tonumber(meta[9] or '0')
+local lastCall = tonumber(meta[7] or '0')
+local lastBeforeSilence, firstAfterSilence = tonumber(meta[8] or '0'), tonumber(meta[9] or '0')
 local function recordCall()
-  if lastCall > 0 and lastCall + MAX_CALL_GAP < now then silent, awake = lastCall, now end
+  if lastCall > 0 and lastCall + MAX_CALL_GAP < now then lastBeforeSilence, firstAfterSilence = lastCall, now end
   lastCall = now
 end
 -- Leases that end at this time or before have ended.
-local function endedUntil() return now < awake + GRACE and silent or now end
+local function endedUntil() return now < firstAfterSilence + GRACE and lastBeforeSilence or now end
 -- The use of rates in the current window of each length, and in the previous window.
 local uses = {}
 for _, length in pairs(WINDOWS) do
@@ -165,7 +167,7 @@ end
 local function mustBeAudited(account)
   return account.leaseEnd > 0 and (account.state == 'frozen' or account.bookedBatch < account.reportedBatch)
 end
--- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `closed` by
+-- States: unknown, live, frozen, then finished: `finished` by its own last call, which may be repeated, or `forgotten` by
 -- `forget`. Finished accounts are remembered for repeated and late calls, and for audits.
 local function accountOf(id)
   if accounts[id] == nil then
@@ -254,12 +256,12 @@ local function write()
       save(IN_FLIGHT, id, cjson.encode(rate.inFlight), '{}')
     end
   end
-  add('HSET', KEYS[1], 'calls', int(storeCalls))
+  add('HSET', KEYS[1], 'storeCalls', int(storeCalls))
   add('HSET', KEYS[1], 'now', nowText)
   if lastCall == now then
     add('HSET', KEYS[1], 'lastCall', nowText)
-    add('HSET', KEYS[1], 'silent', int(silent))
-    add('HSET', KEYS[1], 'awake', int(awake))
+    add('HSET', KEYS[1], 'lastBeforeSilence', int(lastBeforeSilence))
+    add('HSET', KEYS[1], 'firstAfterSilence', int(firstAfterSilence))
   end
   for command, keys in pairs(lists) do
     for key, list in pairs(keys) do
@@ -516,7 +518,7 @@ local function decide(request, account)
   for i, change in ipairs(request.counters) do
     local counter = change.counter
     if change.limit and ZERO < granted and change.limit < counter.spent + counter.reserved + granted then
-      refusal = refusal or { outcome = 'busy', counter = i - 1 }
+      refusal = refusal or { outcome = 'held', counter = i - 1 }
       -- Two accounts are enough to know for each account whether another account was refused.
       counter.refusals = ' ' .. account.id .. ' ' .. nowText .. (match(refusalsIn(counter, account.id), '^ %S+ %d+') or '')
     end
@@ -535,7 +537,7 @@ local function answerRequest(request, account)
   local reply, modelEntryIndex = decide(request, account)
   reply.rates = request.rates and { modelEntryIndex = modelEntryIndex, minute = minute, left = leftOf(request.rates) }
   for _, change in ipairs(request.counters) do
-    change.isRefused = change.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'busy'
+    change.isRefused = change.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'held'
   end
   return reply
 end
@@ -588,8 +590,8 @@ function operations.call()
   local state, isLate = account.state, callNumber == 1 and input.deadline < now
   local isRepeated = callNumber == account.callNumber and (state == 'live' or state == 'finished')
   if not isRepeated then
-    local isClosed = callNumber <= account.callNumber or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
-    local why = isClosed and 'closed' or callNumber > account.callNumber + 1 and 'behind'
+    local hasEnded = callNumber <= account.callNumber or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
+    local why = hasEnded and 'accountEnded' or callNumber > account.callNumber + 1 and 'wentBack'
     if why then return { outcome = 'stale', why = why, now = now, storeCalls = storeCalls } end
   end
   recordCall()
@@ -621,7 +623,7 @@ end
 function operations.freeze()
   local account = accountOf(input.account)
   if account.leaseEnd == 0 then
-    if account.state == 'unknown' then finishAccount(account, 'closed') end
+    if account.state == 'unknown' then finishAccount(account, 'forgotten') end
     storeCalls = storeCalls + 1
     write()
     return { outcome = 'none', now = now, storeCalls = storeCalls }
@@ -656,7 +658,7 @@ function operations.forget()
     forgetFigures(account, input.counters, input.isCharged)
     local left = redisCall('HLEN', key)
     for _ in pairs(account.figures) do left = left - 1 end
-    if left == 0 then finishAccount(account, 'closed') end
+    if left == 0 then finishAccount(account, 'forgotten') end
   end
   write()
   return {}

@@ -340,7 +340,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${MEMORY}/counter-store.ts`,
-        line: "if (call.callNumber !== last + 1) return { ...stale, why: 'behind' };",
+        line: "if (call.callNumber !== last + 1) return { ...stale, why: 'wentBack' };",
         becomes: '',
       },
       { file: `${CORE}/account-sync.ts`, line: 'if (reply.storeCalls <= knownStoreCalls)', becomes: 'if (false)' },
@@ -360,7 +360,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: "return isClosed && account.batch > bookedBatch ? 'closed' : 'booked';",
+        line: "return isClosed && account.batch > bookedBatch ? 'refused' : 'booked';",
         becomes: "return 'booked';",
       },
     ],

@@ -68,7 +68,7 @@ test('a counter that is forgotten while a free request runs is one and the same 
   const paid = await scenario.take(ledger, 900n, key);
   await ledger.settle(free, settlementOf(0n));
   await scenario.time.advance(1000);
-  expect((await scenario.tryReservation(ledger, requestOf(101n, key))).outcome).toBe('busy');
+  expect((await scenario.tryReservation(ledger, requestOf(101n, key))).outcome).toBe('held');
   await ledger.settle(paid, settlementOf(900n));
   await scenario.time.advance(1000);
   expect(await scenario.spent(ledger, key)).toBe(900n);

@@ -98,7 +98,7 @@ describe('a distant store, 200 ms a call, is not unresponsive', () => {
     await scenario.take(ledger, 1n, key);
     pace(() => 200);
     expect(await answerTo(50n)).toMatchObject({ outcome: 'reserved' });
-    expect(await answerTo(60n)).toMatchObject({ outcome: 'busy', millis: 900 });
+    expect(await answerTo(60n)).toMatchObject({ outcome: 'held', millis: 900 });
   });
 
   test('a request takes what live reservations leave, also near its deadline', async () => {
@@ -128,7 +128,7 @@ describe('requests that wait for live reservations share one verdict:', () => {
         scenario.store.behaviour = 'hangs';
       },
     });
-    expect(came).toBe('busy');
+    expect(came).toBe('held');
     expect(millis).toBe(900);
     // The last question takes nothing, whenever the store runs it.
     scenario.store.behaviour = 'up';

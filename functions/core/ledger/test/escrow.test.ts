@@ -108,9 +108,9 @@ describe('a request is admitted in memory', () => {
     const other = await scenario.start();
     await scenario.take(other, 1400n, high);
     const reservation = await scenario.take(ledger, 600n, high);
-    expect((await scenario.tryReservation(ledger, requestOf(1n, low))).outcome).toBe('busy');
+    expect((await scenario.tryReservation(ledger, requestOf(1n, low))).outcome).toBe('held');
     await ledger.settle(reservation, settlementOf(1n));
-    expect((await scenario.tryReservation(ledger, requestOf(500n, low))).outcome).toBe('busy');
+    expect((await scenario.tryReservation(ledger, requestOf(500n, low))).outcome).toBe('held');
     expect((await scenario.tryReservation(ledger, requestOf(99n, low))).outcome).toBe('reserved');
   });
 });

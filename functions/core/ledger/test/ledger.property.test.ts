@@ -88,7 +88,7 @@ function expectedAnswer(
   const heldIn = (scope: number): Nano =>
     sum(naive.flights.filter((each) => each.scopes.includes(scope)).map((flight) => flight.amount));
   const isBusy = scopes.some((scope, at) => heldIn(scope) + amount > (left[at] ?? 0n));
-  return amount > 0n && isBusy ? 'busy' : amount;
+  return amount > 0n && isBusy ? 'held' : amount;
 }
 
 async function reservation(stage: Stage, { scopes, share, minAmount }: Event): Promise<void> {
@@ -109,7 +109,7 @@ async function grow({ scenario, ledger, naive, limit }: Stage, flight: Flight, b
   const isExceeded = left.some((rest) => rest <= 0n || rest < by);
   const isBusy = flight.scopes.some((scope, at) => heldIn(scope) + by > (left[at] ?? 0n));
   const { value } = await scenario.ended(ledger.grow(flight.reservation, by));
-  const expected = by === 0n ? 'grown' : isExceeded ? 'exceeded' : isBusy ? 'busy' : 'grown';
+  const expected = by === 0n ? 'grown' : isExceeded ? 'exceeded' : isBusy ? 'held' : 'grown';
   expect(value.ok ? 'grown' : value.failure.reason).toBe(expected);
   if (expected === 'grown') flight.amount += by;
   expect(flight.reservation.amount).toBe(flight.amount);

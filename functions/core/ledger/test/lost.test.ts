@@ -61,7 +61,7 @@ describe('a stream continues', () => {
     scenario.store.behaviour = 'up';
     await scenario.time.advance(10 * SECOND);
     expect(endedAt).toEqual([]);
-    expect(await scenario.tryReservation(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'busy' });
+    expect(await scenario.tryReservation(ledger, requestOf(1n, key))).toMatchObject({ outcome: 'held' });
   });
 
   test('to its end: after it has settled it is not ended', async () => {

@@ -180,7 +180,7 @@ describe('rate limits', () => {
     const key = limited('key', { rpmLimit: 2 }, 100n);
     const first = await take({ ...ask(key), amount: 100n, minAmount: 1n });
     expect(await reservation({ ...ask(key), amount: 100n, minAmount: 1n })).toMatchObject({
-      failure: { reason: 'busy', rates: { requests: { remaining: 1 } } },
+      failure: { reason: 'held', rates: { requests: { remaining: 1 } } },
     });
     await ledger.settle(first, settlementOf(100n));
     expect(await reservation(ask(key))).toMatchObject({
@@ -193,7 +193,7 @@ describe('rate limits', () => {
     await take({ ...ask(key), amount: 100n, minAmount: 1n });
     const all = Array.from({ length: 3 }, () => reservation({ ...ask(key), amount: 50n, minAmount: 1n }));
     for (const result of await Promise.all(all))
-      expect(result).toMatchObject({ failure: { reason: 'busy', rates: { requests: { limit: 100 } } } });
+      expect(result).toMatchObject({ failure: { reason: 'held', rates: { requests: { limit: 100 } } } });
   });
 
   test('where nothing is limited nothing of rates is asked, used or moved', async () => {

@@ -24,7 +24,7 @@ describe('a store that was wiped', () => {
     await two.settle(settled, settlementOf(20n));
     await scenario.time.advance(10);
     scenario.wipe();
-    expect(await tryReservation(two, 21n)).toMatchObject({ outcome: 'busy' });
+    expect(await tryReservation(two, 21n)).toMatchObject({ outcome: 'held' });
     expect(await tryReservation(two, 20n)).toMatchObject({ outcome: 'reserved' });
     await one.settle(held, settlementOf(50n));
     await scenario.time.advance(500);
@@ -39,7 +39,7 @@ describe('a store that was wiped', () => {
     scenario.wipe();
     await scenario.time.advance(3000);
     expect((await scenario.epochs.part.state()).epoch).toBe(before + 1);
-    expect(await tryReservation(ledgers[0] as (typeof ledgers)[0], 61n)).toMatchObject({ outcome: 'busy' });
+    expect(await tryReservation(ledgers[0] as (typeof ledgers)[0], 61n)).toMatchObject({ outcome: 'held' });
     expect(await tryReservation(ledgers[1] as (typeof ledgers)[0], 60n)).toMatchObject({ outcome: 'reserved' });
   });
 
@@ -92,7 +92,7 @@ describe('a store that was wiped', () => {
     );
     expect(results.value.map(outcome)).toEqual(['reserved', 'reserved', 'reserved', 'reserved']);
     expect(results.millis).toBeLessThan(1000);
-    expect(await tryReservation(one, 1n)).toMatchObject({ outcome: 'busy' });
+    expect(await tryReservation(one, 1n)).toMatchObject({ outcome: 'held' });
     expect(rebuilds()).toBe(2);
   });
 
@@ -171,7 +171,7 @@ describe('a store that was wiped', () => {
     expect(refused.millis).toBeLessThanOrEqual(1800);
     scenario.setPostgres('up');
     await scenario.time.advance(1500);
-    expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'busy' });
+    expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'held' });
     expect(await tryReservation(one, 40n)).toMatchObject({ outcome: 'reserved' });
   });
 
@@ -185,7 +185,7 @@ describe('a store that was wiped', () => {
     await scenario.time.advance(3000);
     expect(Math.max(...scenario.calls.map(({ changes }) => changes.length))).toBeLessThanOrEqual(256);
     const again = await scenario.ended(Promise.all(keys.map((scope) => one.reserve(requestOf(5n, scope)))));
-    expect(new Set(again.value.map(outcome))).toEqual(new Set(['busy']));
+    expect(new Set(again.value.map(outcome))).toEqual(new Set(['held']));
   });
 
   test('while requests settle, during the rebuild, counts each once', async () => {
@@ -254,7 +254,7 @@ describe('a process that slept through a rebuild', () => {
     expect((await tryReservation(two, 40n)).outcome).toBe('reserved');
     await scenario.time.advance(500);
     // 20 spent, 10 and 30 and 40 held.
-    expect(await tryReservation(one, 1n)).toMatchObject({ outcome: 'busy' });
+    expect(await tryReservation(one, 1n)).toMatchObject({ outcome: 'held' });
     await two.settle(held, settlementOf(30n));
     await scenario.time.advance(500);
     expect(await scenario.spent(one, key)).toBe(50n);
@@ -273,7 +273,7 @@ describe('a process that slept through a rebuild', () => {
     await scenario.time.advance(3000);
     // What its reservation leaves belongs to nobody: 100 are held elsewhere.
     await two.settle(reservation, settlementOf(1n));
-    expect((await tryReservation(two, 30n)).outcome).toBe('busy');
+    expect((await tryReservation(two, 30n)).outcome).toBe('held');
     await one.release(taken);
     expect((await tryReservation(two, 30n)).outcome).toBe('reserved');
   });
@@ -306,7 +306,7 @@ test('an epoch that PostgreSQL was restored to, below the store’s, is raised a
   await scenario.store.part.begin(7, true);
   await scenario.time.advance(3000);
   expect((await scenario.epochs.part.state()).epoch).toBe(8);
-  expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'busy' });
+  expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'held' });
 });
 
 test('an epoch that is raised again before it opens is joined by a new account, and raised no further', async () => {
@@ -324,5 +324,5 @@ test('an epoch that is raised again before it opens is joined by a new account, 
   await scenario.store.part.begin(epoch + 1, true);
   await scenario.time.advance(3000);
   expect(await scenario.epochs.part.state()).toMatchObject({ epoch: epoch + 1, isOpen: true });
-  expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'busy' });
+  expect(await tryReservation(one, 41n)).toMatchObject({ outcome: 'held' });
 });

@@ -53,7 +53,7 @@ describe('a reservation grows', () => {
     const [key, team] = [scopeOf('key', 100n), scopeOf('team', 80n, { kind: 'team' })];
     const reservation = await scenario.take(ledger, 60n, key, team);
     const { value } = await grow(reservation, 21n);
-    expect(value).toMatchObject({ ok: false, failure: { reason: 'busy', scope: { scopeId: 'team' } } });
+    expect(value).toMatchObject({ ok: false, failure: { reason: 'held', scope: { scopeId: 'team' } } });
     expect(reservation.amount).toBe(60n);
     await scenario.time.advance(2000);
     expect(await heldIn(reservation)).toEqual([60n, 60n]);
@@ -72,7 +72,7 @@ describe('a reservation grows', () => {
     const key = scopeOf('key', 100n);
     const reservation = await scenario.take(ledger, 60n, key);
     await scenario.take(await scenario.start(), 30n, key);
-    expect(await grow(reservation, 20n)).toMatchObject({ outcome: 'busy', millis: expect.closeTo(0, -1) });
+    expect(await grow(reservation, 20n)).toMatchObject({ outcome: 'held', millis: expect.closeTo(0, -1) });
   });
 
   test('before requests that wait in line', async () => {
@@ -81,7 +81,7 @@ describe('a reservation grows', () => {
     const waiting = ledger.reserve(requestOf(50n, key));
     await scenario.time.advance(100);
     expect(await grow(reservation, 40n)).toMatchObject({ outcome: 'grown', millis: expect.closeTo(0, -1) });
-    expect((await scenario.ended(waiting)).value).toMatchObject({ failure: { reason: 'busy' } });
+    expect((await scenario.ended(waiting)).value).toMatchObject({ failure: { reason: 'held' } });
   });
 
   test('in memory where the escrow that is at hand suffices', async () => {
@@ -102,7 +102,7 @@ describe('a reservation grows', () => {
     const reservation = await scenario.take(ledger, 60n, scopeOf('key', 1000n));
     await scenario.time.advance(300);
     await scenario.tryReservation(ledger, requestOf(1n, scopeOf('key', 65n)));
-    expect(await grow(reservation, 10n)).toMatchObject({ outcome: 'busy' });
+    expect(await grow(reservation, 10n)).toMatchObject({ outcome: 'held' });
   });
 
   test('not by nothing where it is free, and not after its end', async () => {
@@ -122,7 +122,7 @@ describe('a reservation grows', () => {
     const reservation = await scenario.take(ledger, 60n, key);
     await scenario.time.advance(3000);
     const next = await scenario.take(ledger, 70n, key);
-    expect(await grow(reservation, 41n)).toMatchObject({ outcome: 'busy' });
+    expect(await grow(reservation, 41n)).toMatchObject({ outcome: 'held' });
     expect(await grow(reservation, 40n)).toMatchObject({ outcome: 'grown' });
     expect([await heldIn(reservation), await heldIn(next)]).toEqual([[100n], [70n]]);
     await scenario.ended(ledger.settle(reservation, settlementOf(95n)));
@@ -168,7 +168,7 @@ describe('a reservation grows', () => {
     scenario.wipe();
     await scenario.time.advance(5000);
     const key = scopeOf('key', 100n);
-    expect((await scenario.tryReservation(ledger, requestOf(11n, key))).outcome).toBe('busy');
+    expect((await scenario.tryReservation(ledger, requestOf(11n, key))).outcome).toBe('held');
     expect((await scenario.tryReservation(ledger, requestOf(10n, key))).outcome).toBe('reserved');
   });
 });

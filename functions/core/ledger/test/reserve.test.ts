@@ -33,7 +33,7 @@ describe('the last cent', () => {
     const all = Array.from({ length: 1000 }, () => ledger.reserve(requestOf(7n, key)));
     const results = (await scenario.ended(Promise.all(all))).value;
     expect(results.filter(({ ok }) => ok)).toHaveLength(14);
-    expect(results.filter((result) => outcome(result) === 'busy')).toHaveLength(986);
+    expect(results.filter((result) => outcome(result) === 'held')).toHaveLength(986);
   });
 
   test('a thousand requests that each cost less than they held all pay while they fit, and get the true reason when they do not', async () => {
@@ -51,7 +51,7 @@ describe('the last cent', () => {
     let fit = 0;
     for (let round = 0; round < 36; round += 1) fit += Math.floor((1000 - fit) / 50);
     expect(held).toBeGreaterThanOrEqual(fit);
-    expect(outcomes.filter((each) => each !== 'reserved').every((each) => each === 'busy')).toBe(true);
+    expect(outcomes.filter((each) => each !== 'reserved').every((each) => each === 'held')).toBe(true);
     expect(await scenario.spent(ledger, key)).toBe(BigInt(held));
   });
 
@@ -99,7 +99,7 @@ describe('the last cent', () => {
     const key = scopeOf('key', 100n);
     await scenario.take(ledger, 100n, key);
     const { value, millis } = await scenario.tryReservation(ledger, requestOf(1n, key));
-    expect(value).toEqual({ ok: false, failure: { reason: 'busy', scope: key } });
+    expect(value).toEqual({ ok: false, failure: { reason: 'held', scope: key } });
     expect(millis).toBe(900);
   });
 
@@ -189,7 +189,7 @@ describe('windows', () => {
     const results = await scenario.ended(
       Promise.all(Array.from({ length: 12 }, () => ledger.reserve(requestOf(10n, key)))),
     );
-    expect(results.value.map(outcome)).toEqual([...Array.from({ length: 10 }, () => 'reserved'), 'busy', 'busy']);
+    expect(results.value.map(outcome)).toEqual([...Array.from({ length: 10 }, () => 'reserved'), 'held', 'held']);
   });
 
   test('a request that waits for live reservations at the edge gets the money of the new window', async () => {

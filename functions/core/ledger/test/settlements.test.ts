@@ -211,7 +211,7 @@ test.each([
   scenario.journal.behaviour = 'hangs';
   void end(reservation);
   await scenario.time.advance(500);
-  expect(await scenario.tryReservation(other, requestOf(60n, key))).toMatchObject({ outcome: 'busy' });
+  expect(await scenario.tryReservation(other, requestOf(60n, key))).toMatchObject({ outcome: 'held' });
   scenario.journal.behaviour = 'up';
   await scenario.time.advance(500);
   expect(await scenario.tryReservation(other, requestOf(60n, key))).toMatchObject({ outcome: 'reserved' });

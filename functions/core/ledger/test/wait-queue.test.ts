@@ -47,7 +47,7 @@ describe('requests that wait for live reservations', () => {
     expect(requestCount()).toBeLessThanOrEqual(20);
     expect(scenario.calls.length).toBeLessThanOrEqual(40);
     expect(answers).toHaveLength(1000);
-    expect(answers.every((each) => each.outcome === 'busy' && each.after <= 910)).toBe(true);
+    expect(answers.every((each) => each.outcome === 'held' && each.after <= 910)).toBe(true);
   });
 
   test('a thousand are one timer', async () => {
@@ -90,7 +90,7 @@ describe('requests that wait for live reservations', () => {
     await scenario.time.advance(200);
     expect(heldIn(answers)).toEqual(firstOf(14));
     expect(answers).toHaveLength(1000);
-    expect(new Set(answers.map((each) => each.outcome))).toEqual(new Set(['reserved', 'busy']));
+    expect(new Set(answers.map((each) => each.outcome))).toEqual(new Set(['reserved', 'held']));
   });
 
   test('a small request takes what is too little for a larger one before it', async () => {
@@ -103,7 +103,7 @@ describe('requests that wait for live reservations', () => {
     // 40 are free: the first three do not fit, the fourth does, the fifth no longer does, one small request does.
     expect(heldIn(answers)).toEqual([3, 5]);
     await scenario.time.advance(1000);
-    const busy = answers.filter((each) => each.outcome === 'busy').map(({ who }) => who);
+    const busy = answers.filter((each) => each.outcome === 'held').map(({ who }) => who);
     expect(busy.sort()).toEqual([0, 1, 2, 4, 6]);
   });
 
@@ -158,7 +158,7 @@ describe('requests that wait for live reservations', () => {
     await scenario.time.advance(500);
     const late = await rush([50n, 40n]);
     await scenario.time.advance(400);
-    expect(early).toMatchObject([{ outcome: 'busy' }]);
+    expect(early).toMatchObject([{ outcome: 'held' }]);
     await other.release(first);
     await scenario.time.advance(150);
     expect(heldIn(late)).toEqual([0, 1]);
@@ -185,6 +185,6 @@ describe('requests that wait for live reservations', () => {
     await ledger.settle(await scenario.take(ledger, 38n, key), settlementOf(38n));
     await scenario.take(ledger, 29n, key);
     const request = { ...requestOf(34n, key), minAmount: 63n };
-    expect((await scenario.tryReservation(ledger, request)).outcome).toBe('busy');
+    expect((await scenario.tryReservation(ledger, request)).outcome).toBe('held');
   });
 });

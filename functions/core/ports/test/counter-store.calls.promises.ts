@@ -45,9 +45,9 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         const key = await loadCounter('key', 10n);
         const [one, two] = [start(), start()];
         await one.reservation(10n, key);
-        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'held' });
         await one.report(key, { returned: 10n });
-        expect(await two.repeat()).toMatchObject({ outcome: 'done', replies: [{ outcome: 'busy', counter: 0 }] });
+        expect(await two.repeat()).toMatchObject({ outcome: 'done', replies: [{ outcome: 'held', counter: 0 }] });
         expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
@@ -74,9 +74,9 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
         await one.call();
         const part = { changes: [changeOf(key, { spend: 1n })] };
-        expect(await one.send({ ...part, callNumber: 1 })).toMatchObject({ outcome: 'stale', why: 'closed' });
-        expect(await one.send({ ...part, callNumber: 4 })).toMatchObject({ outcome: 'stale', why: 'behind' });
-        expect(await start().send({ ...part, callNumber: 2 })).toMatchObject({ outcome: 'stale', why: 'behind' });
+        expect(await one.send({ ...part, callNumber: 1 })).toMatchObject({ outcome: 'stale', why: 'accountEnded' });
+        expect(await one.send({ ...part, callNumber: 4 })).toMatchObject({ outcome: 'stale', why: 'wentBack' });
+        expect(await start().send({ ...part, callNumber: 2 })).toMatchObject({ outcome: 'stale', why: 'wentBack' });
         expect(await read(key)).toEqual([[0n, 0n]]);
         expect(await one.send({ ...part, callNumber: 3 })).toMatchObject({ outcome: 'done' });
       });

@@ -24,7 +24,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     const { nextId, counter, loadCounter, start, read, forget, pagesOf } = scenario;
     const freeze = (account: string) => scenario.freeze(account, false);
     const freezeOwn = (account: string) => scenario.freeze(account);
-    const closedReply = { outcome: 'stale', why: 'closed' };
+    const closedReply = { outcome: 'stale', why: 'accountEnded' };
 
     /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
     const startWithFigures = async (of: Parameters<typeof changeOf>[0], lease = LEASE) => {
@@ -208,7 +208,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
           requests: [requestOf(74n), requestOf(73n), requestOf(1n)],
           previousAccounts: [one.account, nextId()],
         });
-        expect(reply.replies).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'reserved' }, { outcome: 'busy' }]);
+        expect(reply.replies).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'reserved' }, { outcome: 'held' }]);
         expect(reply.counters).toMatchObject([{ spent: 27n, reserved: 73n }]);
         expect(await one.send()).toMatchObject(closedReply);
       });

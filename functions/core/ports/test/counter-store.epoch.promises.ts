@@ -22,7 +22,7 @@ export function describeEpochs(make: () => Promise<AccountsUnderTest>, clock: 'm
       expect(await under.store.accounts(false, 10)).toEqual([]);
       const stale = { outcome: 'epoch', epoch: next };
       expect(await one.repeat()).toMatchObject(stale);
-      expect(await one.send({ epoch: next })).toMatchObject({ outcome: 'stale', why: 'behind' });
+      expect(await one.send({ epoch: next })).toMatchObject({ outcome: 'stale', why: 'wentBack' });
       expect(await start().send({ epoch: next })).toMatchObject({ outcome: 'done', storeCalls: 1, liveAccounts: 1 });
     });
 

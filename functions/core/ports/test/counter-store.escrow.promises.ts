@@ -78,7 +78,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const key = await loadCounter('key', 1000n);
         const [one, two, three] = [start(), start(), start()];
         await one.report(key, { ahead: 60n });
-        expect(await two.reservation(990n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await two.reservation(990n, key)).toMatchObject({ outcome: 'held' });
         expect(await one.report(key, {})).toMatchObject({ isWantedByOthers: true });
         expect(await one.repeat()).toMatchObject({ counters: [{ isWantedByOthers: true }] });
         expect(await two.report(key, {})).toMatchObject({ isWantedByOthers: false });
@@ -116,7 +116,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
           reserved: 20n,
           escrow: 20n,
         });
-        expect(await start().reservation(61n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await start().reservation(61n, key)).toMatchObject({ outcome: 'held' });
         expect(await start().reservation(60n, key)).toMatchObject({ outcome: 'reserved' });
       });
 
@@ -126,7 +126,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.reservation(50n, key);
         await two.reservation(50n, key);
         expect(await one.report(key, { spend: 70n })).toMatchObject({ spent: 70n, reserved: 50n, escrow: 0n });
-        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'busy' });
+        expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'held' });
         expect(await two.report(key, { spend: 50n })).toMatchObject({ spent: 120n, reserved: 0n });
         expect(await two.reservation(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
       });
@@ -199,7 +199,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         reserved: 60n,
         escrow: 60n,
       });
-      expect(await start().reservation(1n, key)).toMatchObject({ outcome: 'busy' });
+      expect(await start().reservation(1n, key)).toMatchObject({ outcome: 'held' });
       expect(await figuresOf(one.account)).toMatchObject([{ escrow: 60n, risk: 60n }]);
     });
   });

@@ -91,10 +91,10 @@ export function modelAccounts(limit: Nano) {
       (min, of) => (limit - at(spent, of) < min ? limit - at(spent, of) : min),
       requestedAmount,
     );
-    const busy = counters.findIndex((of) => amount > 0n && leftIn(of) < amount);
+    const held = counters.findIndex((of) => amount > 0n && leftIn(of) < amount);
     for (const of of counters)
       if (amount > 0n && leftIn(of) < amount) wanted.push({ id: account.id, counter: of, until: now + 1000 });
-    if (busy >= 0) return { outcome: 'busy', counter: busy };
+    if (held >= 0) return { outcome: 'held', counter: held };
     for (const of of counters) {
       account.escrow[of] = at(account.escrow, of) + amount;
       account.risk[of] = at(account.risk, of) + amount;

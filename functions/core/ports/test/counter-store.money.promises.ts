@@ -44,13 +44,13 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         replies: [{ outcome: 'reserved', amount: 10n }],
         counters: [{ spent: edge - 10n, reserved: 10n, escrow: 10n }, { reserved: 10n }],
       });
-      expect(await two.reservation(1n, team)).toMatchObject({ outcome: 'busy' });
+      expect(await two.reservation(1n, team)).toMatchObject({ outcome: 'held' });
       expect(await one.report(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
         spent: edge - 7n,
         reserved: 6n,
         escrow: 6n,
       });
-      expect(await two.reservation(2n, key)).toMatchObject({ outcome: 'busy' });
+      expect(await two.reservation(2n, key)).toMatchObject({ outcome: 'held' });
       expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'reserved' });
       expect(await read(key, team)).toEqual([
         [edge - 7n, 7n],

@@ -102,7 +102,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       const left = (remaining: number) => ({ left: [{ requests: { remaining } }] });
       expect(reply.replies).toMatchObject([
         { outcome: 'exceeded', rates: left(1) },
-        { outcome: 'busy', rates: left(1) },
+        { outcome: 'held', rates: left(1) },
         { outcome: 'reserved', rates: left(0) },
         { outcome: 'limited', rates: left(0) },
       ]);
@@ -283,16 +283,16 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       });
 
       test('tell the entry that has room first, or the limit that waits longer', async () => {
-        const busy = { id: 'busy', parallel: 0 };
+        const full = { id: 'full', parallel: 0 };
         await requestOne(one, ratesOf([], { modelEntryLimits: [first] }));
-        expect(await requestOne(one, ratesOf([key], { modelEntryLimits: [first, busy] }))).toMatchObject({
+        expect(await requestOne(one, ratesOf([key], { modelEntryLimits: [first, full] }))).toMatchObject({
           outcome: 'limited',
           limitIndex: 2,
           rate: 'parallel',
           retryIn: 1000,
         });
         expect(
-          await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { modelEntryLimits: [busy] })),
+          await requestOne(one, ratesOf([{ id: 'key', requests: 0 }], { modelEntryLimits: [full] })),
         ).toMatchObject({
           outcome: 'limited',
           limitIndex: 0,

@@ -36,7 +36,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
     test('of all accounts together never gets more than the limit', async () => {
       const key = await loadCounter('key', 100n, 30n);
       const results = await Promise.all([start(), start(), start(), start()].map((one) => one.reservation(20n, key)));
-      expect(results.map(({ outcome }) => outcome).sort()).toEqual(['busy', 'reserved', 'reserved', 'reserved']);
+      expect(results.map(({ outcome }) => outcome).sort()).toEqual(['held', 'reserved', 'reserved', 'reserved']);
       expect(await read(key)).toEqual([[30n, 60n]]);
     });
 
@@ -44,7 +44,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const [key, team] = [await loadCounter('key', 100n), await loadCounter('team', 50n)];
       expect(await start().reservation(60n, key, team)).toMatchObject({ outcome: 'exceeded', counter: 1, spent: 0n });
       expect(await start().reservation(30n, team)).toMatchObject({ outcome: 'reserved' });
-      expect(await start().reservation(30n, key, team)).toMatchObject({ outcome: 'busy', counter: 1 });
+      expect(await start().reservation(30n, key, team)).toMatchObject({ outcome: 'held', counter: 1 });
       expect(await read(key, team)).toEqual([
         [0n, 0n],
         [0n, 30n],
@@ -87,7 +87,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       await start().reservation(11n, key);
       const requests = [requestOf(50n, { minAmount: 1n })];
       expect((await start().call({ changes: [changeOf(key)], requests })).replies).toMatchObject([
-        { outcome: 'busy', counter: 0 },
+        { outcome: 'held', counter: 0 },
       ]);
     });
 
@@ -123,7 +123,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const key = await loadCounter('key', 100n);
       const requests = [60n, 50n, 40n, 1n].map((amount) => requestOf(amount));
       const reply = await start().call({ changes: [changeOf(key)], requests });
-      expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['reserved', 'busy', 'reserved', 'busy']);
+      expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['reserved', 'held', 'reserved', 'held']);
       expect(reply.counters).toMatchObject([{ reserved: 100n, escrow: 100n }]);
     });
 
@@ -133,7 +133,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       await one.reservation(100n, key);
       const change = changeOf(key, { spend: 30n, returned: 50n, risk: 20n });
       const reply = await one.call({ changes: [change], requests: [requestOf(51n), requestOf(50n)] });
-      expect(reply.replies).toMatchObject([{ outcome: 'busy' }, { outcome: 'reserved', amount: 50n }]);
+      expect(reply.replies).toMatchObject([{ outcome: 'held' }, { outcome: 'reserved', amount: 50n }]);
       expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
     });
 
@@ -149,7 +149,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       });
       const requests = [31n, 30n, 1n].map((amount) => requestOf(amount, { isGrowth: true }));
       const reply = await one.call({ changes: [changeOf(key, { risk: 40n })], requests });
-      expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['busy', 'reserved', 'busy']);
+      expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['held', 'reserved', 'held']);
       expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
       expect(await one.send({ changes: [changeOf(key)], requests: [...requests, requestOf(1n)] })).toMatchObject({
         outcome: 'window',
@@ -162,7 +162,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
     test('under a limit that has fallen gets nothing, and under one that has risen what is there', async () => {
       const key = await loadCounter('key', 100n, 20n);
       await start().reservation(60n, key);
-      expect(await start().reservation(1n, { ...key, limit: 80n })).toMatchObject({ outcome: 'busy' });
+      expect(await start().reservation(1n, { ...key, limit: 80n })).toMatchObject({ outcome: 'held' });
       expect(await start().reservation(1n, { ...key, limit: 20n })).toMatchObject({ outcome: 'exceeded' });
       expect(await start().reservation(41n, { ...key, limit: 121n })).toMatchObject({ outcome: 'reserved' });
     });

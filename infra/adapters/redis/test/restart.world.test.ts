@@ -37,7 +37,7 @@ describeUnless(whyNoRedis(), 'a Redis that was killed', () => {
     await server.start();
     // Other processes may call: each account has its own number, and the count of all calls shows the rest.
     expect(await two.spend(1n)).toMatchObject({ outcome: 'done', storeCalls: 3 });
-    expect(await one.spend(1n)).toMatchObject({ outcome: 'stale', why: 'behind' });
+    expect(await one.spend(1n)).toMatchObject({ outcome: 'stale', why: 'wentBack' });
   });
 
   test('and comes back with its log has everything', async () => {
