@@ -68,6 +68,23 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     places: NAMES,
     use: 'reply; ReviewResponse',
   },
+  // Words of the ledger and of the database with several meanings, and what each of them meant.
+  {
+    pattern: /\bgateway operator\.(entry(?! rejected)|charge|account charge)\b/i,
+    places: TEXT,
+    use: 'the table ledger_row, second_sum, expired_row',
+  },
+  { pattern: /\b(account|uncorrected) charges?\b/i, places: NAMES, use: 'expired row' },
+  { pattern: /\b(add|take|unreserved) charges?\b/i, places: NAMES, use: 'ended request' },
+  { pattern: /\bcall count\b/i, places: NAMES, use: 'storeCalls; callNumber of an account' },
+  { pattern: /^shared Store$/, places: ['identifier'], use: 'knownByIsolate, isPerRequest' },
+  { pattern: /\b(by bounds|lacking)\b/i, places: NAMES, use: 'acceptsChangedAccounts, missingInSum' },
+  {
+    pattern: /\b(?<!model )entry (limits|index|use)\b|\bmove to entry\b/i,
+    places: NAMES,
+    use: 'model entry',
+  },
+  { pattern: /\bretire values?\b/i, places: NAMES, use: 'end values: immediately or after an overlap' },
   // Tests and packages.
   {
     pattern: /\b(wish(es)?|forgetful store|play result|bench arrivals|measure arrivals)\b/i,

@@ -7,20 +7,20 @@ import type { Recount } from '#core/ports/registry.ts';
 import { timeOf } from '../../infra/adapters/process/ids.ts';
 
 export interface MemoryLedgerRows extends LedgerReader {
-  /** All booked entries, in order. */
+  /** All booked rows, in order. */
   all(): ReadonlyArray<LedgerRow>;
-  /** Entries that were refused, in order. */
+  /** Rows that were refused, in order. */
   rejected(): ReadonlyArray<LedgerRow>;
   /** Books these rows in one step; returns the rejected ids. */
   insert(all: ReadonlyArray<LedgerRow>): ReadonlyArray<string>;
-  /** Computes the window's sum from the entries held inside it; later entries of that time count there too. */
+  /** Computes the window's sum from the rows inside it; later rows of that time count there too. */
   recount(recount: Recount): void;
   /** Gives the scope to this instance. */
   moveScope(scopeId: ScopeId, instanceUid: string): void;
 }
 
 export function createMemoryLedgerRows(): MemoryLedgerRows {
-  const entries = new Map<string, LedgerRow>();
+  const rows = new Map<string, LedgerRow>();
   const aside = new Map<string, LedgerRow>();
   const sums = new Map<string, Nano>();
   const recounted = new Map<ScopeId, Window>();
@@ -28,33 +28,33 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
 
   const charge = (of: ScopeWindow, cost: Nano) => sums.set(counterKey(of), (sums.get(counterKey(of)) ?? 0n) + cost);
 
-  const enter = (entry: LedgerRow) => {
-    const key = `${entry.id}/${entry.kind}`;
-    if (entries.has(key)) return;
-    entries.set(key, entry);
-    for (const of of entry.scopeWindows) {
-      charge(of, entry.cost);
+  const add = (row: LedgerRow) => {
+    const key = `${row.id}/${row.kind}`;
+    if (rows.has(key)) return;
+    rows.set(key, row);
+    for (const of of row.scopeWindows) {
+      charge(of, row.cost);
       const window = recounted.get(of.scopeId) ?? of.window;
       const also = { scopeId: of.scopeId, window };
-      if (counterKey(also) !== counterKey(of) && isInside(entry, window)) charge(also, entry.cost);
+      if (counterKey(also) !== counterKey(of) && isInside(row, window)) charge(also, row.cost);
     }
   };
 
   const insert = (batch: ReadonlyArray<LedgerRow>): ReadonlyArray<string> => {
     const refused = batch.filter(isRefused);
-    for (const entry of refused) aside.set(`${entry.id}/${entry.kind}`, entry);
-    for (const entry of batch) if (!isRefused(entry)) enter(entry);
+    for (const row of refused) aside.set(`${row.id}/${row.kind}`, row);
+    for (const row of batch) if (!isRefused(row)) add(row);
     return refused.map(({ id }) => id);
   };
 
   return {
     async sums(of) {
       return of.map((counter) => {
-        const refused = [...aside.values()].filter((entry) =>
-          entry.scopeWindows.some(
+        const refused = [...aside.values()].filter((row) =>
+          row.scopeWindows.some(
             (each) =>
               counterKey(each) === counterKey(counter) ||
-              (each.scopeId === counter.scopeId && isInside(entry, counter.window)),
+              (each.scopeId === counter.scopeId && isInside(row, counter.window)),
           ),
         );
         const booked = sums.get(counterKey(counter)) ?? 0n;
@@ -63,7 +63,7 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
     },
     async bookedOf(ids) {
       const wanted = new Set(ids);
-      const found = [...entries.values()].filter(({ id }) => wanted.has(id));
+      const found = [...rows.values()].filter(({ id }) => wanted.has(id));
       return new Map(
         [...Map.groupBy(found, ({ id }) => id)].map(
           ([id, of]) => [id, of.map(({ kind, cost }) => ({ kind, cost })).sort(byKind)] as const,
@@ -73,14 +73,14 @@ export function createMemoryLedgerRows(): MemoryLedgerRows {
     async scopesOfOtherInstances(instanceUid, scopes) {
       return new Set(scopes.filter((scopeId) => (moved.get(scopeId) ?? instanceUid) !== instanceUid));
     },
-    all: () => [...entries.values()],
+    all: () => [...rows.values()],
     rejected: () => [...aside.values()],
     insert,
     moveScope: (scopeId, instanceUid) => void moved.set(scopeId, instanceUid),
     recount({ scopeId, window, from = scopeId }) {
       recounted.set(scopeId, window);
-      const counted = [...entries.values()].filter(
-        (entry) => isInside(entry, window) && entry.scopeWindows.some((of) => of.scopeId === from),
+      const counted = [...rows.values()].filter(
+        (row) => isInside(row, window) && row.scopeWindows.some((of) => of.scopeId === from),
       );
       const sum = counted.reduce((spent, { cost }) => spent + cost, 0n);
       sums.set(counterKey({ scopeId, window }), sum);
@@ -98,7 +98,7 @@ function isInside({ id }: LedgerRow, { start, end }: Window): boolean {
 
 const MAX_COST = 2n ** 63n - 1n;
 
-/** Whether PostgreSQL would refuse the entry. */
+/** Whether PostgreSQL would refuse the row. */
 function isRefused({ kind, cost, model, identifier, settledAt }: LedgerRow): boolean {
   if (!Number.isSafeInteger(settledAt)) return true;
   if (cost < 0n && kind === 'settled') return true;

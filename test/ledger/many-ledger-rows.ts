@@ -6,7 +6,7 @@ import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { bookEntries } from '../support/book-rows.ts';
+import { bookLedgerRows } from '../support/book-rows.ts';
 
 /** The end of the four months that the ledger rows cover evenly; every second one is charged to the busy team too. */
 export const END = Date.UTC(2026, 10, 1);
@@ -59,7 +59,7 @@ export async function fillWith(rowCount: number, connection: DatabaseConnection)
   await database.migrate();
   await database.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
   // One ledger row per month creates the partitions.
-  await bookEntries(
+  await bookLedgerRows(
     database,
     INSTANCE,
     MONTHS.map((time) => ({ ...SAMPLE, id: uuid(time, 0), scopeWindows: [] })),

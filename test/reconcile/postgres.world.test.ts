@@ -5,7 +5,7 @@ import { createDatabase, type Database } from '#adapters/postgres/database.ts';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { createMemoryLog } from '../doubles/log.ts';
-import { bookEntries } from '../support/book-rows.ts';
+import { bookLedgerRows } from '../support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../support/shared-servers.ts';
 import { createHarness, type Harness } from './harness.ts';
 import { makeInstance, makeKey, makeSecrets, makeTeam, makeUser } from './objects.ts';
@@ -23,7 +23,7 @@ const make = async (): Promise<Harness> => {
   const database = createDatabase(await server.createDatabase(), { log: createMemoryLog() });
   open.push(database);
   const harness = createHarness({
-    openDatabase: () => ({ ...database, book: (uid, entries) => bookEntries(database, uid, entries) }),
+    openDatabase: () => ({ ...database, book: (uid, entries) => bookLedgerRows(database, uid, entries) }),
     // A moment ahead of the database's clock, as if the anchors of claims were made before the run that asks for them.
     start: Date.now() + 5000,
   });

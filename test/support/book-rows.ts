@@ -4,10 +4,10 @@ import type { Database } from '#adapters/postgres/database.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 
 /** Resolves to the ids that PostgreSQL rejected. */
-export async function bookEntries(
+export async function bookLedgerRows(
   database: Pick<Database, 'ledgerDatabase'>,
   instanceUid: string,
-  entries: ReadonlyArray<LedgerRow>,
+  rows: ReadonlyArray<LedgerRow>,
 ): Promise<{ readonly rejected: ReadonlyArray<string> }> {
   const account = { id: randomUUID(), batch: 1, callNumber: 0 };
   const ledgerDatabase = database.ledgerDatabase(instanceUid, randomBytes);
@@ -16,7 +16,7 @@ export async function bookEntries(
     account,
     closesAccount: true,
     storeCalls: 0,
-    rows: entries,
+    rows,
   });
   return { rejected };
 }

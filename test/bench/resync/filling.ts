@@ -8,7 +8,7 @@ import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, virtualKeys } from '#crds/kinds/kinds.ts';
 import { sha256 } from '../../reconcile/harness.ts';
 import { makeInstance, makeKey, makeSecret, makeSecrets } from '../../reconcile/objects.ts';
-import { bookEntries } from '../../support/book-rows.ts';
+import { bookLedgerRows } from '../../support/book-rows.ts';
 import { silentLog } from '../../support/silent-log.ts';
 import { NAMESPACES, type Place } from './place.ts';
 
@@ -105,7 +105,7 @@ export async function spend(connection: DatabaseConnection, count: number): Prom
   await pool.end();
   const database = createDatabase(connection, { log: silentLog });
   const ids = createIds({ clock: Date, random: (size) => crypto.getRandomValues(new Uint8Array(size)) });
-  await bookEntries(
+  await bookLedgerRows(
     database,
     rows[0]?.uid ?? '',
     rows.map(({ scope_id: scopeId, anchor }) => ({

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
-import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
 import { lowestId } from '../partitions.ts';
@@ -59,7 +59,7 @@ test('a ledger row keeps all that was said about it, to the nano-dollar and the 
     estimated: true,
     settledAt: Date.UTC(2026, 10, 15, 12, 0, 1, 234),
   });
-  await bookEntries(database, 'instance-1', [entry]);
+  await bookLedgerRows(database, 'instance-1', [entry]);
   const [charged] = entry.scopeWindows;
   expect(
     await server.query(connection, 'select *, settled_at::text, scope_ids::text from gateway_operator.ledger_row'),
@@ -90,12 +90,12 @@ test('what a scope paid in one second is one row a batch, and the second is that
   const [first, ...others] = [0, 999, 1000].map((later) => ledgerRowOf({ id: idAt(second + later), cost: 5n }));
   if (first === undefined || two === undefined || three === undefined) throw new Error('nothing to book');
   const nobody = ledgerRowOf({ id: idAt(second), scopeWindows: [] });
-  await bookEntries(database, 'instance-1', [
+  await bookLedgerRows(database, 'instance-1', [
     { ...first, scopeWindows: [two, three] },
     nobody,
     ...others.map((entry) => ({ ...entry, scopeWindows: [three] })),
   ]);
-  await bookEntries(database, 'instance-1', [
+  await bookLedgerRows(database, 'instance-1', [
     { ...ledgerRowOf({ id: idAt(second + 1), cost: 7n }), scopeWindows: [three] },
   ]);
   const sums = await server.query(
@@ -129,7 +129,7 @@ test('a ledger row lies in the month of its id, not of its settling: a month beg
   const [last, first] = [Date.UTC(2031, 1, 1) - 1, Date.UTC(2031, 1, 1)].map((time) =>
     ledgerRowOf({ id: idAt(time), settledAt: first_of_march }),
   );
-  await bookEntries(
+  await bookLedgerRows(
     database,
     'instance-1',
     [last, first].flatMap((entry) => entry ?? []),
@@ -144,8 +144,8 @@ const first_of_march = Date.UTC(2031, 2, 1);
 test('many processes that need the same new month at the same time make it once', async () => {
   const databases = Array.from({ length: 6 }, () => createDatabase(connection, { log }));
   open.push(...databases);
-  const entries = databases.map(() => ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
-  await Promise.all(databases.map((each, place) => bookEntries(each, 'instance-1', entries.slice(place, place + 1))));
+  const rows = databases.map(() => ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
+  await Promise.all(databases.map((each, place) => bookLedgerRows(each, 'instance-1', rows.slice(place, place + 1))));
   expect((await partitions('ledger_row')).filter((name) => name.includes('2040'))).toEqual([
     'ledger_row_2040_06',
     'ledger_row_2040_07',
@@ -154,12 +154,12 @@ test('many processes that need the same new month at the same time make it once'
 });
 
 test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
-  await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
+  await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
     'drop table gateway_operator.ledger_row_2040_06; drop table gateway_operator.second_sum_2040_06',
   );
-  expect(await bookEntries(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
+  expect(await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
     rejected: [],
   });
   expect(await count('entry_rejected')).toBe(0);
@@ -174,7 +174,7 @@ test.each([
 ])('%s is rejected, the rest of the batch is booked', async (_, id) => {
   const rest = Array.from({ length: 9 }, () => ledgerRowOf());
   expect(
-    await bookEntries(database, 'instance-1', [...rest.slice(0, 4), ledgerRowOf({ id }), ...rest.slice(4)]),
+    await bookLedgerRows(database, 'instance-1', [...rest.slice(0, 4), ledgerRowOf({ id }), ...rest.slice(4)]),
   ).toEqual({
     rejected: [id],
   });
@@ -189,8 +189,8 @@ test.each([
 
 test('a refused entry is kept whole with the reason, once, and told as an error', async () => {
   const refused = ledgerRowOf({ model: 'a\u0000b\ud800', cost: 10n ** 17n + 1n });
-  await bookEntries(database, 'instance-1', [ledgerRowOf(), refused]);
-  await bookEntries(database, 'instance-1', [refused]);
+  await bookLedgerRows(database, 'instance-1', [ledgerRowOf(), refused]);
+  await bookLedgerRows(database, 'instance-1', [refused]);
   const rows = await server.query<{ ledger_row: unknown; reason: string; instance_uid: string }>(
     connection,
     'select id, kind, instance_uid, ledger_row::text as ledger_row, reason from gateway_operator.entry_rejected',
@@ -209,25 +209,25 @@ test('a refused entry is kept whole with the reason, once, and told as an error'
 });
 
 test('many bad ledger rows in one batch are all rejected, and all good ones booked', async () => {
-  const entries = Array.from({ length: 64 }, (_, place) => ledgerRowOf(place % 7 === 3 ? { cost: -1n } : {}));
-  const bad = entries.filter(({ cost }) => cost < 0n).map(({ id }) => id);
-  expect(await bookEntries(database, 'instance-1', entries)).toEqual({ rejected: bad });
-  expect((await database.sums(entries[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([
+  const rows = Array.from({ length: 64 }, (_, place) => ledgerRowOf(place % 7 === 3 ? { cost: -1n } : {}));
+  const bad = rows.filter(({ cost }) => cost < 0n).map(({ id }) => id);
+  expect(await bookLedgerRows(database, 'instance-1', rows)).toEqual({ rejected: bad });
+  expect((await database.sums(rows[0]?.scopeWindows ?? [])).map(({ spent }) => spent)).toEqual([
     BigInt(64 - bad.length) * 100n - BigInt(bad.length),
   ]);
 });
 
 test('more than one statement should take is booked, summed and looked up in several', async () => {
-  const entries = Array.from({ length: 12_001 }, () => ledgerRowOf({ cost: 1n }));
-  await bookEntries(database, 'instance-1', entries);
-  const asked = entries.flatMap(({ scopeWindows }) => scopeWindows);
+  const rows = Array.from({ length: 12_001 }, () => ledgerRowOf({ cost: 1n }));
+  await bookLedgerRows(database, 'instance-1', rows);
+  const asked = rows.flatMap(({ scopeWindows }) => scopeWindows);
   expect(new Set((await database.sums(asked)).map(({ spent }) => spent))).toEqual(new Set([12_001n]));
-  expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(12_001);
+  expect((await database.bookedOf(rows.map(({ id }) => id))).size).toBe(12_001);
 });
 
 test('sums by window, hour and second are always equal', async () => {
   const hours = Array.from({ length: 30 }, (_, place) => idAt(Date.UTC(2026, 10, 15, place % 5, 59, 59, 999)));
-  await bookEntries(
+  await bookLedgerRows(
     database,
     'instance-1',
     hours.map((id, place) => ledgerRowOf({ id, cost: BigInt(place) })),

@@ -181,12 +181,12 @@ describe('several connections', () => {
     };
     const months = { ...createMonths(session), ensureMonths: never };
     const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
-    const entries = [ledgerRowOf({ cost: 40n })];
+    const rows = [ledgerRowOf({ cost: 40n })];
     const batchOfSleeper = {
       epoch: 1,
       account: { id: account, batch: 1, callNumber: 1 },
       storeCalls: 0,
-      rows: entries,
+      rows,
     };
     const outcome = asleep.bookBatch(batchOfSleeper).then(
       () => 'booked',
@@ -224,10 +224,10 @@ describe('several connections', () => {
     const other = elsewhere();
     await Promise.all([book(crypto.randomUUID(), 1), other.book(crypto.randomUUID(), 1)]);
     for (let round = 1n; round <= 4n; round += 1n) {
-      const entries = Array.from({ length: 4000 }, () => ledgerRowOf({ cost: 1n }));
+      const rows = Array.from({ length: 4000 }, () => ledgerRowOf({ cost: 1n }));
       const outcomes = await Promise.all([
-        batch(crypto.randomUUID(), 1, entries),
-        other.batch(crypto.randomUUID(), 1, entries.toReversed()),
+        batch(crypto.randomUUID(), 1, rows),
+        other.batch(crypto.randomUUID(), 1, rows.toReversed()),
       ]);
       expect(outcomes.map(({ outcome }) => outcome)).toEqual(['booked', 'booked']);
       expect(await spentOfOne()).toBe(round * 4000n);
@@ -240,8 +240,8 @@ describe('several connections', () => {
     ['an id without a time', 'eb2e0c56-3f3c-4c1e-9a55-0d8e5f0b7a11'],
   ])('%s is rejected and told as an error, the rest of the batch is booked', async (_, id) => {
     const rest = Array.from({ length: 9 }, () => ledgerRowOf());
-    const entries = [...rest.slice(0, 4), ledgerRowOf({ id, model: 'a\u0000b\ud800' }), ...rest.slice(4)];
-    expect(await batch(crypto.randomUUID(), 1, entries)).toEqual({ outcome: 'booked', rejected: [id] });
+    const rows = [...rest.slice(0, 4), ledgerRowOf({ id, model: 'a\u0000b\ud800' }), ...rest.slice(4)];
+    expect(await batch(crypto.randomUUID(), 1, rows)).toEqual({ outcome: 'booked', rejected: [id] });
     expect(await spentOfOne()).toBe(1000n);
     expect(log.lines.map(({ fields }) => fields?.id)).toEqual([id]);
   });

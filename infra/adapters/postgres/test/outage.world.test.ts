@@ -5,7 +5,7 @@ import { DatabaseUnreachable, SchemaMissing } from '#core/ports/backends.ts';
 import { ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { inTime } from '../../../../test/support/in-time.ts';
 import { startPostgres, type TestPostgres } from '../../../../test/support/postgres.ts';
 import { createDatabase, type Database } from '../database.ts';
@@ -28,7 +28,7 @@ function databaseAt(connection: Parameters<typeof createDatabase>[0]): Database 
   return database;
 }
 
-const entry = ledgerRowOf();
+const ledgerRow = ledgerRowOf();
 const WINDOW = { scopeId: '00000000-0000-4000-8000-000000000001', window: { start: 0, end: 1 } };
 
 const BATCH = { epoch: 1, account: { id: WINDOW.scopeId, batch: 1, callNumber: 1 }, storeCalls: 0 };
@@ -48,9 +48,9 @@ const otherCalls = {
   claims: (database: Database) => database.claims('instance-1'),
   putScope: (database: Database) => database.putScope(scopeWrite('billing')),
   retire: (database: Database) => database.retire([WINDOW.scopeId]),
-  book: (database: Database) => bookEntries(database, 'instance-1', [entry]),
-  kindsOf: (database: Database) => database.bookedOf([entry.id]),
-  bookBatch: (database: Database) => ledgerDatabaseOf(database).bookBatch({ ...BATCH, rows: [entry] }),
+  book: (database: Database) => bookLedgerRows(database, 'instance-1', [ledgerRow]),
+  kindsOf: (database: Database) => database.bookedOf([ledgerRow.id]),
+  bookBatch: (database: Database) => ledgerDatabaseOf(database).bookBatch({ ...BATCH, rows: [ledgerRow] }),
   close: (database: Database) =>
     ledgerDatabaseOf(database).close({
       epoch: 1,
@@ -172,7 +172,7 @@ test('a closed database is an outage', async () => {
 test('calls on connections that were open when the server froze give up in time, and it works again when it thaws', async () => {
   const database = databaseAt(await server.createDatabase());
   await database.migrate();
-  await bookEntries(database, 'instance-1', [entry]);
+  await bookLedgerRows(database, 'instance-1', [ledgerRow]);
   const thaw = server.freeze();
   try {
     await expectOutage(database);
@@ -180,17 +180,17 @@ test('calls on connections that were open when the server froze give up in time,
   } finally {
     thaw();
   }
-  expect(await bookEntries(database, 'instance-1', [entry])).toEqual({ rejected: [] });
-  expect((await database.bookedOf([entry.id])).get(entry.id)).toEqual([{ kind: 'settled', cost: 100n }]);
-  expect((await database.sums(entry.scopeWindows)).map(({ spent }) => spent)).toEqual([entry.cost]);
+  expect(await bookLedgerRows(database, 'instance-1', [ledgerRow])).toEqual({ rejected: [] });
+  expect((await database.bookedOf([ledgerRow.id])).get(ledgerRow.id)).toEqual([{ kind: 'settled', cost: 100n }]);
+  expect((await database.sums(ledgerRow.scopeWindows)).map(({ spent }) => spent)).toEqual([ledgerRow.cost]);
 });
 
 test('after kill -9 of PostgreSQL calls are refused within a second; started again, it has everything and calls work by themselves', async () => {
   const database = databaseAt(await server.createDatabase());
   await database.migrate();
-  const entries = Array.from({ length: 50 }, () => ledgerRowOf());
-  await bookEntries(database, 'instance-1', entries.slice(0, 49));
-  const underWay = [bookEntries(database, 'instance-1', entries), database.sums(entry.scopeWindows)].map((call) =>
+  const rows = Array.from({ length: 50 }, () => ledgerRowOf());
+  await bookLedgerRows(database, 'instance-1', rows.slice(0, 49));
+  const underWay = [bookLedgerRows(database, 'instance-1', rows), database.sums(ledgerRow.scopeWindows)].map((call) =>
     call.then(
       () => 'answered',
       (error: unknown) => (error instanceof DatabaseUnreachable ? 'unreachable' : error),
@@ -200,9 +200,9 @@ test('after kill -9 of PostgreSQL calls are refused within a second; started aga
   for (const outcome of await Promise.all(underWay)) expect(['answered', 'unreachable']).toContain(outcome);
   await expectOutage(database);
   await server.start();
-  await bookEntries(database, 'instance-1', entries);
-  expect((await database.sums(entry.scopeWindows)).map(({ spent }) => spent)).toEqual([5000n]);
-  expect((await database.bookedOf(entries.map(({ id }) => id))).size).toBe(50);
+  await bookLedgerRows(database, 'instance-1', rows);
+  expect((await database.sums(ledgerRow.scopeWindows)).map(({ spent }) => spent)).toEqual([5000n]);
+  expect((await database.bookedOf(rows.map(({ id }) => id))).size).toBe(50);
 });
 
 test('bookings repeated over kills of PostgreSQL count every entry exactly once', async () => {
@@ -213,7 +213,7 @@ test('bookings repeated over kills of PostgreSQL count every entry exactly once'
   const writer = async (own: typeof batches) => {
     for (const batch of own) {
       for (let isBooked = false; !isBooked; ) {
-        isBooked = await bookEntries(database, 'instance-1', batch).then(
+        isBooked = await bookLedgerRows(database, 'instance-1', batch).then(
           () => true,
           (error: unknown) => {
             if (!(error instanceof DatabaseUnreachable)) throw error;
@@ -239,7 +239,7 @@ test('bookings repeated over kills of PostgreSQL count every entry exactly once'
   await Promise.all([0, 1, 2].map((turn) => writer(batches.filter((_, place) => place % 3 === turn))));
   done = true;
   await killing;
-  expect((await database.sums(entry.scopeWindows)).map(({ spent }) => spent)).toEqual([1000n]);
+  expect((await database.sums(ledgerRow.scopeWindows)).map(({ spent }) => spent)).toEqual([1000n]);
 });
 
 async function listen(onSocket: (socket: Socket) => void): Promise<{ port: number; close: () => Promise<void> }> {

@@ -9,7 +9,7 @@ import { accountScenario, openLedgerDatabase } from '#core/ports/test/ledger-dat
 import { describeLedgerRows } from '#core/ports/test/ledger-rows.promises.ts';
 import { describeRegistry } from '#core/ports/test/registry.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { startPgBouncer, type TestPgBouncer, whyNoPgBouncer } from '../../../../test/support/pgbouncer.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
@@ -54,7 +54,7 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
   });
   describeLedgerRows('a database', async () => {
     const database = await migrated();
-    const book = (uid: string, entries: ReadonlyArray<LedgerRow>) => bookEntries(database, uid, entries);
+    const book = (uid: string, rows: ReadonlyArray<LedgerRow>) => bookLedgerRows(database, uid, rows);
     return { ledgerRows: database, book, registry: database };
   });
   describeEpochs('a database', async () => {

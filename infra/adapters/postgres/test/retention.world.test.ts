@@ -3,7 +3,7 @@ import type { Window } from '#core/ports/money.ts';
 import { idAt, ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
-import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
 
@@ -52,7 +52,7 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
     ledgerRowOf({ id: idAt(now - 200 * DAY), cost: 30n }),
     ledgerRowOf({ id: idAt(now), cost: 4n }),
   ];
-  await bookEntries(database, INSTANCE, [old, recent]);
+  await bookLedgerRows(database, INSTANCE, [old, recent]);
   const spent = async () => (await database.sums(old.scopeWindows)).map((sum) => sum.spent);
   expect(await database.dropMonths(12)).toEqual([]);
   expect(await spent()).toEqual([34n]);
@@ -66,7 +66,9 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   expect(await spent()).toEqual([34n]);
   const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
   expect(hours).toEqual({ amount: '34' });
-  expect(await bookEntries(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 1n })])).toEqual({ rejected: [] });
+  expect(await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 1n })])).toEqual({
+    rejected: [],
+  });
   expect(await spent()).toEqual([35n]);
 });
 
@@ -74,15 +76,15 @@ test('what a journal brings that is older than what is kept is booked neither tw
   const now = Date.now();
   const [booked, lost] = [200, 201].map((days) => ledgerRowOf({ id: idAt(now - days * DAY), cost: 30n }));
   if (booked === undefined || lost === undefined) throw new Error('nothing to book');
-  await bookEntries(database, INSTANCE, [booked]);
+  await bookLedgerRows(database, INSTANCE, [booked]);
   // One process knows the months, the other has just started.
   const other = createDatabase(connection, { log });
   await database.dropMonths(2);
   const recent = [ledgerRowOf({ id: idAt(now), cost: 1n }), ledgerRowOf({ id: idAt(now), cost: 2n })];
-  expect(await bookEntries(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
+  expect(await bookLedgerRows(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
     rejected: [lost.id, booked.id],
   });
-  expect(await bookEntries(other, INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
+  expect(await bookLedgerRows(other, INSTANCE, [...recent.slice(1), lost])).toEqual({ rejected: [lost.id] });
   await other.close();
   // Until then the two rejected rows count as spent, also the one that was booked before.
   expect((await database.sums(booked.scopeWindows)).map(({ spent }) => spent)).toEqual([93n]);
@@ -106,7 +108,7 @@ test.each([
   const window = { start: now - 290 * DAY, end: now + 10 * DAY };
   const scopeWindows = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
   const times = [now - 400 * DAY, window.start - 1, window.start, now];
-  await bookEntries(
+  await bookLedgerRows(
     database,
     INSTANCE,
     times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
@@ -125,7 +127,7 @@ test('a budget that is lengthened into a dropped month counts all of the hour th
   const window = { start: hour + HOUR / 2, end: now + 10 * DAY };
   const scopeWindows = [{ scopeId, window: { start: now - 400 * DAY, end: now + DAY } }];
   const times = [hour - 1, hour, window.start - 1, window.start, hour + HOUR, now];
-  await bookEntries(
+  await bookLedgerRows(
     database,
     INSTANCE,
     times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import { ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
-import { bookEntries } from '../../../../test/support/book-rows.ts';
+import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
@@ -58,7 +58,7 @@ test('ten processes that migrate at the same time end with one schema, and all c
     expect(await server.query(fresh, 'select version from gateway_operator.migration')).toEqual([
       { version: SCHEMA_VERSION },
     ]);
-    await Promise.all(databases.map((database) => bookEntries(database, 'instance-1', [ledgerRowOf()])));
+    await Promise.all(databases.map((database) => bookLedgerRows(database, 'instance-1', [ledgerRowOf()])));
     await Promise.all(databases.map((database) => database.close()));
   }
 });
@@ -113,7 +113,7 @@ describe('a role', () => {
     const plain = await role((name) => `grant create on database ${connection.dbname} to ${name}`);
     const database = databaseAt(plain);
     expect(await database.migrate()).toEqual({ from: 0, to: SCHEMA_VERSION });
-    expect(await bookEntries(database, 'i', [ledgerRowOf()])).toEqual({ rejected: [] });
+    expect(await bookLedgerRows(database, 'i', [ledgerRowOf()])).toEqual({ rejected: [] });
   });
 
   test('that owns the schema already needs no right on the database', async () => {
