@@ -26,8 +26,8 @@ export interface ReservationParams extends Partial<RateEstimates> {
   /** `identifier` of the target with the maximum cost. */
   readonly identifier: string;
   /**
-   * Rate limits of the candidate model entries, the best first, `undefined` for an entry without limits: the first
-   * entry with room is taken. Absent: no entry is limited, and the reservation never moves to a limited entry.
+   * Rate limits of the candidate model entries, the best first, `undefined` for a model entry without limits:
+   * the first one with room is taken. Absent: none is limited, and the reservation never moves to a limited model entry.
    */
   readonly modelEntryLimits?: ReadonlyArray<RateLimit | undefined>;
   /** How long the request has already waited for the database (to look up its key). Absent: not at all. */
@@ -45,7 +45,7 @@ export interface Reservation {
    */
   readonly amount: Nano;
   readonly scopeWindows: ReadonlyArray<ScopeWindow>;
-  /** Index of the model entry that was chosen, if entries are limited. */
+  /** Index of the model entry that was chosen, if model entries are limited. */
   readonly modelEntryIndex?: number;
   /** Rates with this request counted; absent if nothing is limited. */
   readonly rates?: RateView;
@@ -107,9 +107,9 @@ export interface Ledger {
    */
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
-   * Moves the reservation to a fallback entry. Refused if that entry is full; then the reservation does not change. The
-   * store is not called if neither entry is limited. `tokens`: the estimate for the limit of the entry, if it is less
-   * than that for the limits of scopes.
+   * Moves the reservation to a fallback model entry. Refused if that model entry is full; then the reservation does not
+   * change. The store is not called if neither model entry is limited. `tokens`: the estimate for the limit of the model
+   * entry, if it is less than that for the limits of scopes.
    */
   moveToModelEntry(
     reservation: Reservation,

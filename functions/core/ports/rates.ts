@@ -96,8 +96,8 @@ export interface RateRequest extends RateEstimates {
   /** Limits of scopes: all must have room. */
   readonly limits: ReadonlyArray<RateLimit>;
   /**
-   * Limits of the candidate model entries, the best first: one must have room. `undefined`: an entry without limits.
-   * Empty: no entry is limited.
+   * Limits of the candidate model entries, the best first: one must have room. `undefined`: a model entry without
+   * limits. Empty: none is limited.
    */
   readonly modelEntryLimits: ReadonlyArray<RateLimit | undefined>;
 }
