@@ -46,8 +46,8 @@ export async function startCluster(): Promise<TestCluster> {
   for (const node of nodes) await eventually(() => infoOf(node), isComplete);
   await replicate(second, first);
   let [owner, replica] = [first, second];
-  /** Slots that were moved. */
-  const places = new Map<string, Node>();
+  /** Slots that were moved to the other node. */
+  const moved = new Set<string>();
   const swap = async (): Promise<void> => {
     for (const node of [replica, small, other])
       await eventually(
@@ -70,8 +70,7 @@ export async function startCluster(): Promise<TestCluster> {
     newUid: randomUUID,
     async beginMove(uid) {
       const slot = `${await commandTo(owner, 'CLUSTER', 'KEYSLOT', `{${uid}}:meta`)}`;
-      const from = places.get(slot) ?? owner;
-      const to = from === other ? owner : other;
+      const [from, to] = moved.has(slot) ? [other, owner] : [owner, other];
       await commandTo(to, 'CLUSTER', 'SETSLOT', slot, 'IMPORTING', await idOf(from));
       await commandTo(from, 'CLUSTER', 'SETSLOT', slot, 'MIGRATING', await idOf(to));
       const moveKeys = async (count: number): Promise<void> => {
@@ -88,7 +87,8 @@ export async function startCluster(): Promise<TestCluster> {
         async end() {
           await moveKeys(1000);
           for (const node of [to, from]) await commandTo(node, 'CLUSTER', 'SETSLOT', slot, 'NODE', await idOf(to));
-          places.set(slot, to);
+          if (to === other) moved.add(slot);
+          else moved.delete(slot);
         },
       };
     },
