@@ -30,7 +30,7 @@ interface ReasonRow {
   readonly isConverged?: true;
   /**
    * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the
-   * key (`blockersOf` in functions/reconcile/plan/member.ts). False: the key works, or is refused for another reason:
+   * key (`BLOCKERS` in functions/reconcile/plan/member.ts). False: the key works, or is refused for another reason:
    * its expiry, a budget, the scope of its User or Team, or the lack of a policy.
    */
   readonly isBlocking?: boolean;
@@ -51,8 +51,8 @@ interface ReasonRow {
 
 /** A reason for which an object is not ready must have `isBlocking`. */
 type BlockingDecision =
-  | { readonly isBlocking: boolean }
-  | { readonly conditions?: { readonly Ready?: 'True' }; readonly isBlocking?: never };
+  | { readonly conditions?: { readonly Ready?: 'True' }; readonly isBlocking?: never }
+  | { readonly conditions: ReasonRow['conditions']; readonly isBlocking: boolean };
 
 const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
 const NO_SECRET_READ = { ...CAUSE, needsNoSecretRead: true } as const;

@@ -282,9 +282,10 @@ function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const again = `Try again in ${seconds(retryIn)} s.`;
   // Clients do not see the rate of an entry: it is between the gateway and its provider.
   if (scope === undefined) return `The rate limits of all providers of the model ${quote(model)} are reached. ${again}`;
-  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${RATE_KINDS[rate].units[limit === 1 ? 0 : 1]}.`;
+  const { units, advice } = RATE_KINDS[rate];
+  const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${units[limit === 1 ? 0 : 1]}.`;
   if (needs === undefined) return `${reached} ${again}`;
-  return `${reached} This request uses about ${needs}, so it needs a whole minute without other requests. ${again} Or send less, or set a smaller max_completion_tokens.`;
+  return `${reached} This request uses about ${needs}, so it needs a whole minute without other requests. ${again}${advice === undefined ? '' : ` Or ${advice}.`}`;
 }
 
 function keyBlocked({ kind, missingOwnerReason }: FailureOf<'key_blocked'>): string {

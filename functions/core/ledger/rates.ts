@@ -2,18 +2,22 @@
 // (decision 0012).
 
 import { err, ok, type Result } from '../failure/result.ts';
+import { NO_TOKENS } from '../money/usage.ts';
 import type { ReservationReply } from '../ports/counter-store.ts';
 import type { RateView, Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { ScopePolicy } from '../ports/policy.ts';
 import {
   addedUse,
   isEstimated,
+  perEstimatedRate,
   perWindowedRate,
-  RATE_KINDS,
+  RATE_ROWS,
+  type RateEstimates,
   type RateLimit,
   type RateReply,
   type RateRequest,
   type RateUsage,
+  usageAtEnd,
   WINDOWED_RATES,
   type WindowedRate,
 } from '../ports/rates.ts';
@@ -27,20 +31,18 @@ import { REQUEST_DEADLINE } from './timeout.ts';
  * The rates that a request needs; undefined if neither a scope nor a model entry is limited. Model entries without a
  * limit are included, since the reservation may move from them to one with a limit.
  */
-export function ratesOf({
-  scopes,
-  modelEntryLimits = NO_ENTRIES,
-  tokens = 0,
-}: ReservationParams): RateRequest | undefined {
+export function ratesOf(params: ReservationParams): RateRequest | undefined {
+  const { scopes, modelEntryLimits = NO_ENTRIES } = params;
   if (!scopes.some(hasLimits) && modelEntryLimits.length === 0) return undefined;
-  return { tokens, limits: scopes.filter(hasLimits).map(toLimit), modelEntryLimits };
+  const estimates = perEstimatedRate((kind) => params[kind] ?? 0);
+  return { ...estimates, limits: scopes.filter(hasLimits).map(toLimit), modelEntryLimits };
 }
 
 const NO_ENTRIES: NonNullable<ReservationParams['modelEntryLimits']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
-  const limitOf = Object.entries(RATE_KINDS).map(([kind, { limit }]) => [kind, limits[limit]]);
+  const limitOf = RATE_ROWS.map(([kind, { limit }]) => [kind, limits[limit]]);
   return { id: `scope ${scopeId}`, ...Object.fromEntries(limitOf.filter(([, limit]) => limit !== undefined)) };
 }
 
@@ -114,7 +116,11 @@ export function returnRate(account: Account, use: LimitUse, usage: RateUsage): v
   addRateChange(account, { id, ...perWindowedRate((kind) => Math.max(0, excess(kind))), parallel: -parallel });
 }
 
-const NOTHING_USED = perWindowedRate(() => 0);
+/** The use of a request whose attempts got no answer. */
+const usageWithoutAnswer = (isCalled: boolean): RateUsage => usageAtEnd({ isCalled, tokens: NO_TOKENS });
+
+const NOTHING_USED = usageWithoutAnswer(false);
+const CALLED_ONLY = usageWithoutAnswer(true);
 
 /** Returns the rates of a request that does not need them any more. */
 export function returnRates(
@@ -137,12 +143,14 @@ const NO_CHARGES = { scopes: [], scopeWindows: [], counters: [], limits: [] };
  */
 export const createMoveToModelEntry =
   ({ account, intervalClock, waitQueue }: LedgerContext) =>
-  (reservation: Reservation, to: RateLimit | undefined, tokens = Number.POSITIVE_INFINITY): Promise<MoveResult> => {
+  (reservation: Reservation, to: RateLimit | undefined, estimates?: RateEstimates): Promise<MoveResult> => {
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(OK);
     if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
     const { namespace, rateUse } = live;
-    const rates = { tokens: Math.min(rateUse.estimates.tokens, tokens), limits: [], modelEntryLimits: [to] };
+    const ofScopes = rateUse.estimates;
+    const ofEntry = perEstimatedRate((kind) => Math.min(ofScopes[kind], estimates?.[kind] ?? ofScopes[kind]));
+    const rates = { ...ofEntry, limits: [], modelEntryLimits: [to] };
     return new Promise((resolve) =>
       waitQueue.add({
         namespace,
@@ -163,9 +171,9 @@ export const createMoveToModelEntry =
     );
   };
 
-/** Changes the model entry: the previous one gets its tokens back, not its request. */
+/** Changes the model entry: the previous one gets back what a request without an answer does not use. */
 function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
-  if (rateUse.modelEntryUse !== undefined) returnRate(account, rateUse.modelEntryUse, { requests: 1, tokens: 0 });
+  if (rateUse.modelEntryUse !== undefined) returnRate(account, rateUse.modelEntryUse, CALLED_ONLY);
   rateUse.modelEntryUse = to;
   return OK;
 }

@@ -1,10 +1,11 @@
 // Ends of reservations: settled or released, exactly once in the journal, the store and PostgreSQL; and the costs of
 // streams so far (LEDGER 1, 3, 6).
 
+import { NO_TOKENS } from '../money/usage.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import type { RateUsage } from '../ports/rates.ts';
+import { type RateUsage, usageAtEnd } from '../ports/rates.ts';
 import { addEndedRequest, endReservation, recordStreamCost } from './account.ts';
 import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
@@ -79,13 +80,13 @@ export function createSettlements(context: LedgerContext): Settlements {
     // A stream is covered by its reported cost.
     const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
     addEndedRequest(account, { row, counters, costToCover, endedAt: intervalClock.now() });
-    endLive(live, 'settled', { requests: 1, tokens: tokens.input + tokens.output });
+    endLive(live, 'settled', usageAtEnd({ isCalled: true, tokens }));
     await (isWritten ? whenCovered(counters) : context.booking.flush());
   };
 
-  const release = async (live: LiveReservation, called: boolean): Promise<void> => {
+  const release = async (live: LiveReservation, isCalled: boolean): Promise<void> => {
     if (await append(context, { type: 'release', id: live.id })) journal.drop([live.id]);
-    endLive(live, 'released', { requests: called ? 1 : 0, tokens: 0 });
+    endLive(live, 'released', usageAtEnd({ isCalled, tokens: NO_TOKENS }));
   };
 
   const settlements: Settlements = {

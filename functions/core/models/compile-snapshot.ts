@@ -3,6 +3,7 @@ import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 import { parseDuration } from '../money/duration.ts';
 import { entryPrice } from '../money/price-list.ts';
+import type { ModelEntryField } from '../ports/rates.ts';
 import { modelOf } from './entry-model.ts';
 import type { Snapshot, SnapshotEntry } from './snapshot.ts';
 
@@ -47,6 +48,7 @@ export function compileSnapshot(
 function compileEntry(entry: ModelEntry): SnapshotEntry {
   const { modelName, identifier, requiresAuth, modelCredentials, gatewayParams } = entry;
   const { apiBase, rpm, tpm, timeout, maxOutputTokens, toolCosts, weight = 1, priority = 0 } = gatewayParams;
+  const limits: Readonly<Record<ModelEntryField, number | undefined>> = { rpm, tpm };
   const credentials = requiresAuth && modelCredentials ? Object.entries(modelCredentials.keys).sort(byName) : [];
   return {
     modelName,
@@ -61,8 +63,7 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
     toolCosts,
     weight,
     priority,
-    rpm,
-    tpm,
+    ...limits,
     timeout: timeout === undefined ? undefined : millis(timeout),
     maxOutputTokens,
   };

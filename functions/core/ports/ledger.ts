@@ -108,13 +108,13 @@ export interface Ledger {
   release(reservation: Reservation, how?: { readonly called: boolean }): Promise<void>;
   /**
    * Moves the reservation to a fallback model entry. Refused if that model entry is full; then the reservation does not
-   * change. The store is not called if neither model entry is limited. `tokens`: the estimate for the limit of the model
-   * entry, if it is less than that for the limits of scopes.
+   * change. The store is not called if neither model entry is limited. `estimates`: those for the limits of the
+   * model entry, where they are less than those for the limits of scopes.
    */
   moveToModelEntry(
     reservation: Reservation,
     to: RateLimit | undefined,
-    tokens?: number,
+    estimates?: RateEstimates,
   ): Promise<Result<void, ReservationRefusal>>;
   /**
    * Makes the reservation larger by the charge of an attempt that broke, before another attempt begins (LEDGER 10): in

@@ -1,4 +1,5 @@
-// Rates: requests and tokens per minute, concurrent requests, and what is left of each (decision 0012).
+// Rates: how much may be used per minute or at the same time, and what is left of it (decision 0012).
+import type { Tokens } from './ledger-rows.ts';
 import type { Millis } from './money.ts';
 import type { SpecRateLimits } from './policy.ts';
 
@@ -11,39 +12,80 @@ const MINUTE: Millis = 60_000;
 export const RATE_KINDS = {
   requests: {
     limit: 'rpmLimit',
+    modelEntryField: 'rpm',
     window: MINUTE,
     isEstimated: false,
+    usedAtEnd: ({ isCalled }) => (isCalled ? 1 : 0),
     units: ['request per minute', 'requests per minute'],
+    header: 'requests',
+    advice: undefined,
   },
   tokens: {
     limit: 'tpmLimit',
+    modelEntryField: 'tpm',
     window: MINUTE,
     isEstimated: true,
+    usedAtEnd: ({ tokens }) => tokens.input + tokens.output,
     units: ['token per minute', 'tokens per minute'],
+    header: 'tokens',
+    advice: 'send less, or set a smaller max_completion_tokens',
   },
   parallel: {
     limit: 'maxParallelRequests',
+    modelEntryField: undefined,
     window: undefined,
     isEstimated: false,
+    usedAtEnd: undefined,
     units: ['request at the same time', 'requests at the same time'],
+    header: undefined,
+    advice: undefined,
   },
 } as const satisfies Readonly<Record<string, RateKindRow>>;
 
 interface RateKindRow {
-  /** The member of a spec that limits the kind. */
+  /** The field of a VirtualKey, User or Team that limits the kind. */
   readonly limit: keyof SpecRateLimits;
+  /** The field of a model entry that limits the kind (`gatewayParams`). Undefined: model entries do not limit it. */
+  readonly modelEntryField: string | undefined;
   /** The length of the windows in which use counts, in whole minutes. Undefined: requests in flight count. */
   readonly window: Millis | undefined;
   /**
    * Whether a request names an estimate of its use, in the member of the kind's name; its settlement reports the true
-   * use. Otherwise each request counts as 1, and as 0 if no provider was called.
+   * use. Otherwise each request counts as 1.
    */
   readonly isEstimated: boolean;
+  /**
+   * What a request has used at its end: the rest is given back. Undefined: the kind has no windows, and everything is
+   * given back.
+   */
+  readonly usedAtEnd: ((end: RequestEnd) => number) | undefined;
   /** The name of one unit and of several units, in messages. */
   readonly units: readonly [string, string];
+  /**
+   * The end of the names of the headers that show the kind to clients, `x-ratelimit-remaining-…`. Undefined: OpenAI has
+   * no such header, so no header shows it.
+   */
+  readonly header: string | undefined;
+  /** How a client can use less, in the message about a request whose estimate is above the limit. */
+  readonly advice: string | undefined;
+}
+
+/** The end of a request, as far as it decides what the request has used. */
+export interface RequestEnd {
+  /** Whether a provider was called. */
+  readonly isCalled: boolean;
+  readonly tokens: Tokens;
 }
 
 export type RateKind = keyof typeof RATE_KINDS;
+
+/** The fields of model entries that limit a kind. */
+export type ModelEntryField = NonNullable<(typeof RATE_KINDS)[RateKind]['modelEntryField']>;
+
+/** The rows of the table, for code that handles all kinds alike. */
+export const RATE_ROWS: ReadonlyArray<readonly [RateKind, RateKindRow]> = Object.entries(RATE_KINDS) as Array<
+  [RateKind, RateKindRow]
+>;
 
 /** The kinds that count in windows. */
 export type WindowedRate = {
@@ -73,6 +115,11 @@ export const WINDOWED_RATES: ReadonlyArray<WindowedRate> = (Object.keys(RATE_KIN
 
 export const isEstimated = (kind: RateKind): kind is EstimatedRate => RATE_KINDS[kind].isEstimated;
 
+/** A value for each kind of which a request names an estimate. */
+export const perEstimatedRate = <T>(toValue: (kind: EstimatedRate) => T): Record<EstimatedRate, T> => ({
+  tokens: toValue('tokens'),
+});
+
 /** A value for each kind that counts in windows. */
 export const perWindowedRate = <T>(toValue: (kind: WindowedRate) => T): Record<WindowedRate, T> => ({
   requests: toValue('requests'),
@@ -84,6 +131,9 @@ export const perRate = <T>(toValue: (kind: RateKind) => T): Record<RateKind, T> 
   ...perWindowedRate(toValue),
   parallel: toValue('parallel'),
 });
+
+/** The use of a request that has ended. */
+export const usageAtEnd = (end: RequestEnd): RateUsage => perWindowedRate((kind) => RATE_KINDS[kind].usedAtEnd(end));
 
 /**
  * The use that a request adds to a limit. An estimate above the limit uses the whole limit, once nothing else uses it.

@@ -7,7 +7,7 @@ import { type Provider, providerOf } from '#core/models/providers.ts';
 import type { Snapshot, SnapshotEntry } from '#core/models/snapshot.ts';
 import { type Price, toPrice } from '#core/money/price.ts';
 import type { KeyPolicy, ScopePolicy } from '#core/ports/policy.ts';
-import type { RateKind, RateLimit } from '#core/ports/rates.ts';
+import { perRate, RATE_KINDS, type RateLimit } from '#core/ports/rates.ts';
 import { type Api, codecOf } from '../wire/api.ts';
 import type { Codec } from '../wire/codec.ts';
 import { isOfflineAt, webSearchRefusal } from '../wire/prompt/unmetered-features.ts';
@@ -22,7 +22,7 @@ export interface Candidate {
   readonly provider: Provider;
   readonly codec: Codec;
   readonly price: Price;
-  /** The entry's limits of requests and tokens per minute; undefined: unlimited. */
+  /** The limits of the model entry; undefined: unlimited. */
   readonly rate: RateLimit | undefined;
 }
 
@@ -150,10 +150,13 @@ function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
   return { isServed: served.length > 0, candidates };
 }
 
-function rateOf({ identifier, rpm, tpm }: SnapshotEntry): RateLimit | undefined {
-  const limits: Record<RateKind, number | undefined> = { requests: rpm, tokens: tpm, parallel: undefined };
+function rateOf(entry: SnapshotEntry): RateLimit | undefined {
+  const limits = perRate((kind) => {
+    const { modelEntryField } = RATE_KINDS[kind];
+    return modelEntryField === undefined ? undefined : entry[modelEntryField];
+  });
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
-  return isLimited ? { id: `entry ${identifier}`, ...limits } : undefined;
+  return isLimited ? { id: `entry ${entry.identifier}`, ...limits } : undefined;
 }
 
 function admits(scope: ScopePolicy, model: string): boolean {

@@ -4,7 +4,7 @@ import { formatMoney } from '#core/money/money.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { RateView } from '#core/ports/ledger.ts';
 import type { Millis } from '#core/ports/money.ts';
-import { WINDOWED_RATES } from '#core/ports/rates.ts';
+import { RATE_KINDS, WINDOWED_RATES } from '#core/ports/rates.ts';
 import type { RemainingLimits } from '../caller/remaining-limits.ts';
 import type { RequestContext } from '../request/request-context.ts';
 
@@ -93,12 +93,13 @@ function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext)
  */
 export function rateHeaders(rates: RateView | undefined): HeaderRecord {
   const headers: Record<string, string> = {};
-  for (const what of WINDOWED_RATES) {
-    const rate = rates?.[what];
-    if (rate === undefined) continue;
-    headers[`x-ratelimit-limit-${what}`] = String(rate.limit);
-    headers[`x-ratelimit-remaining-${what}`] = String(rate.remaining);
-    headers[`x-ratelimit-reset-${what}`] = toDuration(rate.resetIn);
+  for (const kind of WINDOWED_RATES) {
+    const rate = rates?.[kind];
+    const { header } = RATE_KINDS[kind];
+    if (rate === undefined || header === undefined) continue;
+    headers[`x-ratelimit-limit-${header}`] = String(rate.limit);
+    headers[`x-ratelimit-remaining-${header}`] = String(rate.remaining);
+    headers[`x-ratelimit-reset-${header}`] = toDuration(rate.resetIn);
   }
   return headers;
 }

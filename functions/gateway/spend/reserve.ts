@@ -202,11 +202,11 @@ function tokensOf(request: ModelRequest, candidates: ReadonlyArray<BoundedCandid
 }
 
 /**
- * The expected tokens for the limits of an entry. Keys of several tenants share these, so a client with a high limit
+ * The estimates for the limits of a model entry. Keys of several tenants share these, so a client with a high limit
  * counts with a usual reply: it must not take tokens from others.
  */
-export function entryTokensOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest): number {
-  return usualTokens(input) + Math.min(limit * n, USUAL_OUTPUT);
+export function entryEstimatesOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest): RateEstimates {
+  return { tokens: usualTokens(input) + Math.min(limit * n, USUAL_OUTPUT) };
 }
 
 /** The needs of a refused request, and the time of the refusal. */

@@ -180,7 +180,7 @@ describe('a model entry with a limit of requests or tokens per minute', () => {
     expect(asked(world)).toEqual(['one', 'two', 'two']);
     expect(world.lines[1]?.fields).toMatchObject({
       identifier: 'two',
-      skipped: ['one: full: its requests or tokens per minute are used up'],
+      skipped: ['one: full: its requests per minute are used up'],
     });
     await scenario.time.advance(50_001);
     await world.chat(CHAT);

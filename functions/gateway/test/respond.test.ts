@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
+import { RATE_KINDS } from '#core/ports/rates.ts';
 import { rateHeaders, toDuration } from '../reply/respond.ts';
 
 test.each([
@@ -26,3 +28,11 @@ test('only limited rates have headers', () => {
     'x-ratelimit-reset-tokens': '1m0s',
   });
 });
+
+test.each(Object.values(RATE_KINDS).flatMap(({ header }) => (header === undefined ? [] : [header])))(
+  'the page of errors has the headers of %s',
+  async (header) => {
+    const page = await readFile(new URL('../../../docs/use/errors.md', import.meta.url), 'utf8');
+    for (const figure of ['limit', 'remaining', 'reset']) expect(page).toContain(`\`x-ratelimit-${figure}-${header}\``);
+  },
+);

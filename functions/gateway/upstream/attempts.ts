@@ -3,6 +3,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import type { ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
+import { RATE_KINDS } from '#core/ports/rates.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { Deadline } from '../request/deadline.ts';
 import type { RequestLog } from '../request/request-log.ts';
@@ -51,8 +52,6 @@ interface FailedAttempt {
   readonly deadline: Deadline;
   readonly failed: AttemptFailure;
 }
-
-const FULL_ENTRY = 'full: its requests or tokens per minute are used up';
 
 export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, cooldowns: Cooldowns) {
   return { chooseNext, recordFailure, growReservation };
@@ -113,10 +112,11 @@ export function skipEntry(attempts: Attempts, target: Target, full: ReservationR
   const known = attempts.fullRefusal;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
   if (!isLater) attempts.fullRefusal = full;
-  log.addSkipped(
-    target.entry.identifier,
-    full.reason === 'limited' ? FULL_ENTRY : 'its rate limit cannot be checked: the counter store failed',
-  );
+  const why =
+    full.reason === 'limited'
+      ? `full: its ${RATE_KINDS[full.rate].units[1]} are used up`
+      : 'its rate limit cannot be checked: the counter store failed';
+  log.addSkipped(target.entry.identifier, why);
   attempts.targets = attempts.targets.filter((other) => other !== target);
 }
 

@@ -9,7 +9,7 @@ import { bytesToTranslate, type MemoryShare } from '../request/memory-budget.ts'
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
 import type { ChargedCall } from '../spend/charge.ts';
-import { entryTokensOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
+import { entryEstimatesOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import { entryMarkOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
@@ -106,7 +106,7 @@ export function createCallUpstream(
       const leaveEntry = cooldowns.enter(next.entry.identifier);
       attempts.leaveEntry = leaveEntry;
       const moved = isLimited
-        ? await deps.ledger.moveToModelEntry(reservation, next.rate, entryTokensOf(request))
+        ? await deps.ledger.moveToModelEntry(reservation, next.rate, entryEstimatesOf(request))
         : UNLIMITED;
       if (!moved.ok) {
         leaveEntry();

@@ -5,7 +5,7 @@ import type { BlockingReason } from '#core/conditions/reasons.ts';
 import { parseMoney } from '#core/money/money.ts';
 import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
-import { RATE_KINDS } from '#core/ports/rates.ts';
+import { RATE_ROWS } from '#core/ports/rates.ts';
 import { type Claim, SAME_OBJECT, SAME_PLACE } from '#core/ports/registry.ts';
 import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Finding } from '#core/rules/finding.ts';
@@ -287,18 +287,34 @@ function policyOf(member: Member, scope: ScopeState, context: PlanContext): Scop
 
 type Blocker = Problem<BlockingReason> | Finding<BlockingReason>;
 
-/**
- * The causes for which the policy of a VirtualKey is blocked: those whose row in the table of reasons is `isBlocking`.
- */
-export function blockersOf(key: VirtualKey, context: PlanContext): ReadonlyArray<Blocker> {
-  // A VirtualKey whose User or Team is missing would spend without charging that scope.
-  const { unchargeable } = context.chargedScopes(key);
-  return key.spec.blocked ? [...unchargeable, { reason: 'Blocked', message: 'spec.blocked is true' }] : unchargeable;
-}
+/** Finds causes for which the policy of a VirtualKey is blocked. */
+type FindBlockers = (key: VirtualKey, context: PlanContext) => ReadonlyArray<Blocker>;
+
+/** A VirtualKey whose User or Team cannot be charged would spend without charging that scope. */
+const findUnchargeable: FindBlockers = (key, context) => context.chargedScopes(key).unchargeable;
+
+const findBlocked: FindBlockers = ({ spec: { blocked } }) =>
+  blocked ? [{ reason: 'Blocked', message: 'spec.blocked is true' }] : [];
+
+/** The function that finds each cause whose row in the table of reasons is `isBlocking`. */
+const BLOCKERS: Readonly<Record<BlockingReason, FindBlockers>> = {
+  UserNotFound: findUnchargeable,
+  UserOfOtherInstance: findUnchargeable,
+  UserNotReady: findUnchargeable,
+  TeamOfOtherInstance: findUnchargeable,
+  TeamNotFound: findUnchargeable,
+  TeamNotReady: findUnchargeable,
+  Blocked: findBlocked,
+};
+
+const ALL_BLOCKERS = [...new Set(Object.values(BLOCKERS))];
+
+/** The causes for which the policy of a VirtualKey is blocked, so that the gateway refuses the key. */
+export const blockersOf: FindBlockers = (key, context) => ALL_BLOCKERS.flatMap((find) => find(key, context));
 
 /** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
 export const rateLimitsOf = ({ spec }: Member): SpecRateLimits =>
-  Object.fromEntries(Object.values(RATE_KINDS).map(({ limit }) => [limit, spec[limit]]));
+  Object.fromEntries(RATE_ROWS.map(([, { limit }]) => [limit, spec[limit]]));
 
 const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeState) => ({
   isNew: policy === undefined,

@@ -1,4 +1,4 @@
-// Rates of accounts: requests and tokens of this minute and the previous one, and requests in flight (LEDGER 3).
+// Rates of accounts: the use of this minute and the previous one, and requests in flight (LEDGER 3).
 import type { RateChange } from '#core/ports/counter-store.ts';
 import type { Millis } from '#core/ports/money.ts';
 import {

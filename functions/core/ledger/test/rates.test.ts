@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { NO_TOKENS } from '../../money/usage.ts';
 import type { Reservation, ReservationParams } from '../../ports/ledger.ts';
 import type { ScopePolicy, SpecRateLimits } from '../../ports/policy.ts';
+import { usageAtEnd, WINDOWED_RATES } from '../../ports/rates.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createProcess } from './processes.fixture.ts';
 import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
@@ -55,6 +57,15 @@ describe('rate limits', () => {
     });
     expect((await take({ ...ask(key), tokens: 50 })).rates?.tokens?.remaining).toBe(0);
   });
+
+  test.each(WINDOWED_RATES)(
+    'a settled request does not give back all of its %s, a request without a call does',
+    (kind) => {
+      const tokens = { input: 1, output: 1, cachedInput: 1, cacheWrite: 1 };
+      expect(usageAtEnd({ isCalled: true, tokens })[kind]).toBeGreaterThan(0);
+      expect(usageAtEnd({ isCalled: false, tokens: NO_TOKENS })[kind]).toBe(0);
+    },
+  );
 
   test('one request at a time: the next is taken as soon as the reply before it has ended', async () => {
     const key = limited('key', { maxParallelRequests: 1 });
