@@ -14,7 +14,7 @@ import type { GatewayDeps } from './deps.ts';
 import { createHandle, type SharedState } from './handle.ts';
 import { refuse, sendJson, sendText } from './reply/respond.ts';
 import { createInFlightCounter } from './request/in-flight.ts';
-import { createMemoryBudget, limitsIn, type MemoryShare } from './request/memory-budget.ts';
+import { createMemoryBudget, limitsIn, type RequestMemory } from './request/memory-budget.ts';
 import { type RequestContext, toRequestContext } from './request/request-context.ts';
 import { createCooldowns } from './targets/cooldown.ts';
 import type { Api } from './wire/api.ts';
@@ -176,7 +176,7 @@ interface ReportRequest {
   readonly client: HttpExchange;
   readonly context: RequestContext;
   readonly path: string;
-  readonly share: MemoryShare;
+  readonly share: RequestMemory;
 }
 
 /** A value that is created at its first use: on Workers a request needs one route. */

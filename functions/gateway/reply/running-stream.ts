@@ -2,7 +2,7 @@
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { GatewayDeps } from '../deps.ts';
-import type { MemoryShare } from '../request/memory-budget.ts';
+import type { RequestMemory } from '../request/memory-budget.ts';
 import type { ClientContext, ReplyEnd } from '../request/request-log.ts';
 import { Meter } from '../spend/meter.ts';
 import type { StreamExchange } from '../upstream/upstream.ts';
@@ -17,7 +17,7 @@ export const COUNT_TIMEOUT: Millis = 1_000;
 export interface RunningStream {
   readonly exchange: StreamExchange;
   readonly client: HttpExchange;
-  readonly share: MemoryShare;
+  readonly share: RequestMemory;
   /** Takes memory for this number of bytes that the client has not read. False: there is none. */
   readonly resizeUnread: (bytes: number) => boolean;
   readonly meter: Meter;

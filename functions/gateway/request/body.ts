@@ -6,7 +6,7 @@ import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { bytesToKeep, type MemoryLimits, type MemoryShare, workOf } from './memory-budget.ts';
+import { bytesToKeep, type MemoryLimits, type RequestMemory, workOf } from './memory-budget.ts';
 
 /**
  * The time in which a body must arrive, in addition to the time that its bytes need on a slow line (1 Mbit/s). After
@@ -44,7 +44,7 @@ const TOO_MANY_MEMBERS: Failure = {
 /** The sender of a body. */
 interface Sender {
   readonly client: HttpExchange;
-  readonly share: MemoryShare;
+  readonly share: RequestMemory;
   /** The key whose body it is. */
   readonly key: KeyPolicy;
 }

@@ -122,7 +122,7 @@ export function createMemoryBudget(limits: MemoryLimits, clock: Pick<Clock, 'now
     /** Bytes that shares have taken. */
     kept: () => state.kept,
     /** Opens the share of one request. A share takes nothing until it enters. */
-    open: (turns: Pick<HttpExchange, 'turn'> = {}) => new MemoryShare(state, turns),
+    open: (turns: Pick<HttpExchange, 'turn'> = {}) => new RequestMemory(state, turns),
   };
 }
 
@@ -130,7 +130,7 @@ interface State {
   readonly limits: MemoryLimits;
   readonly clock: Pick<Clock, 'now'>;
   /** Shares of the requests in flight, the oldest first. */
-  readonly shares: Set<MemoryShare>;
+  readonly shares: Set<RequestMemory>;
   readonly keys: Lru<MemoryUse>;
   kept: number;
 }
@@ -139,7 +139,7 @@ interface State {
  * The memory of one request: its body and what is made of it, or its plain reply. A class, because each request has
  * one: methods are shared.
  */
-export class MemoryShare {
+export class RequestMemory {
   readonly #state: State;
   readonly #turns: Pick<HttpExchange, 'turn'>;
   #since: Millis = 0;

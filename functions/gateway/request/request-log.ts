@@ -9,7 +9,7 @@ import type { KeyRecord, ScopePolicy } from '#core/ports/policy.ts';
 import type { GatewayDeps } from '../deps.ts';
 import type { WireError } from '../wire/codec.ts';
 import { createKeyFields } from './key-fields.ts';
-import type { MemoryShare } from './memory-budget.ts';
+import type { RequestMemory } from './memory-budget.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** The end of a reply. `failed`: the provider ended its stream with an error. */
@@ -72,7 +72,7 @@ function memoize<T extends {}>(make: (word: string) => T): (word: string) => T {
 export interface ClientContext {
   readonly client: HttpExchange;
   readonly log: RequestLog;
-  readonly share: MemoryShare;
+  readonly share: RequestMemory;
 }
 
 /** The log line of one request, filled step by step. A class, because each request has one: methods are shared. */

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createTime } from '../../../test/gateway/time.ts';
-import { createMemoryBudget, limitsIn, type MemoryLimits, type MemoryShare } from '../request/memory-budget.ts';
+import { createMemoryBudget, limitsIn, type MemoryLimits, type RequestMemory } from '../request/memory-budget.ts';
 
 const MIB = 2 ** 20;
 /** 64 MiB for 8 MiB of bodies each, and 100 requests. */
@@ -19,7 +19,7 @@ function open(limits: Partial<MemoryLimits> = {}) {
   const time = createTime();
   const room = createMemoryBudget({ ...LIMITS, ...limits }, time);
   /** A request of the key that is served; undefined: it is refused. */
-  const enter = (key: string, namespace = `of ${key}`): MemoryShare | undefined => {
+  const enter = (key: string, namespace = `of ${key}`): RequestMemory | undefined => {
     const share = room.open();
     return share.enter(keyIn(key, namespace)) ? share : undefined;
   };

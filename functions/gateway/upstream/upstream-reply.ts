@@ -7,7 +7,7 @@ import type { Clock } from '#core/ports/clock.ts';
 import type { BodyRefusal } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { type StopSignal, UpstreamError, type UpstreamResponse } from '#core/ports/upstream.ts';
-import type { MemoryShare } from '../request/memory-budget.ts';
+import type { RequestMemory } from '../request/memory-budget.ts';
 import type { Endpoint, Piece, Reply, ReplyOptions, StreamFormat, StreamReader } from '../wire/codec.ts';
 import { withoutSecrets } from '../wire/json/secrets.ts';
 import { toSse } from '../wire/streams/aws-event-stream.ts';
@@ -47,7 +47,7 @@ interface CallContext {
   readonly signal: Pick<StopSignal, 'aborted'>;
   readonly marks?: Pick<ReplyOptions, 'entryMark' | 'markId'>;
   /** Memory for a plain reply, and for an event whose end has not arrived. */
-  readonly share: MemoryShare;
+  readonly share: RequestMemory;
 }
 
 type OpenResult = Promise<Result<PlainReply | StreamReply, AttemptFailure>>;
@@ -175,7 +175,7 @@ interface PartialBody {
 }
 
 /** Reads the body. Reading ends early if the body breaks off, has more than `max` bytes or finds no memory. */
-async function read({ body }: UpstreamResponse, max: number, share?: MemoryShare): Promise<PartialBody> {
+async function read({ body }: UpstreamResponse, max: number, share?: RequestMemory): Promise<PartialBody> {
   const pieces = new Pieces();
   let length = 0;
   let refused: BodyRefusal | undefined;

@@ -5,7 +5,7 @@ import { err, ok, type Result } from '#core/failure/result.ts';
 import { MAX_REQUEST } from '#core/ledger/settlement.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { Deadline } from '../request/deadline.ts';
-import { bytesToTranslate, type MemoryShare } from '../request/memory-budget.ts';
+import { bytesToTranslate, type RequestMemory } from '../request/memory-budget.ts';
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
 import type { ChargedCall } from '../spend/charge.ts';
@@ -57,7 +57,7 @@ interface Attempt {
   readonly attempts: Attempts;
   readonly target: Target;
   readonly deadline: Deadline;
-  readonly share: MemoryShare;
+  readonly share: RequestMemory;
   leaveEntry(): void;
 }
 

@@ -12,7 +12,7 @@ import type {
 import type { Clock } from '#core/ports/clock.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Database, DatabaseWithin } from '../postgres/database.ts';
-import { createMemoryBudget, type MemoryBudget, type MemoryShare } from './reply-memory.ts';
+import { createMemoryBudget, type MemoryBudget, type WorkMemory } from './reply-memory.ts';
 
 /** Concurrent flushes to one database: half of its connections, so that no query waits for the stores of others. */
 const FLUSHES = 4;
@@ -45,10 +45,10 @@ interface BackendsDependencies {
   /** Books what the instance has settled and audits its store. Does nothing on a platform that connects to no store. */
   readonly flush: (
     instance: InstanceIdentity,
-    work: FlushWork<DatabaseWithin> & { readonly share: MemoryShare },
+    work: FlushWork<DatabaseWithin> & { readonly share: WorkMemory },
   ) => Promise<void>;
   /** Absent: the platform connects to no store. */
-  readonly clear?: (instanceUid: string, store: StoreConnection, share: MemoryShare) => Promise<void>;
+  readonly clear?: (instanceUid: string, store: StoreConnection, share: WorkMemory) => Promise<void>;
   readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
 }
 
@@ -67,7 +67,7 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
     const share = budget.share(entitled);
     return { backends: within(share, entitled), end: share.end };
   };
-  const within = (share: MemoryShare, entitled: number): Backends => {
+  const within = (share: WorkMemory, entitled: number): Backends => {
     const views = new Map<Database, DatabaseWithin>();
     return {
       begin,
@@ -97,7 +97,7 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
 async function withOwnShare<T>(
   share: ReturnType<MemoryBudget['share']>,
   parent: AbortSignal,
-  work: (share: MemoryShare) => Promise<T>,
+  work: (share: WorkMemory) => Promise<T>,
 ): Promise<T> {
   const end = () => share.end();
   const timeout = setTimeout(end, MAX_FLUSH);

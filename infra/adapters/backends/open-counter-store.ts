@@ -8,7 +8,7 @@ import { createMemoryCounterStore } from '../memory/counter-store.ts';
 import { createRedisCounterStore } from '../redis/counter-store.ts';
 import { openRedis } from '../redis/tcp.ts';
 import { openUpstash } from '../redis/upstash.ts';
-import type { MemoryShare } from './reply-memory.ts';
+import type { WorkMemory } from './reply-memory.ts';
 
 export interface OpenCounterStoreDependencies {
   readonly instanceUid: string;
@@ -18,7 +18,7 @@ export interface OpenCounterStoreDependencies {
   /** For Upstash. Absent: the platform's own. */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** The share of the work that uses the store. Absent: the process uses it. */
-  readonly share?: MemoryShare | undefined;
+  readonly share?: WorkMemory | undefined;
 }
 
 export interface OpenCounterStore {

@@ -1,7 +1,7 @@
 // The memory for replies of databases and counter stores, in a process that uses those of many owners.
 
 /** The share of one piece of work: its replies count in it until the work ends. After that no reply is awaited. */
-export interface MemoryShare {
+export interface WorkMemory {
   /**
    * Counts these bytes for this holder, in place of its previous bytes. Throws if the share may not have them: then
    * `signal` aborts. It may also abort later, because another share needs memory.
@@ -13,7 +13,7 @@ export interface MemoryShare {
 
 export interface MemoryBudget {
   /** `entitled`: bytes that the share keeps in any case, by the size of the work. */
-  share(entitled: number): MemoryShare & { end(why?: string): void };
+  share(entitled: number): WorkMemory & { end(why?: string): void };
 }
 
 interface ShareState {

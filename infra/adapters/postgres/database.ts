@@ -2,7 +2,7 @@
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { EpochUser } from '#core/ports/epochs.ts';
 import type { Random } from '#core/ports/platform.ts';
-import type { MemoryShare } from '../backends/reply-memory.ts';
+import type { WorkMemory } from '../backends/reply-memory.ts';
 import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
@@ -50,7 +50,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
   });
   return {
     ...adapters(session),
-    withShare: (share: MemoryShare) => adapters(session.withShare(share)),
+    withShare: (share: WorkMemory) => adapters(session.withShare(share)),
     disconnect: session.disconnect,
     close: session.close,
   };

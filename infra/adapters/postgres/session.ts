@@ -2,7 +2,7 @@
 import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
-import type { MemoryShare } from '../backends/reply-memory.ts';
+import type { WorkMemory } from '../backends/reply-memory.ts';
 import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toTimeout } from './database-error.ts';
 import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
@@ -49,9 +49,9 @@ export interface Session {
    * A session with the same connections for one piece of work, which has a share of memory. At the end of the work, its
    * calls reject and their connections are dropped.
    */
-  withShare(share: MemoryShare): Session;
+  withShare(share: WorkMemory): Session;
   /** The share of memory for replies; absent: only the limit of each statement applies. */
-  readonly share: MemoryShare | undefined;
+  readonly share: WorkMemory | undefined;
   /** Ends the connections; a later call connects again. */
   disconnect(): Promise<void>;
   close(): Promise<void>;
@@ -70,7 +70,7 @@ interface SessionPool {
   readonly usedClients: WeakSet<pg.PoolClient>;
 }
 
-function createView(pooled: SessionPool, share: MemoryShare | undefined): Session {
+function createView(pooled: SessionPool, share: WorkMemory | undefined): Session {
   const { connection, pool, usedClients } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
     const idleTimeout = createIdleTimeout(limit, share?.signal);
@@ -195,7 +195,7 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, share: MemoryShare | undefined): Query {
+function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, share: WorkMemory | undefined): Query {
   const { meter } = client;
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
     const { text, readJson, onBytes }: Statement = typeof statement === 'string' ? { text: statement } : statement;

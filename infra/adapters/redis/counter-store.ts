@@ -10,7 +10,7 @@ import type {
   StaleStore,
 } from '#core/ports/counter-store.ts';
 import type { ScopeWindow } from '#core/ports/policy.ts';
-import { jsonBytes, type MemoryShare } from '../backends/reply-memory.ts';
+import { jsonBytes, type WorkMemory } from '../backends/reply-memory.ts';
 import script from './account.json' with { type: 'json' };
 import { fromCall, fromSum, fromText, nameOf, toText } from './account-text.ts';
 
@@ -54,7 +54,7 @@ export interface RedisCounterStoreDependencies {
   /** Absent: each call has a connection of its own. */
   readonly reconnect?: (() => void) | undefined;
   /** The share of the work that uses the store: the last reply counts in it. Absent: the process uses the store. */
-  readonly share?: MemoryShare | undefined;
+  readonly share?: WorkMemory | undefined;
 }
 
 /**

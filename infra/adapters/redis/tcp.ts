@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type StoreConnection, toServerText } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/telemetry.ts';
-import type { MemoryShare } from '../backends/reply-memory.ts';
+import type { WorkMemory } from '../backends/reply-memory.ts';
 import { createEvaluate, type Evaluate, metaKey } from './counter-store.ts';
 import { connectPrimary, createOpenConnections, type PrimaryDependencies } from './primary.ts';
 import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
@@ -15,7 +15,7 @@ export interface StoreDependencies {
   /** Reads the login (user, password, certificates) again, before each new attempt; throws while it cannot be read. */
   readonly readLogin?: (() => StoreConnection) | undefined;
   /** The share of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
-  readonly share?: MemoryShare | undefined;
+  readonly share?: WorkMemory | undefined;
 }
 
 export interface RedisConnection {

@@ -2,7 +2,7 @@
 // audited, and a deleted instance is cleared.
 
 import type { OpenCounterStore, OpenCounterStoreDependencies } from '#adapters/backends/open-counter-store.ts';
-import type { MemoryShare } from '#adapters/backends/reply-memory.ts';
+import type { WorkMemory } from '#adapters/backends/reply-memory.ts';
 import type { DatabaseWithin } from '#adapters/postgres/database.ts';
 import { beginAlertMetrics } from '#core/ledger/alert-metrics.ts';
 import { maintainAlone } from '#core/ledger/maintenance.ts';
@@ -39,7 +39,7 @@ export function createStoreMaintenance({
   return {
     async flush(
       instance: InstanceIdentity,
-      { store: connection, database, cursor, share }: FlushWork<DatabaseWithin> & { readonly share: MemoryShare },
+      { store: connection, database, cursor, share }: FlushWork<DatabaseWithin> & { readonly share: WorkMemory },
     ): Promise<void> {
       if (connection.type === 'memory') return;
       const instanceUid = instance.uid;
@@ -58,7 +58,7 @@ export function createStoreMaintenance({
         await close();
       }
     },
-    async clear(instanceUid: string, connection: StoreConnection, share?: MemoryShare): Promise<void> {
+    async clear(instanceUid: string, connection: StoreConnection, share?: WorkMemory): Promise<void> {
       if (connection.type === 'memory') return;
       const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, share });
       await counterStore.clear().finally(close);
