@@ -14,7 +14,7 @@ import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
 import { readKeys, selectKeys } from './observe/keys.ts';
 import { putObject, removeObject, toOwnObjectView } from './observe/objects.ts';
-import { findOrphanedClaims, findOrphanedInstances, lookUpsOf } from './observe/orphans.ts';
+import { findDeletedInstances, findOrphanedClaims, lookUpsOf } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
 import type { PartTime } from './observe/share.ts';
 import {
@@ -162,8 +162,8 @@ async function observeInstances(
 async function observeWithOrphans(context: ObserveContext, object: GatewayInstance, members: ReadonlyArray<Member>) {
   const { view, link } = await observeInstance(context, object, members);
   const claims = await findOrphanedClaims(context, view, members);
-  const orphans = await findOrphanedInstances(context, view, link);
-  return { view: { ...view, ...claims, orphans }, link };
+  const deletedInstances = await findDeletedInstances(context, view, link);
+  return { view: { ...view, ...claims, deletedInstances }, link };
 }
 
 /** Labels of the namespaces whose members an instance selects by label, including oversized namespaces. */

@@ -140,7 +140,7 @@ export interface InstanceView {
   readonly time: Millis;
   readonly adopted?: InstanceState['predecessor'];
   /** Deleted instances that the database still has as open. Only resyncs search for them. */
-  readonly orphans: ReadonlyArray<InstanceRow>;
+  readonly deletedInstances: ReadonlyArray<InstanceRow>;
   readonly store: Reachability;
   /** Absent while the Secret does not contain it. */
   readonly storeType?: StoreConnection['type'];

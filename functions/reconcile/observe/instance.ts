@@ -64,8 +64,8 @@ import {
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
 
-/** The view of an instance before its database is searched for orphans. */
-export type ObservedInstance = Omit<InstanceView, 'orphans' | 'orphanedClaims' | 'unsearchedClaims'>;
+/** The view of an instance before its database is searched for orphaned claims and deleted instances. */
+export type ObservedInstance = Omit<InstanceView, 'deletedInstances' | 'orphanedClaims' | 'unsearchedClaims'>;
 
 export async function observeInstance(
   context: ObserveContext,

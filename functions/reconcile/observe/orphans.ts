@@ -171,7 +171,7 @@ export function lookUpsOf({ instanceCounts, limits }: ObserveContext, { object }
 }
 
 /** Instances of this cluster that the database still has as open, although they are gone. */
-export async function findOrphanedInstances(
+export async function findDeletedInstances(
   context: ObserveContext,
   view: ObservedInstance,
   link: DatabaseLink | undefined,
@@ -187,12 +187,12 @@ export async function findOrphanedInstances(
     const list = `instances in the database of ${pathOf(view.object.metadata)}`;
     const toRow = ({ namespace, uid: id }: InstanceRow) => ({ namespace, id });
     const { rows, advance } = context.roundRobin.take(list, unlisted, lookUpsOf(context, view), toRow);
-    const orphans = await mapConcurrent(rows, async (row) => {
+    const deleted = await mapConcurrent(rows, async (row) => {
       const found = await deps.cluster.get(gatewayInstances, row.namespace, row.name);
       return found?.metadata.uid === row.uid ? [] : [row];
     });
     advance();
-    return orphans.flat();
+    return deleted.flat();
   } catch (error) {
     const instance = pathOf(view.object.metadata);
     deps.log.info('cannot list instances of a database', { instance, why: reasonOf(error) });

@@ -38,15 +38,15 @@ export type InstanceAccess =
     };
 
 /**
- * The claim of a member's alias. `open`: the alias is free. `ours`: the member has the claim. `taken`: another object
+ * The claim of a member's alias. `free`: no object has it. `ours`: the member has the claim. `taken`: another object
  * has it. `orphaned`: its holder is gone, or exists only as the Secret of a retained VirtualKey.
  */
 export type ClaimState =
-  | { readonly state: 'open'; readonly claim?: undefined }
+  | { readonly state: 'free'; readonly claim?: undefined }
   | { readonly state: 'ours' | 'orphaned' | 'taken'; readonly claim: Claim };
 
 /** The claim on an instance that does not exist or is not known. */
-export const NO_CLAIM: ClaimState = { state: 'open' };
+export const NO_CLAIM: ClaimState = { state: 'free' };
 
 type Evaluate = (view: InstanceView) => InstanceConditions;
 
@@ -85,7 +85,7 @@ const wasReady = ({ status }: Member): boolean =>
 
 export function claimOf(member: Member, { claims, orphanedClaims }: InstanceView): ClaimState {
   const claim = claims.get(aliasOf(member).key);
-  if (claim === undefined) return { state: 'open' };
+  if (claim === undefined) return { state: 'free' };
   if (claim.holder.uid === member.metadata.uid) return { state: 'ours', claim };
   const isOrphaned = retainedSecret(claim) !== undefined || orphanedClaims.has(claim.scopeId);
   return { state: isOrphaned ? 'orphaned' : 'taken', claim };

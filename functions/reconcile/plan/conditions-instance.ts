@@ -66,7 +66,7 @@ const toFailed = (problem: Problem | undefined): Unreachable | undefined => prob
 /** A database that answers but lacks our schema is not ready. */
 function checkDatabase(view: InstanceView, { failures }: World): Reachability {
   const { database, object } = view;
-  if (!database.ok || isOpen(view)) return database;
+  if (!database.ok || hasLedger(view)) return database;
   const failure = failures.get(idOf(object.kind, object.metadata));
   const message = `${database.message} answers, but has not been migrated`;
   const isOfDatabase = rowOf(failure?.reason)?.conditions?.DatabaseReady === 'False';
@@ -116,7 +116,7 @@ function checkSnapshot(view: InstanceView): Reachability {
 export function toLedgerCondition(view: InstanceView): ReadonlyArray<ConditionState> {
   const { object, adopted } = view;
   const requested = requestedLedger(object);
-  if (requested === undefined || !isOpen(view)) return [];
+  if (requested === undefined || !hasLedger(view)) return [];
   const type = 'LedgerAdopted';
   if (adopted?.uid === requested.uid) {
     const message = `this instance continues the ledger of instance ${requested.uid} since ${toTimestamp(adopted.since)}`;
@@ -146,7 +146,7 @@ export function requestedLedger({ metadata }: Pick<GatewayInstance, 'metadata'>)
  * Whether the database has our schema and the instance, with the ledger that the annotation names. An instance that
  * already has claims keeps its own ledger.
  */
-export function isOpen({ database, object, adopted, hasClaims }: InstanceView): boolean {
+export function hasLedger({ database, object, adopted, hasClaims }: InstanceView): boolean {
   const isSettled = requestedLedger(object) === undefined || adopted !== undefined || hasClaims;
   return database.ok && database.isOpen && isSettled;
 }

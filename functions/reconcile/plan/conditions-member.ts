@@ -154,7 +154,7 @@ const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 
 /** Another object has claimed the member's alias. */
 function whyTaken(member: Member, context: PlanContext): MemberProblem | undefined {
   const access = context.access(member);
-  const { state, claim } = 'instanceConditions' in access ? claimOf(member, access.instance) : { state: 'open' };
+  const { state, claim } = 'instanceConditions' in access ? claimOf(member, access.instance) : { state: 'free' };
   if (claim === undefined || state === 'ours') return undefined;
   const { kind, spec, metadata } = member;
   const { namespace, name } = claim.holder;

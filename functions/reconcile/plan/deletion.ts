@@ -155,7 +155,7 @@ function findRetainable(
   const secret = presentSecret(view.state === 'absent' ? previous : view);
   if (secret === undefined || !isLabelled(secret)) return undefined;
   // Without the claim, the status has the value that was published last.
-  if (state === 'open')
+  if (state === 'free')
     return isOurs(secret, key, [key.status?.keyID ?? '']) ? { secret, claim: undefined } : undefined;
   const { policy } = claim;
   const isProven = secret.hash !== undefined && hashesOf(claim).includes(secret.hash);

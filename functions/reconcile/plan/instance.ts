@@ -5,7 +5,7 @@ import { desiredParts } from '../workload/desired-objects.ts';
 import { PARTS_OF, ROUTES } from '../workload/object-parts.ts';
 import { desiredRoute, requestedRoute } from '../workload/route.ts';
 import { hasFinalizer, type InstanceView, idOf, isAbandoned, isDeleted, type SnapshotView } from '../world.ts';
-import { isOpen, requestedLedger } from './conditions-instance.ts';
+import { hasLedger, requestedLedger } from './conditions-instance.ts';
 import { evaluateOwnType } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
 import { instanceBlockedBy, planInstanceDeletion } from './deletion.ts';
@@ -25,7 +25,7 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
   const finalizer: Action = { action: 'AddFinalizer', ...about(object, 'it will be recorded in its database') };
   const steps = [
     ...(hasFinalizer(object) ? [] : [finalizer]),
-    ...planOrphans(view),
+    ...planDeletedInstances(view),
     ...planOpening(view),
     ...planSnapshot(view, context),
   ];
@@ -44,8 +44,8 @@ function planAbandonedInstance(view: InstanceView, { world }: PlanContext): Acti
 }
 
 /** Closes instances that were deleted while their database could not be reached: their VirtualKeys stop working. */
-function planOrphans({ object, orphans }: InstanceView): Action[] {
-  return orphans.map(({ uid, namespace, name }) => {
+function planDeletedInstances({ object, deletedInstances }: InstanceView): Action[] {
+  return deletedInstances.map(({ uid, namespace, name }) => {
     const why = `instance ${namespace}/${name} (${uid}) is gone, but its VirtualKeys still work in the same database`;
     return { action: 'CloseOrphan', ...about(object, why), uid };
   });
@@ -53,7 +53,7 @@ function planOrphans({ object, orphans }: InstanceView): Action[] {
 
 function planOpening(view: InstanceView): Action[] {
   const { object, database } = view;
-  if (!database.ok || isOpen(view)) return [];
+  if (!database.ok || hasLedger(view)) return [];
   const ledger = requestedLedger(object);
   const adopts = `, and it continues with the VirtualKeys and the spend of instance ${ledger?.uid} if that is closed`;
   const why = `${database.message} does not have this instance yet${ledger === undefined ? '' : adopts}`;

@@ -21,7 +21,7 @@ import {
   type World,
 } from '../world.ts';
 import { claimOf } from './access.ts';
-import { isOpen } from './conditions-instance.ts';
+import { hasLedger } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
 import { NAMESPACE_NOT_ALLOWED, planFinalizer, planScope } from './member.ts';
@@ -35,7 +35,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
   if (access.state === 'notAllowed') return endValues(view, access.instance);
   if (access.state !== 'allowed') return [];
   const { instance } = access;
-  if (!isOpen(instance)) return planFinalizer(key);
+  if (!hasLedger(instance)) return planFinalizer(key);
   const { value, why, steps } = planSecret(view, instance, context);
   const scope = planScope(key, instance, context, { view, ...(value && { value, why }) });
   // The Secret waits for the row. The row may wait for the alias, or for a User or Team that is charged.
@@ -48,7 +48,7 @@ export function planKey(view: KeyView, context: PlanContext): Action[] {
  * its Secret stay.
  */
 function endValues({ object }: KeyView, instance: InstanceView | undefined): Action[] {
-  const { state, claim } = instance === undefined ? { state: 'open' } : claimOf(object, instance);
+  const { state, claim } = instance === undefined ? { state: 'free' } : claimOf(object, instance);
   if (state !== 'ours' || claim === undefined) return [];
   return retire(object, claim, hashesOf(claim), NAMESPACE_NOT_ALLOWED);
 }
@@ -77,11 +77,11 @@ interface ValueCase {
 
 type ClaimValues = Pick<Claim, 'scopeId' | 'anchor' | 'values'>;
 
-const NO_CLAIM: ClaimValues = { scopeId: '', anchor: 0, values: [] };
+const NO_VALUES: ClaimValues = { scopeId: '', anchor: 0, values: [] };
 
 function planSecret(view: KeyView, instance: InstanceView, context: PlanContext): SecretPlan {
   const { object: key, secret } = view;
-  const { state, claim = NO_CLAIM } = claimOf(key, instance);
+  const { state, claim = NO_VALUES } = claimOf(key, instance);
   if (state === 'taken' || state === 'orphaned') return { steps: [] };
   const { address } = context.evaluate(instance);
   const { secretPrefixes: prefixes } = context.world.platform;

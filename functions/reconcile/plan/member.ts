@@ -38,7 +38,7 @@ import {
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { isOlder } from './claimants.ts';
-import { canHoldersStillArrive, isOpen } from './conditions-instance.ts';
+import { canHoldersStillArrive, hasLedger } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { planAbandonment, planRetirement } from './deletion.ts';
 
@@ -51,7 +51,7 @@ export function planScopeOwner(member: User | Team, context: PlanContext): Actio
   const access = context.access(member);
   if (access.state !== 'allowed' || context.world.failures.has(idOf(member.kind, member.metadata))) return [];
   const { instance } = access;
-  return [...planFinalizer(member), ...(isOpen(instance) ? planScope(member, instance, context) : [])];
+  return [...planFinalizer(member), ...(hasLedger(instance) ? planScope(member, instance, context) : [])];
 }
 
 export function planFinalizer(member: Member): Action[] {
@@ -70,7 +70,7 @@ export function planScope(
   { view, value, why: whyValue }: { readonly view?: KeyView; readonly value?: ScopeValue; readonly why?: string } = {},
 ): Action[] {
   const { state, claim } = claimOf(member, instance);
-  if (state === 'taken' || (state === 'open' && hasOlderRival(member, context))) return [];
+  if (state === 'taken' || (state === 'free' && hasOlderRival(member, context))) return [];
   const proof = state === 'ours' ? undefined : proofOf(member, claim, instance, view);
   if (state === 'orphaned' && proof === undefined) return [];
   // Whole seconds, because people read the dates that are counted from this time.
@@ -81,12 +81,12 @@ export function planScope(
   if (state === 'ours' && value === undefined && sameJson(digest, claim.policy)) return [];
   const { kind, alias } = aliasOf(member);
   const why = {
-    open: `the ${kind} alias "${alias}" is free`,
+    free: `the ${kind} alias "${alias}" is free`,
     orphaned: `it adopts the claim of the alias "${alias}", with spend and values: the object that had it is gone`,
     ours: whyValue ?? `its ${differingMembers(digest, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
   const { generation } = member.metadata;
-  const write = { policy, generation, isNew: state === 'open', proof, value };
+  const write = { policy, generation, isNew: state === 'free', proof, value };
   return [{ action: 'PutScope', ...aboutClaim(member, why), ...write }];
 }
 
