@@ -28,7 +28,7 @@ export interface PendingCall {
   /** The store's count of calls when this call was made. */
   readonly storeCalls: number;
   /** Whether the call has only requests with a counter that the store may lack. */
-  readonly isProbe: boolean;
+  readonly isTrial: boolean;
 }
 
 export type DoneReply = Extract<AccountReply, { outcome: 'done' }>;
@@ -76,24 +76,24 @@ export function beginCall(account: Account): AccountCall {
  * the first ones first. Undefined if there is nothing to report, unless the call renews the lease.
  *
  * Nothing of a call is done if the store lacks one of its counters. So requests with a counter that the store may lack
- * are in calls without anything else (`isProbe`), if the first request that fits is one of them and `mayProbe`.
+ * are in calls without anything else (`isTrial`), if the first request that fits is one of them and `mayBeTrial`.
  */
 export function compose(
   account: Account,
   requests: () => Iterable<WaitingRequest>,
-  { isRenewal, mayProbe }: { readonly isRenewal: boolean; readonly mayProbe: boolean },
+  { isRenewal, mayBeTrial }: { readonly isRenewal: boolean; readonly mayBeTrial: boolean },
 ): PendingCall | undefined {
   const counters: CounterState[] = [];
   const waiters: WaitingRequest[] = [];
-  const isProbe = takeRequests(counters, waiters, requests(), { mayProbe, room: REQUEST_COUNTERS });
-  const rateChanges = isProbe ? [] : takeReports(account, counters);
-  takeRequests(counters, waiters, requests(), { mayProbe: isProbe, room: MAX_COUNTERS });
+  const isTrial = takeRequests(counters, waiters, requests(), { mayBeTrial, room: REQUEST_COUNTERS });
+  const rateChanges = isTrial ? [] : takeReports(account, counters);
+  takeRequests(counters, waiters, requests(), { mayBeTrial: isTrial, room: MAX_COUNTERS });
   if (!isRenewal && counters.length + waiters.length + account.requests.in('inCall').length + rateChanges.length === 0)
     return undefined;
   const requested = new Set(waiters.flatMap(({ chargedCounters }) => chargedCounters.counters));
   const changes = counters.map((counter) => takeCounterChange(account, counter, requested.has(counter)));
   const call = { ...beginCall(account), changes, requests: waiters.map(toReservationRequest), rateChanges };
-  return { call, counters, waiters, storeCalls: account.knownStore.storeCalls, isProbe };
+  return { call, counters, waiters, storeCalls: account.knownStore.storeCalls, isTrial };
 }
 
 /** Adds to the call what changed without a request. Returns the changes of rates. */
@@ -136,31 +136,31 @@ function addCounters(
 }
 
 /**
- * Adds requests to the call. The first request of a call decides whether it is a probe, which has no reports and so the
+ * Adds requests to the call. The first request of a call decides whether it is a trial, which has no reports and so the
  * whole room. Returns whether it is one.
  */
 function takeRequests(
   counters: CounterState[],
   waiters: WaitingRequest[],
   requests: Iterable<WaitingRequest>,
-  { mayProbe, room }: { readonly mayProbe: boolean; readonly room: number },
+  { mayBeTrial, room }: { readonly mayBeTrial: boolean; readonly room: number },
 ): boolean {
-  let isProbe = mayProbe && waiters.length > 0;
+  let isTrial = mayBeTrial && waiters.length > 0;
   let misfits = 0;
-  if (waiters.length === MAX_REQUESTS) return isProbe;
+  if (waiters.length === MAX_REQUESTS) return isTrial;
   for (const waiter of requests) {
     const charged = waiter.chargedCounters.counters;
     const isKnown = charged.every(({ isInStore }) => isInStore);
-    if (waiters.length === 0) isProbe = mayProbe && !isKnown;
-    if (isKnown === isProbe || charged.some(({ isLoading }) => isLoading)) continue;
+    if (waiters.length === 0) isTrial = mayBeTrial && !isKnown;
+    if (isKnown === isTrial || charged.some(({ isLoading }) => isLoading)) continue;
     // The first request has the whole room, so that the largest one is admitted, too.
-    if (addCounters(counters, charged, waiters.length === 0 || isProbe ? MAX_COUNTERS : room)) {
+    if (addCounters(counters, charged, waiters.length === 0 || isTrial ? MAX_COUNTERS : room)) {
       waiter.isInCall = true;
       waiters.push(waiter);
     } else misfits += 1;
     if (waiters.length === MAX_REQUESTS || misfits === MAX_MISFITS) break;
   }
-  return isProbe && waiters.length > 0;
+  return isTrial && waiters.length > 0;
 }
 
 const toReservationRequest = (waiter: WaitingRequest): ReservationRequest => ({

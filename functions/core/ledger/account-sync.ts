@@ -43,7 +43,7 @@ export function createSync(context: LedgerContext): AccountSync {
   let pending: PendingCall | undefined;
   let isSending = false;
   let isRenewal = false;
-  let wasProbe = false;
+  let wasTrial = false;
   /** The time of the next call, never before `notBefore`. */
   let due: Millis = Number.POSITIVE_INFINITY;
   let notBefore: Millis = Number.NEGATIVE_INFINITY;
@@ -77,11 +77,11 @@ export function createSync(context: LedgerContext): AccountSync {
     });
   };
 
-  /** A probe follows another one only if nothing else is to be sent. */
+  /** A trial follows another one only if nothing else is to be sent. */
   const composeNext = (): PendingCall | undefined => {
-    const composeOne = (mayProbe: boolean) => compose(account, context.waitQueue.requests, { isRenewal, mayProbe });
-    const next = composeOne(!wasProbe) ?? (wasProbe ? composeOne(true) : undefined);
-    wasProbe = next?.isProbe === true;
+    const composeOne = (mayBeTrial: boolean) => compose(account, context.waitQueue.requests, { isRenewal, mayBeTrial });
+    const next = composeOne(!wasTrial) ?? (wasTrial ? composeOne(true) : undefined);
+    wasTrial = next?.isTrial === true;
     return next;
   };
 
