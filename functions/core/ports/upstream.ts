@@ -72,12 +72,12 @@ export type Upstream = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 /**
  * Kinds of failed calls. `unsent`: stopped or timed out before there was a connection. `refused`: no connection was
- * possible, or the other side speaks another protocol. `unsigned`: no signature or token was possible. After these
+ * possible, or the other side speaks another protocol. `not signed`: no signature or token was possible. After these
  * three the provider has certainly not taken the request. `no room`: the gateway has no memory for the reply. `timeout`
  * and `broken`: the provider may have taken the request, and is silent or has closed the connection. If a platform does
  * not show whether it connected (`fetch` on Workers), a failed call is `broken`, unless it was stopped before it began.
  */
-export type UpstreamErrorKind = 'refused' | 'timeout' | 'broken' | 'unsent' | 'unsigned' | 'no room';
+export type UpstreamErrorKind = 'refused' | 'timeout' | 'broken' | 'unsent' | 'not signed' | 'no room';
 
 export class UpstreamError extends Error {
   override readonly name = 'UpstreamError';

@@ -50,7 +50,7 @@ const UNSENT: AttemptFailure = {
   fault: 'entry',
   unsent: true,
 };
-const UNSIGNED: AttemptFailure = { ...UNREACHABLE, retry: 'elsewhere', unsent: true };
+const NOT_SIGNED: AttemptFailure = { ...UNREACHABLE, retry: 'elsewhere', unsent: true };
 /**
  * The provider took the request, and the connection ended before any reply. Some requests are too large for a server.
  */
@@ -82,8 +82,8 @@ const UNANSWERED: ReadonlyMap<number, AttemptFailure> = new Map([
 export function failureOf(error: unknown, signal: Pick<StopSignal, 'aborted'>, outputBytes = 0): AttemptFailure {
   if (!(error instanceof UpstreamError)) throw error;
   const { kind } = error;
-  if (kind === 'unsent' || (kind === 'unsigned' && signal.aborted)) return UNSENT;
-  if (kind === 'unsigned') return { ...UNSIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
+  if (kind === 'unsent' || (kind === 'not signed' && signal.aborted)) return UNSENT;
+  if (kind === 'not signed') return { ...NOT_SIGNED, upstreamCode: reasonOf(error).slice(0, 160) };
   if (kind === 'no room') return failureOfUnreadableReply('overloaded', outputBytes);
   if (signal.aborted || kind === 'timeout') return { ...TIMED_OUT, outputBytes };
   const upstreamCode = systemCodeOf(error);

@@ -45,7 +45,7 @@ const NO_POD: PodIdentity = { awsKeys: rejectNoPod, googleToken: rejectNoPod };
 
 type SigningOf<Signer extends Signing['signer']> = Extract<Signing, { signer: Signer }>;
 
-/** Adds signatures and tokens to requests. A request that cannot be signed is not sent: it fails as `unsigned`. */
+/** Adds signatures and tokens to requests. A request that cannot be signed is not sent: it fails as `not signed`. */
 export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: Deps): Upstream {
   /** Tokens, not promises of tokens: on Workers, a request cannot wait for the call of another request. */
   const tokens = createLru<ExpiringValue<string>>(MAX_TOKENS);
@@ -121,10 +121,10 @@ function connectSignal({ signal, timeouts }: UpstreamRequest): AbortSignal {
   return AbortSignal.any([toAbortSignal(signal), AbortSignal.timeout(timeouts.connect)]);
 }
 
-/** Turns a rejection into `unsigned`: nothing was sent to the provider. */
+/** Turns a rejection into `not signed`: nothing was sent to the provider. */
 const orUnsigned = <T>(signed: Promise<T>): Promise<T> =>
   signed.catch((cause) => {
-    throw new UpstreamError('unsigned', `cannot sign the request: ${reasonOf(cause)}`, { cause });
+    throw new UpstreamError('not signed', `cannot sign the request: ${reasonOf(cause)}`, { cause });
   });
 
 async function toSigned(

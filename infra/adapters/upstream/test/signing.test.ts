@@ -119,7 +119,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     const pem = forged.export({ type: 'pkcs8', format: 'pem' }).toString();
     status = (path) => (path === '/token' ? 403 : 200);
     const asked = upstream(requestOf({ ...google(), privateKey: pem } as Signing));
-    await expect(asked).rejects.toMatchObject({ kind: 'unsigned' });
+    await expect(asked).rejects.toMatchObject({ kind: 'not signed' });
     expect(seen.map(({ path }) => path.slice(0, 7))).toEqual(['/token', '/openai', '/token']);
   });
 
@@ -140,7 +140,7 @@ describe.each(UPSTREAMS)('a request by %s', (_, make) => {
     ],
   ])('is not sent if %s', async (_, signing) => {
     status = () => 403;
-    await expect(make()(requestOf(signing()))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'unsigned' });
+    await expect(make()(requestOf(signing()))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'not signed' });
     expect(seen.filter(({ path }) => path !== '/token')).toEqual([]);
   });
 
@@ -200,7 +200,7 @@ describe('a request with the role of the Pod', () => {
     ['the answer has no keys', () => open(() => new Response('<html>')).upstream],
     ['it is a Worker', () => createFetchUpstream({ fetch, timer, now: () => now })],
   ])('is not sent if %s', async (_, make) => {
-    await expect(make()(requestOf(AWS_ROLE))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'unsigned' });
+    await expect(make()(requestOf(AWS_ROLE))).rejects.toMatchObject({ name: 'UpstreamError', kind: 'not signed' });
     expect(seen).toEqual([]);
   });
 });
