@@ -53,7 +53,7 @@ async function answer(
   const { host, port, user, password, database: dbname } = environment.HYPERDRIVE;
   const database = createDatabase({ host, port, username: user, password, dbname }, { log });
   const instanceUid = snapshot?.instance.uid ?? 'none';
-  const ledger = createVisit(environment, database, instanceUid);
+  const ledger = createRequestLedger(environment, database, instanceUid);
   const handle = createGateway(
     {
       ...node,
@@ -89,7 +89,7 @@ export function credentialsIn(values: GatewayBindings['CREDENTIALS']): Credentia
 type Parts = ReturnType<typeof createDatabase>;
 
 /** A ledger that starts with its first call, so that a request without a key costs nothing. */
-function createVisit(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
+function createRequestLedger(environment: GatewayBindings, database: Parts, instanceUid: string): Ledger {
   const { UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token } = environment;
   const connection = { type: 'upstash', url, token } as const;
   const { evaluate } = openUpstash(connection);
