@@ -3,19 +3,17 @@ import { larger, smaller } from '#core/money/money.ts';
 import { costOf, hasMediaRate, MAX_COST } from '#core/money/price.ts';
 import { NO_TOKENS, toTokens, type Usage } from '#core/money/usage.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
+import type { Candidate } from '../caller/access.ts';
 import type { OutputSize, Recipient, Reply } from '../wire/codec.ts';
 import { toHigherRates, withOutputMedia } from '../wire/prompt/higher-rates.ts';
 import { estimateTokens } from '../wire/prompt/prompt.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { BoundedCandidate, ReservedGrant } from './reserve.ts';
 
-/** The model entry of a call. */
-type CalledEntry = BoundedCandidate & Pick<Recipient, 'limit'>;
-
 /** A call of a provider, and the charge of earlier ones that failed. */
 export interface ChargedCall {
   readonly reservation: ReservedGrant;
-  readonly target: CalledEntry;
+  readonly target: BoundedCandidate & Pick<Recipient, 'limit'>;
   readonly failedCharge: Settlement | undefined;
 }
 
@@ -46,7 +44,7 @@ export function settlementOfFailed(call: ChargedCall, received: number | Usage):
  * The count, with its output as media if the answer has media that the count does not separate. Only models with a rate
  * for media need that, so most answers are not sized.
  */
-export function countWithMedia(usage: Usage, { price }: CalledEntry, size: () => OutputSize): Usage {
+export function countWithMedia(usage: Usage, { price }: Candidate, size: () => OutputSize): Usage {
   return hasMediaRate(price) && size().media > 0 ? withOutputMedia(usage) : usage;
 }
 

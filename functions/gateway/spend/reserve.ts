@@ -107,12 +107,12 @@ export function requestLimitsOf({ grant, reservation }: ReservedGrant): RequestL
 /** The maximum output of a target within the reservation. `spent`: the part of the reservation for failed calls. */
 export function outputLimit(
   { grant, reservation }: ReservedGrant,
-  option: BoundedCandidate,
+  candidate: BoundedCandidate,
   spent: Nano = 0n,
 ): OutputLimit {
   const { request } = grant;
-  const { maxOutput, entry } = option;
-  const affordable = maxOutputFor(reservation.amount - spent, option.prompt, option.price);
+  const { maxOutput, entry } = candidate;
+  const affordable = maxOutputFor(reservation.amount - spent, candidate.prompt, candidate.price);
   const isUnlimited = request.limit === undefined;
   // A free answer needs no default limit, only that of the entry.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);

@@ -2,7 +2,8 @@
 // without any state.
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 
-interface WeightedEntry {
+/** The part of a target by which targets are ordered. */
+export interface WeightedEntry {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 

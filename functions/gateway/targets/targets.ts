@@ -2,7 +2,6 @@
 // reservation.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import type { SnapshotEntry } from '#core/models/snapshot.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { Grant } from '../caller/access.ts';
 import type { GatewayDeps } from '../deps.ts';
@@ -10,7 +9,7 @@ import type { RequestLog } from '../request/request-log.ts';
 import { type BoundedCandidate, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import type { Recipient } from '../wire/codec.ts';
 import type { Affinity } from '../wire/request.ts';
-import { entryMarkOf, orderByConversation } from './affinity.ts';
+import { entryMarkOf, orderByConversation, type WeightedEntry } from './affinity.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { createEndpoints } from './endpoints.ts';
 
@@ -36,14 +35,14 @@ export function createChooseTargets(
     const { key } = grant.caller;
     const reachable: Target[] = [];
     const ready: Target[] = [];
-    for (const option of candidates) {
-      const { entry } = option;
-      const endpoint = endpointOf(option);
+    for (const candidate of candidates) {
+      const { entry } = candidate;
+      const endpoint = endpointOf(candidate);
       if (!endpoint.ok) {
         log.addSkipped(entry.identifier, endpoint.failure);
         continue;
       }
-      const target = { ...option, endpoint: endpoint.value, limit: outputLimit(reservation, option) };
+      const target = { ...candidate, endpoint: endpoint.value, limit: outputLimit(reservation, candidate) };
       reachable.push(target);
       if (cooldowns.endOfCooldown(endpoint.value, key) === undefined) ready.push(target);
       else log.addSkipped(entry.identifier, 'cools down after failures');
@@ -88,10 +87,6 @@ function boundTarget<T extends WeightedEntry>(
 /** The name of the conversation, unique among all keys. */
 function conversationOf({ caller, request }: Grant): string | undefined {
   return request.affinity && `${caller.key.scopeId} ${request.affinity.conversation}`;
-}
-
-interface WeightedEntry {
-  readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
 /**
