@@ -21,15 +21,21 @@ export const whyNoPgBouncer = (): string | undefined =>
 export interface TestPgBouncer {
   /** The same database behind the pooler. */
   behind(connection: DatabaseConnection): DatabaseConnection;
+  /** Reads the passwords of the clients again. */
+  reload(): void;
   /** All that PgBouncer printed. */
   log(): string;
   stop(): Promise<void>;
 }
 
-/** Before the server of this superuser's connection, with at most so many connections to each of its databases. */
+/**
+ * Before the server of this superuser's connection, with at most so many connections to each of its databases.
+ * `users`: a file with the passwords of the clients; absent: every client is accepted.
+ */
 export async function startPgBouncer(
   { host, port: behind, username, password }: DatabaseConnection,
   servers: number,
+  users?: string,
 ): Promise<TestPgBouncer> {
   const program = programHere();
   if (program === undefined) throw new Error(whyNoPgBouncer());
@@ -43,7 +49,7 @@ export async function startPgBouncer(
     'listen_addr = 127.0.0.1',
     `listen_port = ${port}`,
     'unix_socket_dir =',
-    'auth_type = any',
+    ...(users === undefined ? ['auth_type = any'] : ['auth_type = scram-sha-256', `auth_file = ${users}`]),
     'pool_mode = transaction',
     `default_pool_size = ${servers}`,
     'max_client_conn = 1000',
@@ -54,6 +60,7 @@ export async function startPgBouncer(
   await child.until(() => /process up/.test(child.printed()));
   return {
     behind: (connection) => ({ ...connection, host: '127.0.0.1', port }),
+    reload: () => child.signal('SIGHUP'),
     log: child.printed,
     stop: async () => void (await child.end('SIGTERM')),
   };

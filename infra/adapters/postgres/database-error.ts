@@ -94,12 +94,6 @@ function whyBroken({ message, cause }: ConnectionBroke): string {
   return `cannot be reached (${message}): check host and port`;
 }
 
-/** Whether no connection was made because of the user, the password or a certificate. */
-export function isLoginRefused(error: unknown): boolean {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return /^28/.test(code) || UNREADABLE.test(code) || CERTIFICATE.test(code);
-}
-
 /**
  * Whether the connection broke, or its server became a read-only standby by a failover (25006), so that another
  * connection may succeed.

@@ -7,7 +7,7 @@ import type { DatabaseConnection, SslMode } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 import { MAX_ROUNDS } from './authentication.ts';
-import { isLoginRefused, NO_TLS } from './database-error.ts';
+import { NO_TLS } from './database-error.ts';
 import { Client, type MeteredClient } from './metered-client.ts';
 
 const CONNECTIONS = 8;
@@ -18,7 +18,7 @@ const NOT_VERIFIABLE =
 export interface PoolDependencies {
   readonly log: Log;
   /**
-   * Reads the login (user, password, certificates) again, after the server has refused it; its other values are not
+   * Reads the login (user, password, certificates) again, after a connection that failed; its other values are not
    * used. Throws or returns the same while there is no other. Absent: it never changes.
    */
   readonly readLogin?: (() => DatabaseConnection) | undefined;
@@ -56,25 +56,45 @@ export function openPool(first: DatabaseConnection, deps: PoolDependencies): Met
     // A pool that has ended never serves its waiting calls. If there are any, its connections end when they are idle.
     if (previousPool?.waitingCount === 0) await previousPool.end();
   };
-  /** Whether there is another login. The connections of the previous one end when they are idle. */
-  const renewLogin = (): boolean => {
-    const login = readLogin(deps);
-    if (login === undefined || isDeepStrictEqual({ ...connection, ...login }, connection)) return false;
-    connection = { ...connection, ...login };
-    deps.log.info('the login of the database has changed', { host, port });
+  /**
+   * Whether another login was read and the server has accepted it: only then it replaces the present one, whose
+   * connections end when they are idle. Throws if the server refuses it too.
+   */
+  const renewLogin = async (): Promise<boolean> => {
+    const next = { ...connection, ...readLogin(deps) };
+    if (isDeepStrictEqual(next, connection)) return false;
+    const nextPool = createPool(next, isPlain ? false : tlsOf(mode, next), deps);
+    try {
+      (await connect(nextPool)).release();
+    } catch (error) {
+      nextPool.end().catch(() => undefined);
+      throw error;
+    }
     // A connection that breaks while it ends must not end the process.
     disconnect().catch(() => undefined);
+    [connection, pool] = [next, nextPool];
+    deps.log.info('the login of the database has changed', { host, port });
     return true;
+  };
+  let renewing: Promise<boolean> | undefined;
+  const renewLoginOnce = (): Promise<boolean> => {
+    renewing ??= renewLogin().finally(() => {
+      renewing = undefined;
+    });
+    return renewing;
   };
   return {
     connect: async () => {
       if (!isVerifiable) throw new Error(NOT_VERIFIABLE);
-      const used = currentPool();
+      const used = connection;
       try {
-        return await connect(used);
+        return await connect(currentPool());
       } catch (error) {
-        if (isLoginRefused(error) && (pool !== used || renewLogin())) return connect(currentPool());
-        if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) throw error;
+        // Servers and poolers refuse a login with many different errors, so each one leads to the present login.
+        if (mode !== 'prefer' || !(error instanceof Error && error.message === NO_TLS)) {
+          if (connection !== used || (await renewLoginOnce())) return connect(currentPool());
+          throw error;
+        }
         // Many concurrent calls get this error, and the first makes the new pool. The old pool has no connections to
         // end, only calls that will get the same error.
         if (!isPlain) {

@@ -1,4 +1,5 @@
 // Redis or Valkey over TCP: one connection to the primary that fails immediately while it is away, and is opened again.
+import { isDeepStrictEqual } from 'node:util';
 import type { Redis } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type StoreConnection, toServerText } from '#core/ports/backends.ts';
@@ -12,7 +13,7 @@ export interface StoreDependencies {
   readonly log: Log;
   /** The instance whose counters are called. Only a Cluster needs it. */
   readonly instanceUid?: string;
-  /** Reads the login (user, password, certificates) again, before each new attempt; throws while it cannot be read. */
+  /** Reads the login (user, password, certificates) again, after a failed attempt; throws while it cannot be read. */
   readonly readLogin?: (() => StoreConnection) | undefined;
   /** The share of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
   readonly share?: WorkMemory | undefined;
@@ -32,6 +33,8 @@ export interface RedisConnection {
 const ANSWER_TIMEOUT = 1700;
 /** The pause between attempts to connect. */
 const RECONNECT_AFTER = 250;
+/** Reasons that the log has until the next connection. */
+const MAX_REASONS = 4;
 
 const OPTIONS: PrimaryDependencies['options'] = {
   commandTimeout: ANSWER_TIMEOUT,
@@ -52,11 +55,29 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   const opened = createOpenConnections();
   let primary: Redis | undefined;
   let reopening: NodeJS.Timeout | undefined;
-  let isAway = false;
   let isClosed = false;
-  const open = async (login: RedisAddress): Promise<void> => {
+  /** Why there is no connection, each reason once; empty while there is one. */
+  const reasons = new Set<string>();
+  const parts = { maxReply, key: metaKey(instanceUid), options: OPTIONS, opened };
+  /** The address with the login that the server accepted last. */
+  let accepted = address;
+  /** Connects with the present login, or with the one that is mounted now: the server must accept it. */
+  const connect = async (): Promise<Redis> => {
     try {
-      const redis = await connectPrimary(login, { maxReply, key: metaKey(instanceUid), options: OPTIONS, opened });
+      return await connectPrimary(accepted, parts);
+    } catch (error) {
+      const login = readLoginNow(readLogin);
+      if (login === undefined || isClosed || isDeepStrictEqual(login, loginOf(accepted))) throw error;
+      // Members that are absent now replace the previous ones.
+      const next = { ...accepted, ...login } as RedisAddress;
+      const redis = await connectPrimary(next, parts);
+      accepted = next;
+      return redis;
+    }
+  };
+  const open = async (): Promise<void> => {
+    try {
+      const redis = await connect();
       if (isClosed) return redis.disconnect();
       let why = 'the connection ended';
       redis.on('error', (error: Error) => {
@@ -65,8 +86,8 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
       redis.once('end', () => lose(why));
       if (redis.status === 'end') return lose(why);
       primary = redis;
-      if (isAway) log.info('the counter store is connected again', { store });
-      isAway = false;
+      if (reasons.size > 0) log.info('the counter store is connected again', { store });
+      reasons.clear();
     } catch (error) {
       lose(reasonOf(error));
     }
@@ -74,11 +95,12 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   const lose = (why: string): void => {
     primary = undefined;
     if (isClosed) return;
-    if (!isAway) log.warn('the connection to the counter store ended, and is opened again', { store, why });
-    isAway = true;
+    if (!reasons.has(why) && reasons.size < MAX_REASONS) {
+      log.warn('the connection to the counter store ended, and is opened again', { store, why });
+      reasons.add(why);
+    }
     // Work with a share calls only now and then: a server that closes its connections would get new ones all the time.
-    if (share === undefined)
-      reopening = setTimeout(() => void open({ ...address, ...loginOf(readLogin) }), RECONNECT_AFTER);
+    if (share === undefined) reopening = setTimeout(() => void open(), RECONNECT_AFTER);
   };
   const close = (): void => {
     isClosed = true;
@@ -86,7 +108,7 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
     opened.end();
   };
   share?.signal.addEventListener('abort', close);
-  const firstTry = open(address);
+  const firstTry = open();
   return {
     evaluate: createEvaluate(async (command, script, key, args) => {
       await firstTry;
@@ -100,17 +122,22 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   };
 }
 
-/** The present login; nothing while it cannot be read. The servers stay the same. */
-function loginOf(read: StoreDependencies['readLogin']): Partial<RedisAddress> {
+/** The login that can be read now. The servers stay the same. */
+function readLoginNow(read: StoreDependencies['readLogin']) {
   try {
     const found = read?.();
-    if (found?.type !== 'redis') return {};
-    const { username, password, ca, clientCertificate, clientKey, sentinelPassword } = found;
-    const login = { username, password, ca, clientCertificate, clientKey, sentinelPassword };
-    // Members that have gone replace the previous ones.
-    return login as Partial<RedisAddress>;
+    return found?.type === 'redis' ? loginOf(found) : undefined;
   } catch {
     // The kubelet is writing the files, or the Secret lacks a key.
-    return {};
+    return undefined;
   }
 }
+
+const loginOf = ({ username, password, ca, clientCertificate, clientKey, sentinelPassword }: RedisAddress) => ({
+  username,
+  password,
+  ca,
+  clientCertificate,
+  clientKey,
+  sentinelPassword,
+});

@@ -78,7 +78,8 @@ const LOOK_AGAIN_AFTER = 1_000;
 function atMostEvery<T>(millis: number, now: () => number, read: () => T): () => T {
   let last: { readonly at: number; readonly value: T } | undefined;
   return () => {
-    if (last === undefined || now() - last.at >= millis) last = { at: now(), value: read() };
+    // A clock that was ahead must not keep it.
+    if (last === undefined || Math.abs(now() - last.at) >= millis) last = { at: now(), value: read() };
     return last.value;
   };
 }

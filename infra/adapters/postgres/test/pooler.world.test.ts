@@ -1,6 +1,8 @@
 // All calls of PostgreSQL through a real PgBouncer in transaction mode, which has fewer connections than the process.
 
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import { describeEpochs } from '#core/ports/test/epochs.promises.ts';
@@ -10,11 +12,14 @@ import { describeLedgerRows } from '#core/ports/test/ledger-rows.promises.ts';
 import { describeRegistry } from '#core/ports/test/registry.promises.ts';
 import { createMemoryLog } from '../../../../test/doubles/log.ts';
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
+import { eventually } from '../../../../test/support/eventually.ts';
 import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { startPgBouncer, type TestPgBouncer, whyNoPgBouncer } from '../../../../test/support/pgbouncer.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.ts';
 import { createDatabase, type Database } from '../database.ts';
+import { createSession } from '../session.ts';
 
 /** Connections of PgBouncer to one database. One process opens up to eight. */
 const SERVERS = 2;
@@ -47,6 +52,30 @@ describeUnless(whyNoPgBouncer(), 'behind PgBouncer in transaction mode', () => {
     return database;
   };
   const migrated = async () => at(await server.migratedDatabase());
+
+  test('that checks passwords: a rotated password is read again, although its refusal is no code of a login', async () => {
+    const users = join(temporaryFolder(), 'users.txt');
+    const write = (password: string) => writeFileSync(users, `"gateway" "${password}"\n`, { mode: 0o644 });
+    write('first');
+    const strict = await startPgBouncer(server.connection, SERVERS, users);
+    onTestFinished(strict.stop);
+    const first = { ...strict.behind(server.connection), username: 'gateway', password: 'first' };
+    const session = createSession(first, {
+      log: createMemoryLog(),
+      readLogin: () => ({ ...first, password: 'second' }),
+    });
+    onTestFinished(() => session.close());
+    const select = () => session.query(30_000, 'select 1 as one');
+    expect(await select()).toEqual([{ one: 1 }]);
+    write('second');
+    strict.reload();
+    await eventually(
+      () => strict.log(),
+      (text) => /got SIGHUP/.test(text),
+    );
+    await session.disconnect();
+    expect(await select()).toEqual([{ one: 1 }]);
+  });
 
   describeRegistry('a database', async () => {
     const registry = await migrated();

@@ -147,6 +147,11 @@ describe('a connection is never less safe than its sslmode', () => {
     await plain.query(admin, `alter role rotated password 'third'`);
     await session.disconnect();
     await expect(user()).rejects.toThrow('refused the user "rotated"');
+    // A wrong password in the Secret does not replace the login that the server accepted last.
+    login = { ...login, password: 'wrong' };
+    await expect(user()).rejects.toThrow('refused the user "rotated"');
+    await plain.query(admin, `alter role rotated password 'second'`);
+    expect(await user()).toEqual([{ name: 'rotated' }]);
   });
 
   test('a client certificate is shown to a server that requires one, in every mode with TLS', async () => {

@@ -78,8 +78,8 @@ describeUnless(whyNoRedis(), 'a Redis Cluster with TLS and an ACL user', () => {
     await one.spend(1n);
     await two.spend(1n);
     await cluster.failOverToLateReplica(() => one.spend(1n));
-    expect(await two.spend(1n)).toMatchObject({ outcome: 'done', callCount: 3 });
-    expect(await one.spend(1n)).toMatchObject({ outcome: 'stale', why: 'behind' });
+    expect(await two.spend(1n)).toMatchObject({ outcome: 'done', storeCalls: 3 });
+    expect(await one.spend(1n)).toMatchObject({ outcome: 'stale', why: 'wentBack' });
   });
 });
 

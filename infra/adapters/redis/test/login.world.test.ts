@@ -76,4 +76,31 @@ describeUnless(whyNoRedis(), 'a Redis with an ACL user, a private authority and 
     ).toBe('1');
     await admin.call('ACL', 'SETUSER', 'gateway', 'resetpass', '>change-me');
   });
+
+  test('a wrong password in the Secret does not replace the one that Redis accepts', async () => {
+    const admin = new Redis({ host: '127.0.0.1', port: redis.server.connection.port, protocol: 2 });
+    onTestFinished(() => admin.disconnect());
+    const log = createMemoryLog();
+    const readLogin = () => ({ ...redis.connection, password: 'wrong' });
+    const store = openRedis(redis.connection, { log, readLogin });
+    onTestFinished(store.close);
+    const ping = () => store.evaluate('return 1', '{uid}:meta', []);
+    expect(await ping()).toBe(1);
+    const isConnectedAgain = () => log.lines.some(({ message }) => message === 'the counter store is connected again');
+    await admin.call('CLIENT', 'KILL', 'USER', 'gateway');
+    await eventually(isConnectedAgain, (isConnected) => isConnected);
+    expect(await ping()).toBe(1);
+    // Neither is accepted: the log has the reason.
+    await admin.call('ACL', 'SETUSER', 'gateway', 'resetpass', '>another');
+    await admin.call('CLIENT', 'KILL', 'USER', 'gateway');
+    await eventually(
+      () => log.lines.some(({ fields }) => String(fields.why).startsWith('WRONGPASS')),
+      (isLogged) => isLogged,
+    );
+    await admin.call('ACL', 'SETUSER', 'gateway', 'resetpass', '>change-me');
+    await eventually(
+      () => ping().then(String, reasonOf),
+      (outcome) => outcome === '1',
+    );
+  });
 });
