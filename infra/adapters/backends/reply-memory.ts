@@ -1,5 +1,11 @@
 // The memory for replies of databases and counter stores, in a process that uses those of many owners.
 
+const MIB = 1024 * 1024;
+/** The maximum reply to a process that uses the stores of many owners. */
+export const MAX_REPLY = MIB;
+/** The maximum reply to a gateway, which uses one store: the figures of an account with very many counters. */
+export const MAX_OWN_REPLY = 64 * MIB;
+
 /** The share of one piece of work: its replies count in it until the work ends. After that no reply is awaited. */
 export interface WorkMemory {
   /**

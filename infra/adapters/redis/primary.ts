@@ -1,12 +1,14 @@
 // The primary of a counter store: the server that the Secret names, the one that its Sentinels name, or the node of a
-// Cluster that owns the instance's slot.
+// Cluster that owns the instance's slot. It is loaded when a Redis is used, with the library. Only the library's default
+// export survives bundling: the package is CommonJS.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
-import type { AbstractConnector, Redis, RedisOptions } from 'ioredis';
+import library, { type Redis, type RedisOptions } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type Server, serversOf } from '#core/ports/backends.ts';
 import { AnswerRefused } from '../backends/reply-memory.ts';
 import { createConnector, type ServerState } from './connector.ts';
+import type { OpenConnections } from './open-connections.ts';
 
 const CONNECT_TIMEOUT = 1000;
 
@@ -20,34 +22,6 @@ export interface PrimaryDependencies {
   /** Further options of each connection. */
   readonly options: Options;
   readonly opened: OpenConnections;
-}
-
-/** All connections that are open or being opened. */
-export interface OpenConnections {
-  add(redis: Redis): void;
-  /** Ends all connections but this one. */
-  keep(redis: Redis): void;
-  /** Ends all connections, also those that are opened later. */
-  end(): void;
-}
-
-export function createOpenConnections(): OpenConnections {
-  const opened = new Set<Redis>();
-  let hasEnded = false;
-  return {
-    add(redis) {
-      opened.add(redis);
-      redis.once('end', () => opened.delete(redis));
-      if (hasEnded) redis.disconnect();
-    },
-    keep(redis) {
-      for (const other of opened) if (other !== redis) other.disconnect();
-    },
-    end() {
-      hasEnded = true;
-      for (const redis of opened) redis.disconnect();
-    },
-  };
 }
 
 /** A server that the Secret does not name itself, or a Sentinel, cannot be used. */
@@ -171,7 +145,6 @@ async function connectServer(
   address: RedisAddress,
   { maxReply, options, opened }: PrimaryDependencies,
 ) {
-  const library = await readLibrary();
   let state: ServerState = {};
   let reason: unknown;
   const Connector = createConnector(library.AbstractConnector, {
@@ -192,15 +165,6 @@ async function connectServer(
     redis.disconnect();
     throw reason ?? error;
   }
-}
-
-/** Only the library's default export survives bundling: the package is CommonJS. */
-async function readLibrary(): Promise<{
-  readonly Redis: typeof Redis;
-  readonly AbstractConnector: typeof AbstractConnector;
-}> {
-  const { default: library } = await import('ioredis');
-  return library;
 }
 
 /** With `lazyConnect`, `connect()` reports the outcome. */

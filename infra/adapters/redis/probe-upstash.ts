@@ -3,9 +3,8 @@
 import { withTimeout } from '#core/concurrency/timeout.ts';
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { StoreConnection, StoreHealth } from '#core/ports/backends.ts';
-import { AnswerRefused } from '../backends/reply-memory.ts';
+import { AnswerRefused, MAX_REPLY } from '../backends/reply-memory.ts';
 import { processTimer } from '../process/timer.ts';
-import { MAX_REPLY } from './reply-guard.ts';
 import { openUpstash } from './upstash.ts';
 
 export const PROBE_TIMEOUT = 1800;

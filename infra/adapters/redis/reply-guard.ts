@@ -2,11 +2,6 @@
 // an expected shape.
 import { AnswerRefused } from '../backends/reply-memory.ts';
 
-const MIB = 1024 * 1024;
-/** The maximum reply to a process that uses the stores of many owners. */
-export const MAX_REPLY = MIB;
-/** The maximum reply to a gateway, which uses one store: the figures of an account with very many counters. */
-export const MAX_OWN_REPLY = 64 * MIB;
 /**
  * The maximum of all replies before a connection is ready: the state of the server, which the library reads repeatedly
  * while the server loads its data.

@@ -4,10 +4,10 @@ import type { Redis } from 'ioredis';
 import { reasonOf } from '#core/failure/error-text.ts';
 import { type RedisAddress, type StoreConnection, toServerText } from '#core/ports/backends.ts';
 import type { Log } from '#core/ports/telemetry.ts';
-import type { WorkMemory } from '../backends/reply-memory.ts';
+import { MAX_OWN_REPLY, MAX_REPLY, type WorkMemory } from '../backends/reply-memory.ts';
 import { createEvaluate, type Evaluate, metaKey } from './counter-store.ts';
-import { connectPrimary, createOpenConnections, type PrimaryDependencies } from './primary.ts';
-import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
+import { createOpenConnections } from './open-connections.ts';
+import type { PrimaryDependencies } from './primary.ts';
 
 export interface StoreDependencies {
   readonly log: Log;
@@ -63,6 +63,7 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
   let accepted = address;
   /** Connects with the present login, or with the one that is mounted now: the server must accept it. */
   const connect = async (): Promise<Redis> => {
+    const { connectPrimary } = await import('./primary.ts');
     try {
       return await connectPrimary(accepted, parts);
     } catch (error) {

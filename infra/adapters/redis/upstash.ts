@@ -3,9 +3,8 @@ import { fromUtf8, readBytes } from '#core/json/bytes.ts';
 import { isObject, member, parseJson } from '#core/json/json.ts';
 import { cutText } from '#core/json/text.ts';
 import type { StoreConnection } from '#core/ports/backends.ts';
-import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
+import { AnswerRefused, jsonBytes, MAX_OWN_REPLY, MAX_REPLY } from '../backends/reply-memory.ts';
 import { createEvaluate } from './counter-store.ts';
-import { MAX_OWN_REPLY, MAX_REPLY } from './reply-guard.ts';
 import type { RedisConnection, StoreDependencies } from './tcp.ts';
 
 /** The maximum memory of a parsed reply in addition to its text: a reply is one text or one error. */

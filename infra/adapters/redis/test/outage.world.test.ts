@@ -8,7 +8,7 @@ import { inTime } from '../../../../test/support/in-time.ts';
 import { startRedis, type TestRedis, whyNoRedis } from '../../../../test/support/redis.ts';
 import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { createRedisCounterStore } from '../counter-store.ts';
-import { probeRedis } from '../probe.ts';
+import { probeRedis } from '../probe-redis.ts';
 import { openRedis } from '../tcp.ts';
 
 const missing = whyNoRedis();
