@@ -16,7 +16,7 @@ async function main(file: string): Promise<void> {
   const session = new Session();
   session.connect();
   await session.post('Profiler.enable');
-  await session.post('Profiler.startPreciseCoverage', { storeCalls: true, detailed: true });
+  await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
   /** Since the call before. */
   const take = async (): Promise<number> => {
     const { result } = await session.post('Profiler.takePreciseCoverage');
