@@ -102,44 +102,45 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
   });
   const { time } = instance;
   const live = claim.values.flatMap(({ hash, notAfter }) => (notAfter === undefined ? [hash] : []));
-  const one: ValueCase = { view, key, claim, live, ended: context.world.endedValues, time, shape, put };
+  const valueCase: ValueCase = { view, key, claim, live, ended: context.world.endedValues, time, shape, put };
   const whyRemoved = 'the overlap of a rotation is over, or too many overlap';
   const removals = retire(key, claim, removableValues(claim, time), whyRemoved);
   // A new value waits until the Secret is gone.
-  if (secret.state === 'deleting') return { steps: [...removals, ...retireLost(one, 'its Secret is in deletion')] };
-  const { steps, ...plan } = isNew ? planAbsentSecret(one) : planPresentSecret(one, presentSecret(secret));
+  if (secret.state === 'deleting')
+    return { steps: [...removals, ...retireLost(valueCase, 'its Secret is in deletion')] };
+  const { steps, ...plan } = isNew ? planAbsentSecret(valueCase) : planPresentSecret(valueCase, presentSecret(secret));
   return { ...plan, steps: [...removals, ...steps] };
 }
 
 /** After a rename, the value moves to the new Secret. A lost Secret means a lost value, so a new one is created. */
-function planAbsentSecret(one: ValueCase): SecretPlan {
-  const { view, key, live, put } = one;
+function planAbsentSecret(valueCase: ValueCase): SecretPlan {
+  const { view, key, live, put } = valueCase;
   const previous = presentSecret(view.previous);
   const isMoved = previous?.hash !== undefined && isOurs(previous, key, live);
   if (isMoved && live.includes(previous.hash))
-    return { steps: [put('previous', `its Secret is now called "${one.shape.name}"`)] };
-  if (isMoved && isRestorable(one, previous.hash)) return { value: restored(previous.hash), steps: [] };
+    return { steps: [put('previous', `its Secret is now called "${valueCase.shape.name}"`)] };
+  if (isMoved && isRestorable(valueCase, previous.hash)) return { value: restored(previous.hash), steps: [] };
   const isLost = live.length > 0 || key.status?.keyID !== undefined;
   const why = isLost
-    ? `Secret "${one.shape.name}" is lost: a new key value replaces it`
-    : `it has no key value yet: one is created in Secret "${one.shape.name}"`;
-  return { value: newValue(key), why, steps: [...retireLost(one, 'its Secret is lost'), put('new', why)] };
+    ? `Secret "${valueCase.shape.name}" is lost: a new key value replaces it`
+    : `it has no key value yet: one is created in Secret "${valueCase.shape.name}"`;
+  return { value: newValue(key), why, steps: [...retireLost(valueCase, 'its Secret is lost'), put('new', why)] };
 }
 
 /**
  * The first case that applies decides, in this order. Nothing is done with a Secret that was not read, or that is not
  * ours.
  */
-function planPresentSecret(one: ValueCase, secret: PresentSecret | undefined): SecretPlan {
-  const { view, key, live, ended, claim, time, put } = one;
+function planPresentSecret(valueCase: ValueCase, secret: PresentSecret | undefined): SecretPlan {
+  const { view, key, live, ended, claim, time, put } = valueCase;
   if (secret === undefined || !isOurs(secret, key, hashesOf(claim))) return { steps: [] };
   const { hash = '', name } = secret;
   // Only a Secret with our label may be deleted later.
   if (!isLabelled(secret)) return { steps: [put('same', `Secret "${name}" no longer has the operator's label`)] };
-  if (live.includes(hash)) return planWorkingValue(one, secret);
+  if (live.includes(hash)) return planWorkingValue(valueCase, secret);
   const isOld = isOverlapping(claim, hash, time);
   // The Secret holds the value that the VirtualKey had: its row was lost, or its values were retired.
-  if (hash !== '' && !isOld && isRestorable(one, hash))
+  if (hash !== '' && !isOld && isRestorable(valueCase, hash))
     return {
       value: { ...newValue(key), ...restored(hash) },
       why: `its claim lacks the value in Secret "${name}", which is recorded again`,
@@ -158,7 +159,7 @@ function planPresentSecret(one: ValueCase, secret: PresentSecret | undefined): S
     return { value: newValue(key), why, steps: [put('new', why)] };
   }
   const why = `the key value in Secret "${name}" was edited and the correct value is lost: a new value replaces it`;
-  return { value: { ...newValue(key), unlessLive }, why, steps: [...retireLost(one, why), put('new', why)] };
+  return { value: { ...newValue(key), unlessLive }, why, steps: [...retireLost(valueCase, why), put('new', why)] };
 }
 
 /**
