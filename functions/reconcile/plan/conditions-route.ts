@@ -95,7 +95,7 @@ function readHTTPRoute(
   }
   const names = spec.httpRoute?.parentRefs.map((one) => idOfParent(one, namespace)).join(', ');
   return notReady(
-    `${title} waits for Gateway ${names}: if it takes long, look whether the Gateway exists and its listener allows routes from namespace ${namespace}`,
+    `${title} waits for Gateway ${names}: if this lasts longer than a minute, check whether the Gateway exists and its listener allows routes from namespace ${namespace}`,
   );
 }
 
@@ -111,6 +111,6 @@ function readIngress({ status }: LivePart, title: string): Reachability {
     .find((one) => one !== undefined);
   if (address !== undefined) return { ok: true, message: `${title} has the address ${address}` };
   return notReady(
-    `${title} has no address yet: if it takes long, look whether a controller serves the class of spec.ingress.ingressClassName`,
+    `${title} has no address yet: if this lasts longer than five minutes, check whether a controller serves the class of spec.ingress.ingressClassName`,
   );
 }

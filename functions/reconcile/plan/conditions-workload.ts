@@ -226,7 +226,7 @@ function readDeployment({ metadata, spec, status }: LivePart, { object }: Instan
     isNewest: updated >= spec.replicas && replicas <= updated && available >= updated,
     stuck: message === undefined ? undefined : { reason, message: isUp ? message : `${counted}: ${message}` },
     isRolling: message === undefined && (updated < spec.replicas || !hasArrived),
-    starting: `${counted}; if it takes long, ${podsCommand}`,
+    starting: `${counted}; if this lasts longer than a minute, ${podsCommand}`,
   };
 }
 
