@@ -253,9 +253,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: "endLive(live, 'released', { requests: called ? 1 : 0, tokens: 0 });",
+        line: "endLive(live, 'released', usageAtEnd({ isCalled, tokens: NO_TOKENS }));",
         becomes:
-          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    endLive(live, 'released', { requests: 0, tokens: 0 });",
+          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    endLive(live, 'released', usageAtEnd({ isCalled, tokens: NO_TOKENS }));",
       },
     ],
   },
