@@ -74,22 +74,19 @@ export function createHandle(
   };
 
   /** Chooses targets, calls them, replies and settles. */
-  async function spend(
-    reservation: ReservedGrant,
-    clientContext: ClientContext,
-  ): Promise<Result<void, RequestFailure>> {
-    const attempts = createAttempts(reservation);
+  async function spend(reserved: ReservedGrant, clientContext: ClientContext): Promise<Result<void, RequestFailure>> {
+    const attempts = createAttempts(reserved);
     try {
-      const targets = chooseTargets(reservation, clientContext.log);
+      const targets = chooseTargets(reserved, clientContext.log);
       const exchange = targets.ok ? await callUpstream(targets.value, attempts, clientContext) : targets;
       if (!exchange.ok) await settle.settleUnanswered(attempts, clientContext.log);
       const replied = exchange.ok ? await reply(exchange.value, clientContext) : exchange;
       if (replied.ok) return replied;
       const { failure } = replied;
       // A request that its provider refused gets that refusal, also on a route with free estimates.
-      const estimatedBody = failure.code === 'upstream_refused' ? undefined : api.estimate?.(reservation.grant.request);
-      if (estimatedBody === undefined) return err({ failure, ...requestLimitsOf(reservation) });
-      return ok(await estimate(reservation, clientContext, estimatedBody));
+      const estimatedBody = failure.code === 'upstream_refused' ? undefined : api.estimate?.(reserved.grant.request);
+      if (estimatedBody === undefined) return err({ failure, ...requestLimitsOf(reserved) });
+      return ok(await estimate(reserved, clientContext, estimatedBody));
     } catch (error) {
       await settle.settleAfterError(attempts);
       throw error;

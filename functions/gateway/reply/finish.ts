@@ -14,14 +14,14 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
   /** Ends the reply: stops the upstream, settles, then sends the last bytes. */
   async function finish(running: RunningStream, last: ReadonlyArray<Uint8Array>, log: RequestLog): Promise<void> {
     const { exchange, client, share, meter, end = 'broken', failure } = running;
-    const { reservation, deadline } = exchange;
+    const { reserved, deadline } = exchange;
     const isWhole = end === 'complete' || end === 'failed';
     running.cancelCountTimeout();
     running.cancelKeepAlive();
     if (!isWhole) stopUpstream(running);
     else if (!meter.isCounted) await drain(running);
     const settlement = meter.settlement();
-    const durable = await settle.settleDurably(reservation, settlement, log);
+    const durable = await settle.settleDurably(reserved, settlement, log);
     deadline.close();
     exchange.reportEnd(end === 'broken' || (failure !== undefined && !isRequestError(failure)));
     if (failure !== undefined) log.addStreamError(failure);
@@ -44,7 +44,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
     stopUpstream(running);
     exchange.deadline.close();
     exchange.reportEnd(false);
-    await deps.ledger.settle(exchange.reservation.reservation, meter.settlement());
+    await deps.ledger.settle(exchange.reserved.reservation, meter.settlement());
   }
 
   /** Reads the rest after the end that the client has seen: the count may follow that end. */

@@ -96,7 +96,7 @@ async function readPieces(running: RunningStream): Promise<ReadonlyArray<Piece> 
 /** Counts these pieces and collects those that the client sees. Returns how the reply ends; undefined: it continues. */
 function collectShown(running: RunningStream, pieces: ReadonlyArray<Piece>, shown: Uint8Array[]): ReplyEnd | undefined {
   const { meter, exchange } = running;
-  const { includeUsage } = exchange.reservation.grant.request;
+  const { includeUsage } = exchange.reserved.grant.request;
   for (const [at, piece] of pieces.entries()) {
     if (isFailed(piece)) {
       running.failure = piece.error;

@@ -33,19 +33,19 @@ export function createReply(
   }
 
   /** Replies to a free request without a provider, with a count for example. */
-  async function estimate(reservation: ReservedGrant, { client, log }: ClientContext, body: object): Promise<void> {
+  async function estimate(reserved: ReservedGrant, { client, log }: ClientContext, body: object): Promise<void> {
     log.writeReply(200, 'complete');
-    const known = { ...log.context, ...(await remaining(requestLimitsOf(reservation))) };
+    const known = { ...log.context, ...(await remaining(requestLimitsOf(reserved))) };
     client.begin(200, { ...replyHeaders({}, known, undefined), ...ESTIMATED });
     client.end(JSON.stringify(body));
   }
 
   async function plain(exchange: PlainExchange, { client, log }: ClientContext): Promise<Result<void, Failure>> {
-    const { reservation, reply } = exchange;
+    const { reserved, reply } = exchange;
     const settlement = settlementOfReply(exchange, reply);
-    if (!(await settle.settleDurably(reservation, settlement, log))) return err(UNSETTLED);
+    if (!(await settle.settleDurably(reserved, settlement, log))) return err(UNSETTLED);
     log.writeReply(200, 'complete');
-    client.begin(200, headersOf(exchange, log, await remaining(requestLimitsOf(reservation))));
+    client.begin(200, headersOf(exchange, log, await remaining(requestLimitsOf(reserved))));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its memory until its client has taken it.
     if (reply.body.length > LONG_TEXT) await client.drained();
@@ -56,7 +56,7 @@ export function createReply(
     const { client, log } = clientContext;
     const running = open(exchange, clientContext);
     try {
-      const left = await remaining(requestLimitsOf(exchange.reservation));
+      const left = await remaining(requestLimitsOf(exchange.reserved));
       client.begin(200, { ...headersOf(exchange, log, left), 'cache-control': 'no-cache' });
       log.countFirstByte();
       const last = await passPieces(running, deps.clock);

@@ -40,8 +40,8 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
   return openStream;
 
   function openStream(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
-    const { reservation, target, deadline, format } = exchange;
-    const meter = new Meter(exchange, format.createEnd(reservation.grant.request));
+    const { reserved, target, deadline, format } = exchange;
+    const meter = new Meter(exchange, format.createEnd(reserved.grant.request));
     const idle = { unread: 0, wake: () => {}, cancelCountTimeout: () => {}, cancelKeepAlive: () => {} };
     const running: RunningStream = {
       exchange,
@@ -68,7 +68,7 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
     });
     // A lost reservation ends the stream: its rest may belong to other requests. A free reply needs no reservation.
     const onAccountClosed = target.limit.cutAt === undefined ? undefined : () => interrupt('cut');
-    deps.ledger.trackStream(reservation.reservation, () => meter.settlement().cost, onAccountClosed);
+    deps.ledger.trackStream(reserved.reservation, () => meter.settlement().cost, onAccountClosed);
     return running;
   }
 

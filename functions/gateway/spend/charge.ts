@@ -12,7 +12,7 @@ import type { BoundedCandidate, ReservedGrant } from './reserve.ts';
 
 /** A call of a provider, and the charge of earlier ones that failed. */
 export interface ChargedCall {
-  readonly reservation: ReservedGrant;
+  readonly reserved: ReservedGrant;
   readonly target: BoundedCandidate & Pick<Recipient, 'limit'>;
   readonly failedCharge: Settlement | undefined;
 }
@@ -57,7 +57,7 @@ export function estimateOutput({ outputBytes, media }: OutputSize, min: number):
 
 /** A charge together with that of earlier failed calls. An estimated charge is at most the rest of the reservation. */
 export function withFailedCalls(
-  { reservation: { reservation }, failedCharge }: ChargedCall,
+  { reserved: { reservation }, failedCharge }: ChargedCall,
   settlement: Settlement,
 ): Settlement {
   if (failedCharge === undefined) return settlement;
@@ -88,12 +88,12 @@ export function settlementOfPartialCount(call: ChargedCall, counted: Usage, outp
 
 /** The charge of a call: by the provider's count, else by this estimate, which is at most the reservation. */
 export function settlementOf(
-  { reservation, target }: ChargedCall,
+  { reserved, target }: ChargedCall,
   counted: Usage | undefined,
   estimated: Partial<Usage>,
 ): Settlement {
   const { entry, price, provider, limit, uncountedPrompt } = target;
-  const { request } = reservation.grant;
+  const { request } = reserved.grant;
   const { input: prompt = 0, output = 0, ...rest } = estimated;
   // A count of zero is ignored, because no prompt has zero tokens.
   const promptTokens = prompt > 0 ? { input: prompt } : uncountedPrompt;
@@ -112,7 +112,7 @@ export function settlementOf(
   const listed = larger(costOf(usage, price), costOf(toHigherRates(usage, request), price));
   const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
   return {
-    cost: smaller(cost, counted === undefined ? reservation.reservation.amount : MAX_COST),
+    cost: smaller(cost, counted === undefined ? reserved.reservation.amount : MAX_COST),
     tokens: toTokens(usage),
     model: request.model,
     identifier: entry.identifier,

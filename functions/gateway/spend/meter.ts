@@ -143,8 +143,8 @@ export class Meter {
 
   /** The maximum of searches that were not counted to their end, and of the prompt with their pages. */
   #maxSearchUsage(known: Usage | undefined): Partial<Usage> {
-    const { reservation, target } = this.#call;
-    const requested = webSearchesAt(target, reservation.grant.request.webSearches);
+    const { reserved, target } = this.#call;
+    const requested = webSearchesAt(target, reserved.grant.request.webSearches);
     if (requested === undefined) return {};
     const webSearches = Math.max(known?.webSearches ?? 0, target.codec.showsSearches ? this.#searches : requested.max);
     if (webSearches === 0) return {};
@@ -211,7 +211,7 @@ export class Meter {
    * Others count once, with the last choice or after it: then all answers have ended.
    */
   #countsOneAnswer({ usageOnly, choices }: Piece): boolean {
-    const { n } = this.#call.reservation.grant.request;
+    const { n } = this.#call.reserved.grant.request;
     if (n === 1 || usageOnly || this.#call.target.provider.countsAllAnswers === true) return false;
     if (this.#isCountOfOne) return true;
     this.#readAll();

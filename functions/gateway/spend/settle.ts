@@ -13,7 +13,7 @@ export const UNSETTLED: Failure = { code: 'ledger_unavailable', why: 'the settle
 
 /** A reservation, and its calls of providers. */
 interface ChargedCalls {
-  readonly reservation: ReservedGrant;
+  readonly reserved: ReservedGrant;
   /** A provider was called: then the reservation is charged even after an error. */
   readonly isCalled: boolean;
   /** The charge of failed calls that providers took. */
@@ -56,7 +56,7 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
    */
   async function settleUnanswered(calls: ChargedCalls, log: SettlementLog): Promise<void> {
     if (calls.failedCharge === undefined) await release(calls);
-    else await settleDurably(calls.reservation, calls.failedCharge, log);
+    else await settleDurably(calls.reserved, calls.failedCharge, log);
   }
 
   /**
@@ -64,13 +64,13 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
    * earlier settlement stays.
    */
   function settleAfterError(calls: ChargedCalls): Promise<void> {
-    const { reservation, isCalled } = calls;
-    return isCalled ? ledger.settle(reservation.reservation, settlementOfReservation(reservation)) : release(calls);
+    const { reserved, isCalled } = calls;
+    return isCalled ? ledger.settle(reserved.reservation, settlementOfReservation(reserved)) : release(calls);
   }
 
   /** Releases an unused reservation. */
-  function release({ reservation, isCalled }: ChargedCalls): Promise<void> {
-    return ledger.release(reservation.reservation, { called: isCalled });
+  function release({ reserved, isCalled }: ChargedCalls): Promise<void> {
+    return ledger.release(reserved.reservation, { called: isCalled });
   }
 }
 

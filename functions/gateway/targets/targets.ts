@@ -21,7 +21,7 @@ export interface Target extends BoundedCandidate, Recipient {}
 /** At least one target, in order. Only `chooseTargets` makes them. */
 export interface Targets {
   readonly [ticket]: true;
-  readonly reservation: ReservedGrant;
+  readonly reserved: ReservedGrant;
   readonly order: ReadonlyArray<Target>;
 }
 
@@ -30,8 +30,8 @@ export function createChooseTargets(
   cooldowns: Cooldowns,
 ) {
   const endpointOf = createEndpoints(credentials);
-  return function chooseTargets(reservation: ReservedGrant, log: RequestLog): Result<Targets, Failure> {
-    const { grant, candidates } = reservation;
+  return function chooseTargets(reserved: ReservedGrant, log: RequestLog): Result<Targets, Failure> {
+    const { grant, candidates } = reserved;
     const { key } = grant.caller;
     const reachable: Target[] = [];
     const ready: Target[] = [];
@@ -42,7 +42,7 @@ export function createChooseTargets(
         log.addSkipped(entry.identifier, endpoint.failure);
         continue;
       }
-      const target = { ...candidate, endpoint: endpoint.value, limit: outputLimit(reservation, candidate) };
+      const target = { ...candidate, endpoint: endpoint.value, limit: outputLimit(reserved, candidate) };
       reachable.push(target);
       if (cooldowns.endOfCooldown(endpoint.value, key) === undefined) ready.push(target);
       else log.addSkipped(entry.identifier, 'cools down after failures');
@@ -56,7 +56,7 @@ export function createChooseTargets(
     const { affinity } = grant.request;
     if (affinity?.isBound === true) {
       const bound = boundTarget(reachable, grant, affinity);
-      return bound === undefined ? err(MODEL_REMOVED) : ok({ [ticket]: true, reservation, order: [bound] });
+      return bound === undefined ? err(MODEL_REMOVED) : ok({ [ticket]: true, reserved, order: [bound] });
     }
     const left = ready.length > 0 ? ready : [soonest];
     const name = conversationOf(grant);
@@ -64,7 +64,7 @@ export function createChooseTargets(
       name === undefined
         ? orderByStrategy(left, strategy, { random, inFlight })
         : orderByConversation(left, strategy, name);
-    return ok({ [ticket]: true, reservation, order });
+    return ok({ [ticket]: true, reserved, order });
   };
 }
 

@@ -35,14 +35,14 @@ function skipSteps(clientContext: ClientContext): void {
   chooseTargets(grant, log);
   // @ts-expect-error An object of the same shape is not a reservation.
   chooseTargets(byHand, log);
-  const reservation = {} as ReservedGrant;
-  chooseTargets(reservation, log);
+  const reserved = {} as ReservedGrant;
+  chooseTargets(reserved, log);
   // @ts-expect-error A free request needs a grant as well.
   toFreeGrant(caller);
   chooseTargets(toFreeGrant(grant), log);
-  const attempts = createAttempts(reservation);
+  const attempts = createAttempts(reserved);
   // @ts-expect-error A reservation has no targets yet.
-  callUpstream(reservation, attempts, clientContext);
+  callUpstream(reserved, attempts, clientContext);
   const targets = {} as Targets;
   callUpstream(targets, attempts, clientContext);
   // @ts-expect-error Targets are not an exchange with a provider.

@@ -14,7 +14,7 @@ import type { Target } from '../targets/targets.ts';
 import type { AttemptFailure } from './attempt-failure.ts';
 
 export interface Attempts {
-  readonly reservation: ReservedGrant;
+  readonly reserved: ReservedGrant;
   /** Targets that may still be called, in order. */
   targets: ReadonlyArray<Target>;
   /** Failures of each target. */
@@ -33,8 +33,8 @@ export interface Attempts {
   leaveEntry(): void;
 }
 
-export const createAttempts = (reservation: ReservedGrant): Attempts => ({
-  reservation,
+export const createAttempts = (reserved: ReservedGrant): Attempts => ({
+  reserved,
   targets: [],
   failures: new Map(),
   lastFailure: undefined,
@@ -57,8 +57,8 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   return { chooseNext, recordFailure, growReservation };
 
   /** The target with the fewest failures, of those without a cooldown; else the one whose cooldown ends first. */
-  function chooseNext({ targets, failures, reservation }: Attempts): Target | undefined {
-    const { key } = reservation.grant.caller;
+  function chooseNext({ targets, failures, reserved }: Attempts): Target | undefined {
+    const { key } = reserved.grant.caller;
     const ready = targets.filter(({ endpoint }) => cooldowns.endOfCooldown(endpoint, key) === undefined);
     if (ready.length === 0) return cooldowns.soonestAvailable(targets, key);
     const tried = (target: Target) => failures.get(target) ?? 0;
@@ -68,8 +68,8 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
   /** Records a failed attempt. `next`: its member of `attempts.targets`. */
   function recordFailure(attempts: Attempts, next: Target, { target, deadline, failed }: FailedAttempt): void {
     const { failure, outputBytes, usage, retry, retryAfter, fault } = failed;
-    const { reservation, failedCharge } = attempts;
-    const { routing, caller } = reservation.grant;
+    const { reserved, failedCharge } = attempts;
+    const { routing, caller } = reserved.grant;
     const failures = attempts.failures.get(next) ?? 0;
     attempts.lastFailure = failure;
     attempts.failures.set(next, failures + 1);
@@ -89,7 +89,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
       });
     }
     if (billed === undefined) return;
-    attempts.failedCharge = settlementOfFailed({ reservation, target, failedCharge }, billed);
+    attempts.failedCharge = settlementOfFailed({ reserved, target, failedCharge }, billed);
     attempts.uncovered += attempts.failedCharge.cost - (failedCharge?.cost ?? 0n);
   }
 
@@ -99,7 +99,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
    */
   async function growReservation(attempts: Attempts, next: Target): Promise<boolean> {
     const { uncovered, failedCharge } = attempts;
-    const { reservation } = attempts.reservation;
+    const { reservation } = attempts.reserved;
     attempts.uncovered = 0n;
     if (failedCharge === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
     attempts.targets = attempts.targets.filter(({ maxCost }) => failedCharge.cost + maxCost <= reservation.amount);

@@ -69,12 +69,12 @@ export function createCallUpstream(
 
   /** `attempts`: those of a new request. */
   return async function callUpstream(
-    { reservation, order }: Targets,
+    { reserved, order }: Targets,
     attempts: Attempts,
     clientContext: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
     const { client } = clientContext;
-    const { request, routing } = reservation.grant;
+    const { request, routing } = reserved.grant;
     // A client that leaves ends its stream. A plain request is read to its end and charged in full.
     const leavingClient = request.stream ? client : undefined;
     const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leavingClient);
@@ -93,7 +93,7 @@ export function createCallUpstream(
     deadline: Deadline,
     { client, log, share }: ClientContext,
   ): Promise<Result<Exchange, Failure>> {
-    const { grant, reservation } = attempts.reservation;
+    const { grant, reservation } = attempts.reserved;
     const { request, routing, isLimited } = grant;
     for (let tries = 0; tries <= routing.retries; ) {
       const next = chooseNext(attempts);
@@ -130,9 +130,9 @@ export function createCallUpstream(
     log: RequestLog,
   ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
     const { attempts, leaveEntry } = attempt;
-    const { reservation, isCalled, failedCharge } = attempts;
+    const { reserved, isCalled, failedCharge } = attempts;
     const spent = failedCharge?.cost;
-    const target = spent === undefined ? next : { ...next, limit: outputLimit(reservation, next, spent) };
+    const target = spent === undefined ? next : { ...next, limit: outputLimit(reserved, next, spent) };
     const { identifier } = next.entry;
     const result = await callTarget({ ...attempt, target });
     log.addAttempt(identifier, result.ok ? undefined : result.failure);
@@ -157,8 +157,8 @@ export function createCallUpstream(
 
   async function callTarget(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {
     const { attempts, target, deadline, share } = attempt;
-    const { reservation, failedCharge } = attempts;
-    const { request, routing } = reservation.grant;
+    const { reserved, failedCharge } = attempts;
+    const { request, routing } = reserved.grant;
     const { endpoint } = target;
     // A translated body takes memory before it is created, and waits for a turn if it is long.
     const { bytes } = request.body;
@@ -186,13 +186,13 @@ export function createCallUpstream(
         clock: deps.clock,
         signal,
         share,
-        marks: marksOf(reservation, target),
+        marks: marksOf(reserved, target),
       });
       if (!opened.ok) return opened;
       isOpen = true;
       request.body.release();
       share.giveBack(before);
-      const answered = { [ticket]: true as const, reservation, target, failedCharge, headers: response.headers };
+      const answered = { [ticket]: true as const, reserved, target, failedCharge, headers: response.headers };
       if (opened.value.type === 'stream') {
         const ends = { deadline, stop, reportEnd: (hasFailed: boolean) => reportEnd(hasFailed, attempt) };
         return ok({ ...answered, ...opened.value, ...ends });
@@ -216,7 +216,7 @@ export function createCallUpstream(
 
   function reportEnd(hasFailed: boolean, { attempts, target, leaveEntry }: Attempt): void {
     leaveEntry();
-    const { caller, routing } = attempts.reservation.grant;
+    const { caller, routing } = attempts.reserved.grant;
     if (hasFailed)
       cooldowns.recordFailure(target.endpoint, routing.cooldown, { isFirst: true, causingKey: caller.key });
   }
@@ -224,7 +224,7 @@ export function createCallUpstream(
 
 /** The call. `room`: bytes of memory for the translation of its body. */
 function callOf({ attempts, target, deadline, share }: Attempt, room: number): Result<Call, AttemptFailure> {
-  const { request } = attempts.reservation.grant;
+  const { request } = attempts.reserved.grant;
   const { codec } = target.endpoint;
   if (deadline.ended !== undefined) return err(ENDED);
   if (!share.take(room, 'increased')) return err(NO_ROOM);
