@@ -51,10 +51,10 @@ ${toTable('function', FUNCTIONS)}
 
 OpenTelemetry's SDK reads [further variables](../operate/metrics.md#traces) by itself. Of all variables above, the local stack (\`npm start\`) reads those whose names begin with \`OTEL_\`.
 
-### Months of ledger rows
+### Days of ledger rows
 
-With the chart, the value is \`reconcile.retainMonths\`. \`RETAIN_MONTHS\` changes no sum of a current window. Resyncs also keep every month that the longest \`budgetDuration\` of a living VirtualKey, User, Team or model budget reaches, so an edited duration counts to the second. A budget
-that is lengthened later, into a dropped month, counts the whole hour in which its window begins: up to an hour too much, never too little. A journal record older than the kept months goes to \`entry_rejected\` with its reason,
+With the chart, the value is \`reconcile.retainDays\`. \`RETAIN_DAYS\` changes no sum of a current window. Resyncs also keep every day that the longest \`budgetDuration\` of a living VirtualKey, User, Team or model budget reaches, so an edited duration counts to the second. A budget
+that is lengthened later, into a dropped day, counts the whole hour in which its window begins: up to an hour too much, never too little. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
 an error in the log and the alert \`GatewayLedgerEntryRejected\`, because nothing can tell whether it was booked before. A person decides.
 
 ## Programs

@@ -10,8 +10,9 @@ import { bookLedgerRows } from '../support/book-rows.ts';
 
 /** The end of the four months that the ledger rows cover evenly; every second one is charged to the busy team too. */
 export const END = Date.UTC(2026, 10, 1);
-const MONTHS = [6, 7, 8, 9, 10].map((month) => Date.UTC(2026, month, 1));
-const [BEGIN = 0] = MONTHS;
+const BEGIN = Date.UTC(2026, 6, 1);
+const DAY = 86_400_000;
+const DAYS = Array.from({ length: (END - BEGIN) / DAY + 1 }, (_, day) => BEGIN + day * DAY);
 export const WINDOW = { start: BEGIN, end: END };
 export const INSTANCE = 'instance-1';
 export const BUSY = '00000000-0000-7000-8000-000000000000';
@@ -58,11 +59,11 @@ export async function fillWith(rowCount: number, connection: DatabaseConnection)
   const database = createDatabase(connection, { log: createMemoryLog() });
   await database.migrate();
   await database.openInstance({ uid: INSTANCE, namespace: 'apps', name: 'gateway' });
-  // One ledger row per month creates the partitions.
+  // One ledger row per day creates the partitions.
   await bookLedgerRows(
     database,
     INSTANCE,
-    MONTHS.map((time) => ({ ...SAMPLE, id: uuid(time, 0), scopeWindows: [] })),
+    DAYS.map((time) => ({ ...SAMPLE, id: uuid(time, 0), scopeWindows: [] })),
   );
   await database.close();
   const { host, port, username: user, password, dbname } = connection;

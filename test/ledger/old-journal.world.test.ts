@@ -1,4 +1,4 @@
-// A journal that is older than the ledger rows that PostgreSQL keeps (RETAIN_MONTHS, decision 7).
+// A journal that is older than the ledger rows that PostgreSQL keeps (RETAIN_DAYS, decision 7).
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMemoryCounterStore } from '#adapters/memory/counter-store.ts';
@@ -62,7 +62,7 @@ test('an old journal loses nothing: a person decides, and until then it counts a
     storeCalls: 1,
     rows: [booked],
   });
-  expect(await database.dropMonths(2)).not.toEqual([]);
+  expect(await database.dropDays(60)).not.toEqual([]);
 
   // The process died before it learned that the first one was booked, and before it booked the other.
   const folder: MemoryFolder = {

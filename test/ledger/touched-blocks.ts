@@ -6,7 +6,7 @@ import { ADD, INSERT, toColumns } from '#adapters/postgres/insert-batch.ts';
 import { EXPIRED_ROWS, RECORD_BATCH, ROWS } from '#adapters/postgres/ledger-database.ts';
 import { BOOKED, SUMS } from '#adapters/postgres/ledger-queries.ts';
 import { FIND } from '#adapters/postgres/policies.ts';
-import { edgesOf, RECOUNT } from '#adapters/postgres/recount.ts';
+import { RECOUNT, recountValues } from '#adapters/postgres/recount.ts';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import {
@@ -28,7 +28,7 @@ export interface BlockCount {
   /** Tables read by a sequential scan. */
   readonly wholly: ReadonlyArray<string>;
   /** Partitions that were read. */
-  readonly months: ReadonlyArray<string>;
+  readonly days: ReadonlyArray<string>;
 }
 
 interface Statement {
@@ -57,7 +57,9 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
     Array.from({ length: count }, (_, index) => 1 + Math.floor(((index + 0.5) * (of - 2)) / count));
   const scopes = (count: number) => some(count, keys).map(keyNumber);
   const sums = (of: ReadonlyArray<string>) => [of, of.map(() => WINDOW.start), of.map(() => WINDOW.end)];
-  const ids = some(20, rowCount).map((number) => idOf(number, rowCount));
+  // Of one day: each day is asked for its own ids.
+  const perDay = (rowCount * DAY) / (WINDOW.end - WINDOW.start);
+  const ids = some(20, perDay).map((number) => idOf(Math.ceil(60 * perDay) + number, rowCount));
   const batch = (count: number) =>
     scopes(count).map((scopeId) => newLedgerRow([scopeId, BUSY].map((each) => ({ scopeId: each, window: WINDOW }))));
   const accounts = some(20, keys).map(accountNumber);
@@ -116,7 +118,7 @@ export function hotStatements(rowCount: number): ReadonlyArray<Statement> {
       lookups: 30 * 24 + 5,
       name: 'recount 30 days of the busy team',
       text: RECOUNT,
-      values: [JSON.stringify([[BUSY, DAYS_30.start, DAYS_30.end, ...edgesOf(DAYS_30), BUSY]])],
+      values: recountValues([{ scopeId: BUSY, window: DAYS_30 }]),
     },
   ];
 }
@@ -187,7 +189,7 @@ async function explain(client: pg.Client, { text, values }: Statement, settings:
     blocks: explanation.Plan['Shared Hit Blocks'] + explanation.Plan['Shared Read Blocks'],
     millis: explanation['Execution Time'],
     wholly: nodes.filter((node) => node['Node Type'] === 'Seq Scan').map((node) => node['Relation Name'] ?? ''),
-    months: [...new Set(relations.filter((name) => /_\d{4}_\d\d$/.test(name)))],
+    days: [...new Set(relations.filter((name) => /_\d{4}_\d\d_\d\d$/.test(name)))],
   };
 }
 

@@ -75,7 +75,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
         '--set',
         'imagePullSecrets[0].name=own,gateways.imagePullSecrets[0].name=a,gateways.imagePullSecrets[1].name=b',
       ],
-      ...['--set', 'extraEnv[0].name=LOG_LEVEL,extraEnv[0].value=warn,nodeSelector.disk=ssd,reconcile.retainMonths=13'],
+      ...['--set', 'extraEnv[0].name=LOG_LEVEL,extraEnv[0].value=warn,nodeSelector.disk=ssd,reconcile.retainDays=90'],
       ...['--set-json', 'tolerations=[{"operator":"Exists"}]', '--set', 'podAnnotations.a=b,priorityClassName=high'],
       ...['--set', 'caConfigMap.name=corporate-ca'],
       ...['--set-json', 'secretMetadataPrefixes=["example.com","example.org"]'],
@@ -108,7 +108,7 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     }
     for (const line of [
       'GATEWAY_PULL_SECRETS, value: "a,b"',
-      'RETAIN_MONTHS, value: "13"',
+      'RETAIN_DAYS, value: "90"',
       `GATEWAY_IMAGE, value: "ghcr.io/example/op@${digest}"`,
     ])
       expect(text).toContain(line);

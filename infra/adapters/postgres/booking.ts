@@ -3,24 +3,24 @@
 import pg from 'pg';
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Log } from '#core/ports/telemetry.ts';
-import type { Months } from './partitions.ts';
+import type { Partitions } from './partitions.ts';
 import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
 
 export interface BookingDeps {
   readonly session: Session;
-  readonly months: Months;
+  readonly partitions: Partitions;
   readonly log: Log;
 }
 
 /** Books in one transaction. Rejected rows are reported after the commit. */
 export async function inBooking<T>(
-  { session, months, log }: BookingDeps,
+  { session, partitions, log }: BookingDeps,
   work: (booking: BookingTransaction) => Promise<T>,
 ): Promise<T> {
   const rejected: RejectedRow[] = [];
   const value = await session.transaction(BACKGROUND_LIMIT, (query) => {
     rejected.length = 0;
-    return work({ query, months, rejected });
+    return work({ query, partitions, rejected });
   });
   for (const fields of rejected)
     log.error('PostgreSQL refused a ledger row, which is in the table entry_rejected', { ...fields });
@@ -29,7 +29,7 @@ export async function inBooking<T>(
 
 export interface BookingTransaction {
   readonly query: Query;
-  readonly months: Months;
+  readonly partitions: Partitions;
   readonly rejected: RejectedRow[];
 }
 
@@ -45,15 +45,15 @@ export async function insertAll(
   rows: ReadonlyArray<LedgerRow>,
   insert: Insert,
 ): Promise<string[]> {
-  const { query, months } = booking;
+  const { query, partitions } = booking;
   const ids = rows.map(({ id }) => id);
-  await months.ensureMonths(query, ids);
+  await partitions.ensureFor(query, ids);
   if ((await refusalIn(query, () => insert(rows))) === undefined) return [];
-  // A month may be missing although it was made: another process dropped it, or the database was restored.
-  months.reset();
-  await months.ensureMonths(query, ids);
+  // A day may be missing although it was made: another process dropped it, or the database was restored.
+  partitions.reset();
+  await partitions.ensureFor(query, ids);
   const { dropped: droppedRows = [], others: remainingRows = [] } = Object.groupBy(rows, ({ id }) =>
-    months.isDropped(id) ? 'dropped' : 'others',
+    partitions.isDropped(id) ? 'dropped' : 'others',
   );
   const rejected = await insertRejected(booking, instanceUid, droppedRows, DROPPED);
   return [...rejected, ...(await insertHalving(booking, instanceUid, remainingRows, insert))];
@@ -78,7 +78,7 @@ async function insertHalving(
 }
 
 /** To book the row twice would be as wrong as to book it never, so a person decides. */
-const DROPPED = 'its month was dropped (RETAIN_MONTHS), and with it the record of whether it was booked';
+const DROPPED = 'its day was dropped (RETAIN_DAYS), and with it the record of whether it was booked';
 
 const INSERT_REJECTED = `
 insert into gateway_operator.entry_rejected (id, kind, instance_uid, ledger_row, reason, cost, scope_windows, scope_ids)

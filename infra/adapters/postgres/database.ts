@@ -8,7 +8,7 @@ import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
 import { createLedgerDatabase } from './ledger-database.ts';
 import { createLedgerRows } from './ledger-rows.ts';
-import { createMonths } from './partitions.ts';
+import { createPartitions } from './partitions.ts';
 import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
 import { ensureSchema } from './schema.ts';
@@ -26,11 +26,11 @@ export type DatabaseWithin = ReturnType<Database['withShare']>;
  */
 export function createDatabase(connection: DatabaseConnection, deps: PoolDependencies) {
   const session = createSession(connection, deps);
-  const months = createMonths(session);
+  const partitions = createPartitions(session);
   const adapters = (session: Session) => ({
     migrate: async () => {
       const versions = await ensureSchema(session);
-      await months.ensureUpcoming();
+      await partitions.ensureUpcoming();
       return versions;
     },
     ...createInstances(session),
@@ -41,12 +41,11 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     policies: (instanceUid: string) => createPolicies(session, instanceUid),
     epochs: (instanceUid: string, user: EpochUser) => createEpochs(session, instanceUid, user),
     ledgerDatabase: (instanceUid: string, random: Random) =>
-      createLedgerDatabase({ session, months, random, log: deps.log }, instanceUid),
+      createLedgerDatabase({ session, partitions, random, log: deps.log }, instanceUid),
     /**
-     * Drops whole months of ledger rows, except the current month and a number of months before it; returns them. Sums
-     * stay.
+     * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. Sums stay.
      */
-    dropMonths: months.drop,
+    dropDays: partitions.drop,
   });
   return {
     ...adapters(session),

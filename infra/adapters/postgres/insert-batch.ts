@@ -30,9 +30,9 @@ export async function insertBatch(
   instanceUid: string,
   { rows, epoch, storeCalls }: RowsToInsert,
 ): Promise<ReadonlyArray<string>> {
-  const { query, months } = booking;
+  const { query, partitions } = booking;
   const sorted = rows.toSorted(byIdAndKind);
-  await months.ensureMonths(
+  await partitions.ensureFor(
     query,
     sorted.map(({ id }) => id),
   );

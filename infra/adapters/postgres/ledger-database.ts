@@ -20,14 +20,15 @@ interface LedgerDatabaseDependencies extends BookingDeps {
 
 export function createLedgerDatabase(deps: LedgerDatabaseDependencies, instanceUid: string): LedgerDatabase {
   const query: Query = (...call) => deps.session.query(GATEWAY_LIMIT, ...call);
+  const queries = createQueries(deps.session);
   return {
-    ...createQueries(deps.session),
+    ...queries,
     bookBatch: (batch) => inBooking(deps, (booking) => book(booking, instanceUid, batch)),
     close: (closing) => inBooking(deps, (booking) => close({ ...booking, ...deps, instanceUid }, closing)),
     accountRows: async (accounts) =>
       new Map(await inPortions(accounts, (portion) => rowsOf(query, instanceUid, portion))),
     uncorrectedRows: (accounts) =>
-      inPortions(accounts, ([account = '']) => expiredRowsOf(query, instanceUid, account), 1),
+      inPortions(accounts, ([account = '']) => expiredRowsOf(query, queries.bookedOf, [instanceUid, account]), 1),
   };
 }
 
@@ -197,7 +198,7 @@ interface Row extends Pick<AccountRow, 'isClosed' | 'isCharged' | 'isClosing'> {
   readonly callNumber: string;
 }
 
-/** The bounds of the ids exclude the months that cannot contain them. */
+/** The bounds of the ids exclude the days that cannot contain them. */
 export const ROWS = `
 select account::text, booked_batch::text as "bookedBatch", call_number::text as "callNumber", closed_at is not null as "isClosed",
   coalesce(closing = 'done', false) and "isInEpoch" as "isCharged", coalesce(closing = 'begun', false) and "isInEpoch" as "isClosing"
@@ -212,16 +213,29 @@ where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
 /** The maximum expired rows in one reply. */
 const MAX_ROWS = 10_000;
 
-/** Reads the expired rows of an account in portions, each after the last counter of the previous one. */
-async function expiredRowsOf(query: Query, instanceUid: string, account: string): Promise<ReadonlyArray<ExpiredRow>> {
+/**
+ * Reads the expired rows of an account in portions, each after the last counter of the previous one. Their costs are read
+ * by their ids: a join would plan with all partitions of ledger rows.
+ */
+async function expiredRowsOf(
+  query: Query,
+  bookedOf: LedgerDatabase['bookedOf'],
+  account: ReadonlyArray<string>,
+): Promise<ReadonlyArray<ExpiredRow>> {
   const expired: ExpiredRow[] = [];
   for (let last: ReadonlyArray<unknown> = [null, null, null]; ; ) {
-    const rows = await query<ExpiredRowText>(EXPIRED_ROWS, [instanceUid, account, ...last, MAX_ROWS]);
-    for (const { id, scopeId, start, end, cost } of rows)
-      expired.push({ id, scopeId, spent: BigInt(cost), window: { start: Number(start), end: Number(end) } });
-    const { scopeId, window } = expired.at(-1) ?? {};
+    const rows = await query<ExpiredRowText>(EXPIRED_ROWS, [...account, ...last, MAX_ROWS]);
+    const booked = await bookedOf(rows.map(({ id }) => id));
+    for (const { id, scopeId, start, end } of rows) {
+      const [row, correction] = ['expired', 'correction'].map((kind) =>
+        booked.get(id)?.find((one) => one.kind === kind),
+      );
+      if (row === undefined || correction !== undefined) continue;
+      expired.push({ id, scopeId, spent: row.cost, window: { start: Number(start), end: Number(end) } });
+    }
+    const { scopeId, start, end } = rows.at(-1) ?? {};
     if (rows.length < MAX_ROWS) return expired;
-    last = [scopeId, window?.start, window?.end];
+    last = [scopeId, start, end];
   }
 }
 
@@ -230,13 +244,11 @@ interface ExpiredRowText {
   readonly scopeId: ScopeId;
   readonly start: string;
   readonly end: string;
-  readonly cost: string;
 }
 
 export const EXPIRED_ROWS = `
-select e.id::text, e.scope_id::text as "scopeId", e.window_start::text as start, e.window_end::text as "end", r.cost::text as cost
-from gateway_operator.expired_row e join gateway_operator.ledger_row r on r.id = e.id and r.kind = 'expired'
-where e.instance_uid = $1 and e.account = $2::uuid
-  and ($3::uuid is null or (e.scope_id, e.window_start, e.window_end) > ($3::uuid, $4::bigint, $5::bigint))
-  and not exists (select from gateway_operator.ledger_row corrected where corrected.id = e.id and corrected.kind = 'correction')
-order by e.scope_id, e.window_start, e.window_end limit $6`;
+select id::text, scope_id::text as "scopeId", window_start::text as start, window_end::text as "end"
+from gateway_operator.expired_row
+where instance_uid = $1 and account = $2::uuid
+  and ($3::uuid is null or (scope_id, window_start, window_end) > ($3::uuid, $4::bigint, $5::bigint))
+order by scope_id, window_start, window_end limit $6`;

@@ -2,6 +2,8 @@
 import type { QueryResultRow } from 'pg';
 import type { BookedLedgerRow, LedgerQueries, LedgerRowKind } from '#core/ports/ledger-rows.ts';
 import type { ScopeSpend, ScopeWindow } from '#core/ports/policy.ts';
+import { timeOf } from '../process/ids.ts';
+import { DAY } from './partitions.ts';
 import { BACKGROUND_LIMIT, GATEWAY_LIMIT, type Query, type Session } from './session.ts';
 
 /** The maximum ids in one statement. */
@@ -39,7 +41,13 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
   };
   return {
     sums: (counters) => inPortions(counters, sumsOf, MAX_WINDOWS),
-    bookedOf: async (ids) => new Map(await inPortions(ids, bookedOf)),
+    bookedOf: async (ids) => {
+      const byDay = Map.groupBy(ids, (id) => Math.floor((timeOf(id) ?? 0) / DAY));
+      const booked = new Map<string, ReadonlyArray<BookedLedgerRow>>();
+      for (const ofDay of byDay.values())
+        for (const [id, rows] of await inPortions(ofDay, bookedOf)) booked.set(id, rows);
+      return booked;
+    },
   };
 }
 
@@ -78,7 +86,7 @@ from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_
   ) r on true
 where s.amount is not null or r.amount is not null`;
 
-/** The bounds of the ids exclude the months that cannot contain them. */
+/** Each day is asked for its own ids: PostgreSQL looks for all of them in each partition that their bounds do not exclude. */
 export const BOOKED = `
 select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
 from gateway_operator.ledger_row where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;

@@ -1,4 +1,5 @@
-// Monthly partitions of ledger rows: made before a row needs its month, dropped whole after RETAIN_MONTHS (LEDGER 2).
+// Daily partitions of ledger rows: made before a row needs its day, dropped whole after RETAIN_DAYS (LEDGER 2).
+import pg from 'pg';
 import type { Millis } from '#core/ports/money.ts';
 import { timeOf } from '../process/ids.ts';
 import { hasTable } from './schema.ts';
@@ -6,13 +7,20 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 
 const LOCK = 7_203_418_866;
 
-/** Months since January 1970, UTC. */
-type Month = number;
+/** Days since the Unix epoch, UTC. */
+type Day = number;
 
+export const DAY: Millis = 86_400_000;
 /**
- * The last month with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time.
+ * The last day with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time.
  */
-const LAST_MONTH: Month = 230 * 12 - 1;
+const LAST_DAY: Day = Date.UTC(2200, 0, 1) / DAY - 1;
+/** The days for which partitions are made before they begin: bookings rarely make one, also while no reconciler runs. */
+const DAYS_AHEAD = 7;
+/** The maximum days that one call drops. */
+const MAX_DROPPED = 100;
+/** Milliseconds that a drop waits for transactions in progress. Bookings that begin meanwhile wait too. */
+const DROP_WAIT: Millis = 100;
 
 /** The lowest UUID of this millisecond: no id of this time or later is below it. */
 export function lowestId(time: Millis): string {
@@ -22,119 +30,118 @@ export function lowestId(time: Millis): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-export type Months = ReturnType<typeof createMonths>;
+export type Partitions = ReturnType<typeof createPartitions>;
 
-/** Takes the lock under which processes make and drop months, one after the other. */
-async function lockMonths(query: Query): Promise<void> {
+/** Takes the lock under which processes make and drop days, one after the other. */
+async function lockDays(query: Query): Promise<void> {
   await query(`select pg_advisory_xact_lock(${LOCK})`);
 }
 
 /**
- * Reads the months that `drop` has dropped. Months that a person drops with SQL are not recorded: they are made again.
+ * Reads when the first kept day begins; 0: all are kept. Days before it are not made again. Days that a person drops
+ * with SQL are not recorded: they are made again.
  */
-export async function readDropped(query: Query): Promise<ReadonlySet<Month>> {
-  const rows = await query<{ month: string }>('select month from gateway_operator.dropped_month');
-  return new Set(rows.map(({ month }) => monthOf(Date.parse(`${month.replace('_', '-')}-01T00:00:00Z`))));
+export async function readKeptFrom(query: Query): Promise<Millis> {
+  const [row] = await query<{ time: number }>(
+    'select extract(epoch from kept_from)::float8 * 1000 as time from gateway_operator.retention',
+  );
+  return row?.time ?? 0;
 }
 
-export function createMonths(session: Session) {
-  const knownMonths = new Set<Month>();
-  let dropped: ReadonlySet<Month> = new Set();
+export function createPartitions(session: Session) {
+  const knownDays = new Set<Day>();
+  let keptFrom: Millis = 0;
 
-  const make = async (query: Query, months: ReadonlyArray<Month>) => {
-    const unknown = months.filter((month) => month >= 0 && month <= LAST_MONTH && !knownMonths.has(month));
+  const make = async (query: Query, days: ReadonlyArray<Day>) => {
+    const unknown = days.filter((day) => day >= 0 && day <= LAST_DAY && !knownDays.has(day));
     if (unknown.length === 0) return;
     // This read is without the lock, which a booking would keep until its end: on Workers every request books.
-    for (const month of await presentOf(query, unknown)) knownMonths.add(month);
-    const missing = unknown.filter((month) => !knownMonths.has(month));
+    for (const day of await presentOf(query, unknown)) knownDays.add(day);
+    const missing = unknown.filter((day) => !knownDays.has(day));
     if (missing.length === 0) return;
-    await lockMonths(query);
-    dropped = await readDropped(query);
-    for (const month of missing) if (!dropped.has(month)) await makeMonth(query, month);
-    for (const month of missing) knownMonths.add(month);
+    await lockDays(query);
+    keptFrom = await readKeptFrom(query);
+    for (const day of missing) if (day * DAY >= keptFrom) await makeDay(query, day);
+    for (const day of missing) knownDays.add(day);
   };
 
   return {
     /**
-     * Makes the partitions of these ids' months, and of the months after them, in the transaction of `query`. Does
-     * nothing for months that this process knows.
+     * Makes the partitions of these ids' days, and of the days after them, in the transaction of `query`. Does nothing
+     * for days that this process knows.
      */
-    ensureMonths: (query: Query, ids: ReadonlyArray<string>) => make(query, monthsOf(ids)),
-    /**
-     * Forgets the known months, since other processes drop months: the next `ensureMonths` looks for all of them again.
-     */
-    reset: () => knownMonths.clear(),
-    /** Makes this month and the next two, by the database's clock. */
+    ensureFor: (query: Query, ids: ReadonlyArray<string>) => make(query, daysOf(ids)),
+    /** Forgets the known days, since other processes drop days: the next `ensureFor` looks for all of them again. */
+    reset: () => knownDays.clear(),
+    /** Makes this day and the next days, by the database's clock. */
     ensureUpcoming: () =>
       session.transaction(LIMIT, async (query) => {
         const [row] = await query<{ now: string }>('select (extract(epoch from now()) * 1000)::bigint as now');
-        const month = monthOf(Number(row?.now));
-        await make(query, [month, month + 1, month + 2]);
+        const today = Math.floor(Number(row?.now) / DAY);
+        await make(
+          query,
+          Array.from({ length: 1 + DAYS_AHEAD }, (_, ahead) => today + ahead),
+        );
       }),
-    /**
-     * Whether the id's month was dropped, as of the last read. It is not made again, because its former rows are
-     * unknown.
-     */
+    /** Whether the id's day was dropped, as of the last read. It is not made again: its former rows are unknown. */
     isDropped: (id: string) => {
       const time = timeOf(id);
-      return time !== undefined && dropped.has(monthOf(time));
+      return time !== undefined && time < keptFrom;
     },
     /**
-     * Drops whole months, one transaction each. The current month, `keptMonths` months before it, and months that the
-     * window of a budget may reach are kept (an edit of its duration counts single seconds at the edge). Then forgets
-     * the accounts of dropped months. Returns the months dropped now, like `2026_01`.
+     * Drops whole days, one transaction each. The current day, `keptDays` days before it, and days that the window of a
+     * budget may reach are kept (an edit of its duration counts single seconds at the edge). Then forgets the accounts
+     * of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in progress last longer than
+     * bookings may wait, or days are left, the next resync continues.
      */
-    drop: async (keptMonths: number) => {
-      const rows = await session.query<{ month: string }>(LIMIT, UNNEEDED, [keptMonths]);
-      for (const { month } of rows) {
-        await session.transaction(LIMIT, (query) => dropMonth(query, month));
-        knownMonths.clear();
+    drop: async (keptDays: number) => {
+      const [row] = await session.query<DropPlan>(LIMIT, UNNEEDED, [keptDays, MAX_DROPPED]);
+      const { days = [], keptFrom: bound = null } = row ?? {};
+      const dropped: string[] = [];
+      for (const day of days) {
+        if (!(await isDroppedNow(session, day))) break;
+        dropped.push(day);
+        knownDays.clear();
       }
+      if (dropped.length === days.length && days.length < MAX_DROPPED) await session.query(LIMIT, KEEP_FROM, [bound]);
       await forgetAccounts(session);
-      return rows.map(({ month }) => month);
+      return dropped;
     },
   };
 }
 
-function monthsOf(ids: ReadonlyArray<string>): ReadonlyArray<Month> {
-  const days = new Set<number>();
+function daysOf(ids: ReadonlyArray<string>): ReadonlyArray<Day> {
+  const days = new Set<Day>();
   for (const id of ids) {
     const time = timeOf(id);
-    if (time !== undefined) days.add(Math.floor(time / DAY));
+    if (time === undefined) continue;
+    const day = Math.floor(time / DAY);
+    days.add(day).add(day + 1);
   }
-  const months = [...days].map((day) => monthOf(day * DAY));
-  return [...new Set(months.flatMap((month) => [month, month + 1]))];
+  return [...days];
 }
 
-const DAY: Millis = 86_400_000;
+/** `2026_01_31`. */
+const suffixOf = (day: Day): string => new Date(day * DAY).toISOString().slice(0, 10).replaceAll('-', '_');
 
-export function monthOf(time: Millis): Month {
-  const date = new Date(time);
-  return (date.getUTCFullYear() - 1970) * 12 + date.getUTCMonth();
-}
-
-/** `2026_01`. */
-const suffixOf = (month: Month): string =>
-  new Date(Date.UTC(1970, month, 1)).toISOString().slice(0, 7).replace('-', '_');
-
-/** Returns those of these months that have their partitions. */
-async function presentOf(query: Query, months: ReadonlyArray<Month>): Promise<ReadonlyArray<Month>> {
-  const suffixes = months.map(suffixOf);
-  const rows = await query<{ month: string }>(PRESENT, [
+/** Returns those of these days that have their partitions. */
+async function presentOf(query: Query, days: ReadonlyArray<Day>): Promise<ReadonlyArray<Day>> {
+  const suffixes = days.map(suffixOf);
+  const rows = await query<{ day: string }>(PRESENT, [
     suffixes.flatMap((suffix) => [`ledger_row_${suffix}`, `second_sum_${suffix}`]),
   ]);
-  const present = new Set(rows.map(({ month }) => month));
-  return months.filter((_, place) => present.has(suffixes[place] ?? ''));
+  const present = new Set(rows.map(({ day }) => day));
+  return days.filter((_, place) => present.has(suffixes[place] ?? ''));
 }
 
 const PRESENT = `
-select right(c.relname, 7) as month from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+select right(c.relname, 10) as day from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where n.nspname = 'gateway_operator' and c.relname = any($1::text[]) group by 1 having count(*) = 2`;
 
-/** Makes the tables first and then attaches them, so that readers and writers of other months need not wait. */
-async function makeMonth(query: Query, month: Month): Promise<void> {
-  const suffix = suffixOf(month);
-  const range = `from ('${lowestId(Date.UTC(1970, month, 1))}') to ('${lowestId(Date.UTC(1970, month + 1, 1))}')`;
+/** Makes the tables first and then attaches them, so that readers and writers of other days need not wait. */
+async function makeDay(query: Query, day: Day): Promise<void> {
+  const suffix = suffixOf(day);
+  const range = `from ('${lowestId(day * DAY)}') to ('${lowestId((day + 1) * DAY)}')`;
   for (const table of ['ledger_row', 'second_sum']) {
     if (await hasTable(query, `${table}_${suffix}`)) continue;
     const name = `gateway_operator.${table}_${suffix}`;
@@ -143,9 +150,15 @@ async function makeMonth(query: Query, month: Month): Promise<void> {
   }
 }
 
+interface DropPlan {
+  readonly days: ReadonlyArray<string>;
+  readonly keptFrom: string;
+}
+
 /**
- * Months that are older than $1 months before the current month, and older than the month in which the longest current
- * window may have begun. A calendar month is up to a thirtieth longer than 30 days.
+ * The first kept day: $1 days before today, or the day in which the longest current window may have begun, if that is
+ * earlier. And the days before it that have partitions, at most $2. A calendar month is up to a thirtieth longer than 30
+ * days, and a day of summer time up to an hour longer.
  */
 const UNNEEDED = `
 with duration as (
@@ -157,38 +170,57 @@ with duration as (
 longest as (
   select max(substring(text from '^[0-9]+')::bigint * case substring(text from '[a-z]+$')
     when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end) as seconds
-  from duration where text is not null)
-select distinct right(c.relname, 7) as month
-from pg_catalog.pg_inherits i
-  join pg_catalog.pg_class c on c.oid = i.inhrelid
-  join pg_catalog.pg_class p on p.oid = i.inhparent
-  join pg_catalog.pg_namespace n on n.oid = p.relnamespace
-where n.nspname = 'gateway_operator' and p.relname in ('ledger_row', 'second_sum') and c.relname ~ '^(ledger_row|second_sum)_[0-9]{4}_[0-9]{2}$'
-  and right(c.relname, 7) < to_char(now() at time zone 'UTC' - make_interval(months => $1), 'YYYY_MM')
-  and right(c.relname, 7) < (select to_char(now() at time zone 'UTC' - make_interval(secs => coalesce(seconds, 0) * 31 / 30.0), 'YYYY_MM')
-    from longest)
-order by 1`;
+  from duration where text is not null),
+bound as (
+  select least(now() at time zone 'UTC' - make_interval(days => $1),
+    now() at time zone 'UTC' - make_interval(days => 1, secs => coalesce(seconds, 0) * 31 / 30.0))::date as day
+  from longest),
+present as (
+  select distinct right(c.relname, 10) as day
+  from pg_catalog.pg_inherits i
+    join pg_catalog.pg_class c on c.oid = i.inhrelid
+    join pg_catalog.pg_class p on p.oid = i.inhparent
+    join pg_catalog.pg_namespace n on n.oid = p.relnamespace
+  where n.nspname = 'gateway_operator' and p.relname in ('ledger_row', 'second_sum')
+    and c.relname ~ '^(ledger_row|second_sum)_[0-9]{4}_[0-9]{2}_[0-9]{2}$'
+    and right(c.relname, 10) < (select to_char(day, 'YYYY_MM_DD') from bound)
+  order by 1 limit $2)
+select (select day::text from bound) as "keptFrom", array(select day from present order by 1) as days`;
+
+const KEEP_FROM = `
+insert into gateway_operator.retention as r (kept_from) values ($1::date)
+on conflict (is_only) do update set kept_from = excluded.kept_from where r.kept_from < excluded.kept_from`;
 
 /**
- * Waits for bookings and reads in progress, and does not stop them. If the lock is not granted in time, the next resync
- * tries again.
+ * Drops a day, unless a transaction in progress still uses the tables after a moment: no booking waits for a long report.
+ * The tables are locked in the order in which a booking locks them.
  */
-async function dropMonth(query: Query, month: string): Promise<void> {
-  await query('set local lock_timeout = 2000');
-  await lockMonths(query);
-  await query('insert into gateway_operator.dropped_month (month) values ($1) on conflict do nothing', [month]);
-  // The tables are dropped in the order in which a booking locks them.
-  for (const table of ['ledger_row', 'second_sum'])
-    await query(`drop table if exists gateway_operator.${table}_${month}`);
+function isDroppedNow(session: Session, day: string): Promise<boolean> {
+  return session.transaction(LIMIT, async (query) => {
+    try {
+      await query(`set local lock_timeout = ${DROP_WAIT}`);
+      await lockDays(query);
+      await query(KEEP_FROM, [new Date(Date.parse(day.replaceAll('_', '-')) + DAY).toISOString().slice(0, 10)]);
+      for (const table of ['ledger_row', 'second_sum'])
+        await query(`drop table if exists gateway_operator.${table}_${day}`);
+      return true;
+    } catch (error) {
+      // PostgreSQL has aborted the transaction: its commit undoes it.
+      if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return false;
+      throw error;
+    }
+  });
 }
+
+const LOCK_NOT_AVAILABLE = '55P03';
 
 /** The maximum accounts, and the maximum rows of `expired_row`, that one transaction deletes. */
 const PORTION = 2000;
 
 /**
- * Forgets the accounts that were closed before the end of the last dropped month, with their expired rows. An account may
+ * Forgets the accounts that were closed before the first kept day, with their expired rows. An account may
  * have 150,000 of them, so no booking waits for this: portions in transactions of their own, after the
- * months are dropped. If the process ends before all are forgotten, the next resync continues.
+ * days are dropped. If the process ends before all are forgotten, the next resync continues.
  */
 async function forgetAccounts(session: Session): Promise<void> {
   for (let isOver = false; !isOver; )
@@ -198,11 +230,10 @@ async function forgetAccounts(session: Session): Promise<void> {
     });
 }
 
-/** Accounts of dropped months. A row that another transaction has locked is left to the next time. */
+/** Accounts of dropped days. A row that another transaction has locked is left to the next time. */
 const OLD_ACCOUNTS = `
 select a.instance_uid, a.account from gateway_operator.account a
-where a.closed_at < (
-  select (to_date(max(month), 'YYYY_MM') + interval '1 month') at time zone 'UTC' from gateway_operator.dropped_month)`;
+where a.closed_at < (select kept_from::timestamp at time zone 'UTC' from gateway_operator.retention)`;
 
 const FORGET_EXPIRED_ROWS = `
 delete from gateway_operator.expired_row where ctid = any(array(

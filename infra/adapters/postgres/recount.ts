@@ -2,7 +2,7 @@
 // windows the ledger rows name (LEDGER 5).
 import type { Millis, Window } from '#core/ports/money.ts';
 import type { Recount } from '#core/ports/registry.ts';
-import { lowestId, monthOf, readDropped } from './partitions.ts';
+import { DAY, lowestId, readKeptFrom } from './partitions.ts';
 import type { Query } from './session.ts';
 
 const HOUR: Millis = 3_600_000;
@@ -27,34 +27,54 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
  * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
  * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
  * hours come from `hour_sum`, the two edges from `second_sum`: constant time for any number of rows. If the
- * seconds of the first edge were dropped with their month, its whole hour counts: too much rather than too little. The
+ * seconds of the first edge were dropped with their day, its whole hour counts: too much rather than too little. The
  * time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on either
  * side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after that
  * window has ended counts only in the old window.
  */
 export async function recount(query: Query, instanceUid: string, recounts: ReadonlyArray<Recount>): Promise<void> {
   await lockForRecount(query, instanceUid);
-  const dropped = await readDropped(query);
+  // No day is dropped between this read and the statements. `only`: without it, each partition would be locked too.
+  await query('lock table only gateway_operator.second_sum in access share mode');
+  const keptFrom = await readKeptFrom(query);
   // A statement cannot write a row twice: of two recounts of a scope, the later one counts.
   const byScope = new Map(recounts.map((one) => [one.scopeId, one]));
-  const rows = byScope.values().map(({ scopeId, window: { start, end }, from = scopeId }) => {
-    const edges = edgesOf({ start, end }, dropped.has(monthOf(start)));
-    return [scopeId, start, end, ...edges, from];
+  const byDay = Map.groupBy(byScope.values(), ({ window }) => Math.floor(window.start / DAY));
+  for (const ofDay of byDay.values()) await query(RECOUNT, recountValues(ofDay, keptFrom));
+}
+
+/**
+ * The values of `RECOUNT`: the recounts, and the bounds of all first and of all last edges. These windows begin on one
+ * day, so that the bounds exclude the other partitions when PostgreSQL plans: it would lock all of them.
+ */
+export function recountValues(recounts: ReadonlyArray<Recount>, keptFrom: Millis = 0): ReadonlyArray<unknown> {
+  const edges = recounts.map(({ window }) => edgesOf(window, window.start < keptFrom));
+  const rows = recounts.map(({ scopeId, window: { start, end }, from = scopeId }, place) => {
+    const { first, last, ids } = edges[place] as Edges;
+    return [scopeId, start, end, first, last, ...ids, from];
   });
-  await query(RECOUNT, [JSON.stringify([...rows])]);
+  const [begins, firsts, lasts, ends] = [0, 1, 2, 3].map((place) => edges.map(({ ids }) => ids[place]).sort());
+  return [JSON.stringify(rows), begins?.[0], firsts?.at(-1), lasts?.[0], ends?.at(-1)];
 }
 
 /**
  * The first and last whole hour, and the ids at which the first edge ends and the last edge begins. `isRounded`: the
  * hour of `start` counts as whole.
  */
-export function edgesOf({ start, end }: Window, isRounded = false): ReadonlyArray<unknown> {
+function edgesOf({ start, end }: Window, isRounded: boolean): Edges {
   const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);
   const last = Math.floor(end / HOUR);
   const [from, until] = [lowestId(start), lowestId(end)];
   // The window is inside one hour, so all of it is edge.
-  if (first >= last) return [first, first, from, until, until, until];
-  return [first, last, from, isRounded ? from : lowestId(first * HOUR), lowestId(last * HOUR), until];
+  if (first >= last) return { first, last: first, ids: [from, until, until, until] };
+  return { first, last, ids: [from, isRounded ? from : lowestId(first * HOUR), lowestId(last * HOUR), until] };
+}
+
+/** Hours, and the ids at which the first edge begins and ends, and the last edge begins and ends. */
+interface Edges {
+  readonly first: number;
+  readonly last: number;
+  readonly ids: readonly [string, string, string, string];
 }
 
 export const RECOUNT = `
@@ -67,9 +87,11 @@ counted as (
   select scope_id, window_start, window_end, coalesce((select sum(amount) from gateway_operator.hour_sum h
       where h.scope_id = source and hour >= first_hour and hour < last_hour), 0)
     + coalesce((select sum(amount) from gateway_operator.second_sum s
-      where s.scope_id = source and s.from_id >= wanted.from_id and s.from_id < first_edge), 0)
+      where s.scope_id = source and s.from_id >= wanted.from_id and s.from_id < first_edge
+        and s.from_id >= $2::uuid and s.from_id < $3::uuid), 0)
     + coalesce((select sum(amount) from gateway_operator.second_sum s
-      where s.scope_id = source and s.from_id >= last_edge and s.from_id < until_id), 0) as amount
+      where s.scope_id = source and s.from_id >= last_edge and s.from_id < until_id
+        and s.from_id >= $4::uuid and s.from_id < $5::uuid), 0) as amount
   from wanted),
 remembered as (
   insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)

@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 5;
+export const SCHEMA_VERSION = 6;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -201,10 +201,10 @@ create table gateway_operator.entry_rejected (
 );
 create index entry_rejected_scopes on gateway_operator.entry_rejected using gin (scope_ids);
 
--- Months whose partitions were dropped, like 2026_01. Whether a ledger row of that time was booked is no longer known.
-create table gateway_operator.dropped_month (
-  month text primary key,
-  dropped_at timestamptz(3) not null default now()
+-- Days before kept_from were dropped: whether a ledger row of that time was booked is no longer known. At most one row.
+create table gateway_operator.retention (
+  is_only boolean primary key default true check (is_only),
+  kept_from date not null
 );
 
 -- The epoch of the counter store of an instance.

@@ -79,11 +79,10 @@ const reconcile = z.strictObject({
   resources: resources
     .default({ requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '1Gi' } })
     .describe('See docs/operate/reconciler.md.'),
-  retainMonths: z
-    .int()
-    .min(2)
-    .optional()
-    .describe('Months of ledger rows to keep in addition to the current one. Absent: all. Sums are always kept.'),
+  retainDays: z
+    .union([z.int().min(30), z.literal('forever')])
+    .default(400)
+    .describe('Days of ledger rows to keep before the current one, or `forever`. Sums are always kept.'),
 });
 
 const pods = {

@@ -37,7 +37,7 @@ main(async () => {
     clear,
     flush: async (instance, work) => {
       await flush(instance, work);
-      await retain(environment.RETAIN_MONTHS, work.database, log);
+      await retain(environment.RETAIN_DAYS, work.database, log);
     },
     probeShared: (connection, instanceUid) => probeShared(connection, instanceUid, fetch),
   });
@@ -70,9 +70,9 @@ main(async () => {
   if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
 });
 
-/** Ledger rows that are older than the retention are dropped in whole months. */
-async function retain(months: number | undefined, database: DatabaseWithin, log: Log): Promise<void> {
-  if (months === undefined) return;
-  const dropped = await database.dropMonths(months);
-  if (dropped.length > 0) log.info('months of ledger rows were dropped; their sums stay', { months: dropped });
+/** Ledger rows that are older than the retention are dropped in whole days. */
+async function retain(days: number | 'forever', database: DatabaseWithin, log: Log): Promise<void> {
+  if (days === 'forever') return;
+  const dropped = await database.dropDays(days);
+  if (dropped.length > 0) log.info('days of ledger rows were dropped; their sums stay', { days: dropped });
 }

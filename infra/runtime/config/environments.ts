@@ -6,12 +6,12 @@ import {
   httpAddress,
   image,
   list,
-  months,
   namespace,
   namespacedName,
   objects,
   port,
   processes,
+  retention,
   segments,
   serviceSegments,
   share,
@@ -171,10 +171,10 @@ export const ReconcileEnvironment = {
      */
     GATEWAY_PULL_SECRETS: optional(list),
     /**
-     * Months of ledger rows to keep before the current month, at least 2; absent: keep everything. Each resync drops older months
-     * whole and keeps their sums, see [below](#months-of-ledger-rows).
+     * Days of ledger rows to keep before the current day, at least 30, or `forever`. Each resync drops older days whole
+     * and keeps their sums, see [below](#days-of-ledger-rows).
      */
-    RETAIN_MONTHS: optional(months),
+    RETAIN_DAYS: withDefault(retention, '400'),
     ...rules,
     /**
      * `NAMESPACE/NAME` of the Service whose certificate the reconciler issues and renews; absent: you or cert-manager

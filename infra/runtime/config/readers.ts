@@ -53,10 +53,10 @@ export const count = converted(
   (text) => (/^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : undefined),
   'is not a number from 1',
 );
-export const months = converted(
-  (text) => (/^[1-9][0-9]{0,3}$/.test(text) && Number(text) >= 2 ? Number(text) : undefined),
-  'is not a number of months, at least 2',
-);
+export const retention = converted((text): number | 'forever' | undefined => {
+  if (text === 'forever') return text;
+  return /^[1-9][0-9]{1,4}$/.test(text) && Number(text) >= 30 ? Number(text) : undefined;
+}, 'is neither a number of days, at least 30, nor `forever`');
 
 /** A JSON array of Kubernetes objects. */
 export const objects = converted((text) => {

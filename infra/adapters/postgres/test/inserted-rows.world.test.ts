@@ -116,16 +116,16 @@ test('what a scope paid in one second is one row a batch, and the second is that
   ]);
 });
 
-test('partitions for this month and the next two are made when the schema is, before anything needs them', async () => {
-  const now = new Date();
-  const names = [0, 1, 2].map((ahead) =>
-    new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + ahead)).toISOString().slice(0, 7).replace('-', '_'),
+test('partitions for today and the next seven days are made when the schema is, before anything needs them', async () => {
+  const now = Date.now();
+  const names = Array.from({ length: 8 }, (_, ahead) =>
+    new Date(now + ahead * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '_'),
   );
   expect(await partitions('ledger_row')).toEqual(names.map((name) => `ledger_row_${name}`));
   expect(await partitions('second_sum')).toEqual(names.map((name) => `second_sum_${name}`));
 });
 
-test('a ledger row lies in the month of its id, not of its settling: a month begins with its first millisecond, UTC', async () => {
+test('a ledger row lies in the day of its id, not of its settling: a day begins with its first millisecond, UTC', async () => {
   const [last, first] = [Date.UTC(2031, 1, 1) - 1, Date.UTC(2031, 1, 1)].map((time) =>
     ledgerRowOf({ id: idAt(time), settledAt: first_of_march }),
   );
@@ -134,32 +134,32 @@ test('a ledger row lies in the month of its id, not of its settling: a month beg
     'instance-1',
     [last, first].flatMap((entry) => entry ?? []),
   );
-  expect(await partitionOf(last?.id ?? '')).toBe('gateway_operator.ledger_row_2031_01');
-  expect(await partitionOf(first?.id ?? '')).toBe('gateway_operator.ledger_row_2031_02');
+  expect(await partitionOf(last?.id ?? '')).toBe('gateway_operator.ledger_row_2031_01_31');
+  expect(await partitionOf(first?.id ?? '')).toBe('gateway_operator.ledger_row_2031_02_01');
   expect(lowestId(Date.UTC(2031, 1, 1)) <= (first?.id ?? '')).toBe(true);
   expect(lowestId(Date.UTC(2031, 1, 1)) > (last?.id ?? '')).toBe(true);
 });
 const first_of_march = Date.UTC(2031, 2, 1);
 
-test('many processes that need the same new month at the same time make it once', async () => {
+test('many processes that need the same new day at the same time make it once', async () => {
   const databases = Array.from({ length: 6 }, () => createDatabase(connection, { log }));
   open.push(...databases);
   const rows = databases.map(() => ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
   await Promise.all(databases.map((each, place) => bookLedgerRows(each, 'instance-1', rows.slice(place, place + 1))));
   expect((await partitions('ledger_row')).filter((name) => name.includes('2040'))).toEqual([
-    'ledger_row_2040_06',
-    'ledger_row_2040_07',
+    'ledger_row_2040_06_05',
+    'ledger_row_2040_06_06',
   ]);
   expect(await count('ledger_row')).toBe(6);
 });
 
-test('a month that was dropped behind our back is made again: no entry is rejected for it', async () => {
+test('a day that was dropped behind our back is made again: no entry is rejected for it', async () => {
   await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) })]);
   await server.query(
     connection,
-    'drop table gateway_operator.ledger_row_2040_06; drop table gateway_operator.second_sum_2040_06',
+    'drop table gateway_operator.ledger_row_2040_06_05; drop table gateway_operator.second_sum_2040_06_05',
   );
-  expect(await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 6)) })])).toEqual({
+  expect(await bookLedgerRows(database, 'instance-1', [ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5, 1)) })])).toEqual({
     rejected: [],
   });
   expect(await count('entry_rejected')).toBe(0);

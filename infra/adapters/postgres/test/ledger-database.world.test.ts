@@ -9,7 +9,7 @@ import { ONE_STORE } from '../../../../test/support/one-store.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
 import { createLedgerDatabase } from '../ledger-database.ts';
-import { createMonths } from '../partitions.ts';
+import { createPartitions } from '../partitions.ts';
 import { createSession, type Query } from '../session.ts';
 
 const INSTANCE = 'instance-1';
@@ -91,7 +91,7 @@ describe('several connections', () => {
   });
 
   test('a raise of the epoch waits for the booking under way; one that waits meanwhile is refused', async () => {
-    const entry = ledgerRowOf({ cost: 5n });
+    const entry = ledgerRowOf({ id: idAt(Date.now()), cost: 5n });
     const [one, two] = [crypto.randomUUID(), crypto.randomUUID()];
     const other = elsewhere();
     await Promise.all([book(one, 1), other.book(two, 1), epochs.state()]);
@@ -114,7 +114,7 @@ describe('several connections', () => {
   });
 
   test('an epoch opens after the bookings by ids that are under way, so that sums which are read then have them', async () => {
-    const entry = ledgerRowOf({ cost: 5n });
+    const entry = ledgerRowOf({ id: idAt(Date.now()), cost: 5n });
     const steps: string[] = [];
     const all: Promise<unknown>[] = [];
     await epochs.state();
@@ -179,8 +179,8 @@ describe('several connections', () => {
       begun.resolve();
       return new Promise<void>(() => undefined);
     };
-    const months = { ...createMonths(session), ensureMonths: never };
-    const asleep = createLedgerDatabase({ session, months, log, random }, INSTANCE);
+    const partitions = { ...createPartitions(session), ensureFor: never };
+    const asleep = createLedgerDatabase({ session, partitions, log, random }, INSTANCE);
     const rows = [ledgerRowOf({ cost: 40n })];
     const batchOfSleeper = {
       epoch: 1,
@@ -258,7 +258,7 @@ describe('several connections', () => {
     expect(totals).toEqual({ sums: '400', hours: '400', rows: '5', seconds: '400' });
   });
 
-  test('closed accounts are forgotten with the ledger rows of their month, live ones never', async () => {
+  test('closed accounts are forgotten with the ledger rows of their day, live ones never', async () => {
     const [old, recent, live] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()];
     for (const account of [old, recent]) await close(account, [figuresOf(scopeWindow(1), 5n)]);
     await batch(live, 1, [ledgerRowOf({ id: idAt(Date.now() - 200 * DAY) })]);
@@ -267,9 +267,9 @@ describe('several connections', () => {
       `update gateway_operator.account set closed_at = now() - interval '200 days' where account = $1`,
       [old],
     );
-    expect(await database.dropMonths(12)).toEqual([]);
+    expect(await database.dropDays(365)).toEqual([]);
     expect(await rowOf(old)).toBeDefined();
-    expect(await database.dropMonths(2)).not.toEqual([]);
+    expect(await database.dropDays(60)).not.toEqual([]);
     expect([await rowOf(old), await rowOf(recent), await rowOf(live)]).toMatchObject([
       undefined,
       { isClosed: true },
@@ -279,7 +279,7 @@ describe('several connections', () => {
     expect(charged).toEqual([{ account: recent }]);
   });
 
-  test('accounts of a dropped month are forgotten after it, in portions; one that is locked is left to the next time', async () => {
+  test('accounts of a dropped day are forgotten after it, in portions; one that is locked is left to the next time', async () => {
     const [old, locked] = [crypto.randomUUID(), crypto.randomUUID()];
     for (const account of [old, locked]) await close(account, [figuresOf(scopeWindow(1), 5n)]);
     await batch(crypto.randomUUID(), 1, [ledgerRowOf({ id: idAt(Date.now() - 200 * DAY) })]);
@@ -294,11 +294,11 @@ describe('several connections', () => {
     await during(
       (query) => query('select 1 from gateway_operator.account where account = $1 for update', [locked]),
       async () => {
-        expect(await database.dropMonths(2)).not.toEqual([]);
+        expect(await database.dropDays(60)).not.toEqual([]);
         expect([await rowOf(old), await rowOf(locked)]).toMatchObject([undefined, { isClosed: true }]);
       },
     );
-    expect(await database.dropMonths(2)).toEqual([]);
+    expect(await database.dropDays(60)).toEqual([]);
     expect([await rowOf(locked), await expiredRows()]).toEqual([undefined, []]);
   });
 

@@ -6,6 +6,8 @@ import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
 import { type SharedPostgres, sharedPostgres } from '../../../../test/support/shared-servers.ts';
 import { createDatabase, type Database } from '../database.ts';
+import { recount } from '../recount.ts';
+import { createSession } from '../session.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -28,7 +30,7 @@ beforeEach(async () => {
   return () => database.close();
 });
 
-const monthOf = (time: number): string => new Date(time).toISOString().slice(0, 7).replace('-', '_');
+const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10).replaceAll('-', '_');
 const rejected = () =>
   server.query<{ id: string; reason: string }>(connection, 'select id, reason from gateway_operator.entry_rejected');
 
@@ -46,7 +48,7 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   return { scopeId, recount: write };
 }
 
-test('months that nobody wants to keep are dropped whole; sums stay, and what is booked now is booked as ever', async () => {
+test('days that nobody wants to keep are dropped whole; sums stay, and what is booked now is booked as ever', async () => {
   const now = Date.now();
   const [old, recent] = [
     ledgerRowOf({ id: idAt(now - 200 * DAY), cost: 30n }),
@@ -54,14 +56,14 @@ test('months that nobody wants to keep are dropped whole; sums stay, and what is
   ];
   await bookLedgerRows(database, INSTANCE, [old, recent]);
   const spent = async () => (await database.sums(old.scopeWindows)).map((sum) => sum.spent);
-  expect(await database.dropMonths(12)).toEqual([]);
+  expect(await database.dropDays(365)).toEqual([]);
   expect(await spent()).toEqual([34n]);
 
-  const dropped = await database.dropMonths(2);
-  // The month of the ledger row, and the month that was made after it.
+  const dropped = await database.dropDays(60);
+  // The day of the ledger row, and the day that was made after it.
   expect(dropped).toHaveLength(2);
-  expect(dropped[0]).toBe(monthOf(now - 200 * DAY));
-  expect(await database.dropMonths(2)).toEqual([]);
+  expect(dropped[0]).toBe(dayOf(now - 200 * DAY));
+  expect(await database.dropDays(60)).toEqual([]);
   expect((await database.bookedOf([old.id, recent.id])).size).toBe(1);
   expect(await spent()).toEqual([34n]);
   const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
@@ -77,9 +79,9 @@ test('what a journal brings that is older than what is kept is booked neither tw
   const [booked, lost] = [200, 201].map((days) => ledgerRowOf({ id: idAt(now - days * DAY), cost: 30n }));
   if (booked === undefined || lost === undefined) throw new Error('nothing to book');
   await bookLedgerRows(database, INSTANCE, [booked]);
-  // One process knows the months, the other has just started.
+  // One process knows the days, the other has just started.
   const other = createDatabase(connection, { log });
-  await database.dropMonths(2);
+  await database.dropDays(60);
   const recent = [ledgerRowOf({ id: idAt(now), cost: 1n }), ledgerRowOf({ id: idAt(now), cost: 2n })];
   expect(await bookLedgerRows(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
     rejected: [lost.id, booked.id],
@@ -90,11 +92,11 @@ test('what a journal brings that is older than what is kept is booked neither tw
   expect((await database.sums(booked.scopeWindows)).map(({ spent }) => spent)).toEqual([93n]);
   const aside = await rejected();
   expect(aside.map(({ id }) => id).sort()).toEqual([booked.id, lost.id].sort());
-  expect(aside[0]?.reason).toMatch(/RETAIN_MONTHS/);
+  expect(aside[0]?.reason).toMatch(/RETAIN_DAYS/);
   expect(log.lines.filter(({ level }) => level === 'error')).toHaveLength(3);
   const tables = await server.query(
     connection,
-    `select 1 from pg_class where relname like '%${monthOf(now - 200 * DAY)}'`,
+    `select 1 from pg_class where relname like '%${dayOf(now - 200 * DAY)}'`,
   );
   expect(tables).toEqual([]);
 });
@@ -102,7 +104,7 @@ test('what a journal brings that is older than what is kept is booked neither tw
 test.each([
   ['its own budget', ['300d'] as const],
   ['a budget for a model', ['30d', '300d'] as const],
-])('a month that the longest window may reach into is not dropped, whatever is asked for: %s', async (_, durations) => {
+])('a day that the longest window may reach into is not dropped, whatever is asked for: %s', async (_, durations) => {
   const { scopeId, recount } = await claimed(...durations);
   const now = Math.floor(Date.now() / 1000) * 1000;
   const window = { start: now - 290 * DAY, end: now + 10 * DAY };
@@ -113,14 +115,14 @@ test.each([
     INSTANCE,
     times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
   );
-  const dropped = await database.dropMonths(2);
-  expect(dropped[0]).toBe(monthOf(now - 400 * DAY));
-  expect(dropped).not.toContain(monthOf(window.start));
+  const dropped = await database.dropDays(60);
+  expect(dropped[0]).toBe(dayOf(now - 400 * DAY));
+  expect(dropped).not.toContain(dayOf(window.start));
   await recount(window);
   expect((await database.sums([{ scopeId, window }])).map(({ spent }) => spent)).toEqual([1100n]);
 });
 
-test('a budget that is lengthened into a dropped month counts all of the hour that its window begins in: never less than was spent', async () => {
+test('a budget that is lengthened into a dropped day counts all of the hour that its window begins in: never less than was spent', async () => {
   const { scopeId, recount } = await claimed('30d');
   const now = Math.floor(Date.now() / 1000) * 1000;
   const hour = Math.floor((now - 290 * DAY) / HOUR) * HOUR;
@@ -135,7 +137,51 @@ test('a budget that is lengthened into a dropped month counts all of the hour th
   const spent = async () => (await database.sums([{ scopeId, window }])).map((sum) => sum.spent);
   await recount(window);
   expect(await spent()).toEqual([111_000n]);
-  expect(await database.dropMonths(2)).toContain(monthOf(hour));
+  expect(await database.dropDays(60)).toContain(dayOf(hour));
   await recount(window);
   expect(await spent()).toEqual([111_110n]);
+});
+
+test('a long report delays the drop of a day, but neither bookings nor the days that are dropped later', async () => {
+  const now = Date.now();
+  const old = ledgerRowOf({ id: idAt(now - 200 * DAY), cost: 30n });
+  await bookLedgerRows(database, INSTANCE, [old, ledgerRowOf({ id: idAt(now), cost: 1n })]);
+  const session = createSession(connection, { log });
+  await session.run(30_000, async (query) => {
+    await query('begin');
+    await query('select count(*) from gateway_operator.ledger_row');
+    const dropping = database.dropDays(60);
+    const booked = await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 2n })]);
+    expect(booked).toEqual({ rejected: [] });
+    expect(await dropping).toEqual([]);
+    // Nothing of the day was recorded as dropped: what is booked now is booked exactly once.
+    expect(await bookLedgerRows(database, INSTANCE, [old])).toEqual({ rejected: [] });
+    await query('rollback');
+  });
+  await session.close();
+  expect((await database.sums(old.scopeWindows)).map(({ spent }) => spent)).toEqual([33n]);
+  expect(await database.dropDays(60)).toContain(dayOf(now - 200 * DAY));
+});
+
+test('a journal older than the kept days is for a person to decide, also if no day was ever dropped', async () => {
+  const late = ledgerRowOf({ id: idAt(Date.now() - 200 * DAY), cost: 30n });
+  expect(await database.dropDays(60)).toEqual([]);
+  expect(await bookLedgerRows(database, INSTANCE, [late])).toEqual({ rejected: [late.id] });
+  expect((await rejected())[0]?.reason).toMatch(/RETAIN_DAYS/);
+});
+
+test('a recount locks the partitions of its edges only, however many days there are', async () => {
+  const { scopeId } = await claimed('300d');
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const days = Array.from({ length: 100 }, (_, place) => ledgerRowOf({ id: idAt(now - 3 * place * DAY), cost: 1n }));
+  await bookLedgerRows(database, INSTANCE, days);
+  const session = createSession(connection, { log });
+  const locked = await session.transaction(30_000, async (query) => {
+    await recount(query, INSTANCE, [{ scopeId, window: { start: now - 290 * DAY + 1000, end: now + 10 * DAY } }]);
+    return query<{ relname: string }>(
+      `select distinct c.relname from pg_locks l join pg_class c on c.oid = l.relation where l.pid = pg_backend_pid() and c.relname ~ '^second_sum_20.*[0-9]$'`,
+    );
+  });
+  await session.close();
+  expect(locked.length).toBeLessThanOrEqual(4);
 });

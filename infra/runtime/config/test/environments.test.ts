@@ -23,7 +23,7 @@ test("without ADMISSION_SERVICE the certificate is somebody else's", () => {
 test.each([
   ['ADMISSION_SERVICE', 'admission', 'is not NAMESPACE/NAME'],
   ['ADMISSION_SERVICE', 'a/b/c', 'is not NAMESPACE/NAME'],
-  ['RETAIN_MONTHS', '1', 'is not a number of months, at least 2'],
+  ['RETAIN_DAYS', '29', 'is neither a number of days, at least 30, nor `forever`'],
   ['SECRET_METADATA_PREFIXES', 'example.com/', 'is not a list of domains, as in example.com,example.org'],
   ['SECRET_METADATA_PREFIXES', '*', 'is not a list of domains, as in example.com,example.org'],
 ])('%s=%s is refused: it %s', (name, value, problem) => {
