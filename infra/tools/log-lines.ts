@@ -149,7 +149,7 @@ export const WHEN: Readonly<Record<string, string>> = {
     'The start of a gateway failed, and so did part of the cleanup',
   'gateway: cannot close its connections': 'On Workers, at the end of a request',
   listening: 'The function accepts requests. `url` is its address, `metrics` that of metrics and probes',
-  'days of ledger rows were dropped; their sums stay': 'A resync has applied `RETAIN_DAYS`',
+  'days of ledger rows were dropped; sums of current windows stay': 'A resync has applied `RETAIN_DAYS`',
   'not answered': 'On Workers, an invocation ended with an error: the caller gets 500',
   'requests were not charged at the stop': 'At a stop, charging the requests in flight failed',
   stopped: 'The function has ended after SIGTERM or SIGINT',

@@ -8,6 +8,7 @@ import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
 import { createLedgerDatabase } from './ledger-database.ts';
 import { createLedgerRows } from './ledger-rows.ts';
+import { forgetOldSums } from './old-sums.ts';
 import { createPartitions } from './partitions.ts';
 import { createPolicies } from './policies.ts';
 import type { PoolDependencies } from './pool.ts';
@@ -43,9 +44,14 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, partitions, random, log: deps.log }, instanceUid),
     /**
-     * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. Sums stay.
+     * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. Then the sums
+     * leave that nothing needs: those of windows in force stay.
      */
-    dropDays: partitions.drop,
+    dropDays: async (keptDays: number) => {
+      const dropped = await partitions.drop(keptDays);
+      await forgetOldSums(session);
+      return dropped;
+    },
   });
   return {
     ...adapters(session),

@@ -26,9 +26,9 @@ export const BOOKING_LOCK = 'hashtextextended($1, 7203418867)';
 /**
  * Computes the sum of `window` from the ledger rows whose reservation was made inside it (the time in their id), and
  * remembers the window: rows of that time that are booked later and name another window are added to it too. Whole
- * hours come from `hour_sum`, the two edges from `second_sum`: constant time for any number of rows. If the
- * seconds of the first edge were dropped with their day, its whole hour counts: too much rather than too little. The
- * time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on either
+ * hours come from `hour_sum`, the two edges from `second_sum`: constant time for any number of rows. A window that
+ * begins before the first kept day gets all that was spent before that day, with the opening balance (old-sums.ts): too
+ * much rather than too little. The time in an id comes from the clock of the process that made the reservation, so a row near an edge may be on either
  * side of it. Only the last window is remembered: a gateway that uses the old policy (for at most 5 s) after that
  * window has ended counts only in the old window.
  */
@@ -51,23 +51,24 @@ export function recountValues(recounts: ReadonlyArray<Recount>, keptFrom: Millis
   const edges = recounts.map(({ window }) => edgesOf(window, window.start < keptFrom));
   const rows = recounts.map(({ scopeId, window: { start, end }, from = scopeId }, place) => {
     const { first, last, ids } = edges[place] as Edges;
-    return [scopeId, start, end, first, last, ...ids, from];
+    return [scopeId, start, end, first, last, ...ids, from, start < keptFrom];
   });
   const [begins, firsts, lasts, ends] = [0, 1, 2, 3].map((place) => edges.map(({ ids }) => ids[place]).sort());
   return [JSON.stringify(rows), begins?.[0], firsts?.at(-1), lasts?.[0], ends?.at(-1)];
 }
 
 /**
- * The first and last whole hour, and the ids at which the first edge ends and the last edge begins. `isRounded`: the
- * hour of `start` counts as whole.
+ * The first and last whole hour, and the ids at which the first edge ends and the last edge begins. `hasOpening`: all
+ * hours before the last edge count, and the window has no first edge.
  */
-function edgesOf({ start, end }: Window, isRounded: boolean): Edges {
-  const first = isRounded ? Math.floor(start / HOUR) : Math.ceil(start / HOUR);
+function edgesOf({ start, end }: Window, hasOpening: boolean): Edges {
   const last = Math.floor(end / HOUR);
   const [from, until] = [lowestId(start), lowestId(end)];
+  if (hasOpening) return { first: 0, last, ids: [from, from, lowestId(last * HOUR), until] };
+  const first = Math.ceil(start / HOUR);
   // The window is inside one hour, so all of it is edge.
   if (first >= last) return { first, last: first, ids: [from, until, until, until] };
-  return { first, last, ids: [from, isRounded ? from : lowestId(first * HOUR), lowestId(last * HOUR), until] };
+  return { first, last, ids: [from, lowestId(first * HOUR), lowestId(last * HOUR), until] };
 }
 
 /** Hours, and the ids at which the first edge begins and ends, and the last edge begins and ends. */
@@ -81,7 +82,8 @@ export const RECOUNT = `
 with wanted as (
   select (w ->> 0)::uuid as scope_id, (w ->> 1)::bigint as window_start, (w ->> 2)::bigint as window_end,
     (w ->> 3)::bigint as first_hour, (w ->> 4)::bigint as last_hour, (w ->> 5)::uuid as from_id,
-    (w ->> 6)::uuid as first_edge, (w ->> 7)::uuid as last_edge, (w ->> 8)::uuid as until_id, (w ->> 9)::uuid as source
+    (w ->> 6)::uuid as first_edge, (w ->> 7)::uuid as last_edge, (w ->> 8)::uuid as until_id, (w ->> 9)::uuid as source,
+    (w ->> 10)::boolean as has_opening
   from jsonb_array_elements($1::jsonb) as w),
 counted as (
   select scope_id, window_start, window_end, coalesce((select sum(amount) from gateway_operator.hour_sum h
@@ -91,7 +93,9 @@ counted as (
         and s.from_id >= $2::uuid and s.from_id < $3::uuid), 0)
     + coalesce((select sum(amount) from gateway_operator.second_sum s
       where s.scope_id = source and s.from_id >= last_edge and s.from_id < until_id
-        and s.from_id >= $4::uuid and s.from_id < $5::uuid), 0) as amount
+        and s.from_id >= $4::uuid and s.from_id < $5::uuid), 0)
+    + coalesce((select o.amount from gateway_operator.opening_balance o
+      where o.scope_id = source and has_opening), 0) as amount
   from wanted),
 remembered as (
   insert into gateway_operator.recount (scope_id, window_start, window_end, from_id, until_id)

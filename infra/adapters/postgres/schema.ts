@@ -6,7 +6,7 @@ import { BACKGROUND_LIMIT, type Query, type Session } from './session.ts';
  * The version of `TABLES`. Until the first release no database is brought forward: another version is refused. After
  * it, each change of `TABLES` raises the version.
  */
-export const SCHEMA_VERSION = 6;
+export const SCHEMA_VERSION = 7;
 
 /** The advisory lock of all processes that make the schema: an arbitrary number. */
 const LOCK = 7_203_418_865;
@@ -176,6 +176,12 @@ create table gateway_operator.hour_sum (
   primary key (scope_id, hour)
 ) with (fillfactor = 70);
 
+-- The sum of the hours of each scope before kept_from, which are no longer in hour_sum: for windows that begin earlier.
+create table gateway_operator.opening_balance (
+  scope_id uuid primary key,
+  amount numeric not null
+);
+
 -- The window into which a scope was last recounted: ledger rows of that time that name another window also count here.
 create table gateway_operator.recount (
   scope_id uuid primary key,
@@ -204,7 +210,9 @@ create index entry_rejected_scopes on gateway_operator.entry_rejected using gin 
 -- Days before kept_from were dropped: whether a ledger row of that time was booked is no longer known. At most one row.
 create table gateway_operator.retention (
   is_only boolean primary key default true check (is_only),
-  kept_from date not null
+  kept_from date not null,
+  -- The first kept day for which old sums have left (old-sums.ts).
+  summed_from date
 );
 
 -- The epoch of the counter store of an instance.

@@ -74,5 +74,5 @@ main(async () => {
 async function retain(days: number | 'forever', database: DatabaseWithin, log: Log): Promise<void> {
   if (days === 'forever') return;
   const dropped = await database.dropDays(days);
-  if (dropped.length > 0) log.info('days of ledger rows were dropped; their sums stay', { days: dropped });
+  if (dropped.length > 0) log.info('days of ledger rows were dropped; sums of current windows stay', { days: dropped });
 }

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Window } from '#core/ports/money.ts';
-import { idAt, ledgerRowOf } from '#core/ports/test/ledger-row.fixture.ts';
+import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
 import { createMemoryLog, type MemoryLog } from '../../../../test/doubles/log.ts';
 import { bookLedgerRows } from '../../../../test/support/book-rows.ts';
@@ -34,6 +34,15 @@ const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10
 const rejected = () =>
   server.query<{ id: string; reason: string }>(connection, 'select id, reason from gateway_operator.entry_rejected');
 
+const hoursAndOpening = async () => {
+  const [row] = await server.query(
+    connection,
+    `select (select sum(amount)::text from gateway_operator.hour_sum) as hours,
+      (select sum(amount)::text from gateway_operator.opening_balance) as opening`,
+  );
+  return row;
+};
+
 /** A team whose policy has these budgets: its own, and of models. */
 async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   const key = scopeWrite('research');
@@ -48,7 +57,7 @@ async function claimed(duration?: string, ...ofModels: ReadonlyArray<string>) {
   return { scopeId, recount: write };
 }
 
-test('days that nobody wants to keep are dropped whole; sums stay, and what is booked now is booked as ever', async () => {
+test('days that nobody wants to keep are dropped whole; sums of windows in force stay, and what is booked now is booked as ever', async () => {
   const now = Date.now();
   const [old, recent] = [
     ledgerRowOf({ id: idAt(now - 200 * DAY), cost: 30n }),
@@ -66,8 +75,7 @@ test('days that nobody wants to keep are dropped whole; sums stay, and what is b
   expect(await database.dropDays(60)).toEqual([]);
   expect((await database.bookedOf([old.id, recent.id])).size).toBe(1);
   expect(await spent()).toEqual([34n]);
-  const [hours] = await server.query(connection, 'select sum(amount)::text as amount from gateway_operator.hour_sum');
-  expect(hours).toEqual({ amount: '34' });
+  expect(await hoursAndOpening()).toEqual({ hours: '4', opening: '30' });
   expect(await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 1n })])).toEqual({
     rejected: [],
   });
@@ -122,7 +130,7 @@ test.each([
   expect((await database.sums([{ scopeId, window }])).map(({ spent }) => spent)).toEqual([1100n]);
 });
 
-test('a budget that is lengthened into a dropped day counts all of the hour that its window begins in: never less than was spent', async () => {
+test('a budget that is lengthened into a dropped day counts all that was spent before the kept days: never less than was spent', async () => {
   const { scopeId, recount } = await claimed('30d');
   const now = Math.floor(Date.now() / 1000) * 1000;
   const hour = Math.floor((now - 290 * DAY) / HOUR) * HOUR;
@@ -139,7 +147,13 @@ test('a budget that is lengthened into a dropped day counts all of the hour that
   expect(await spent()).toEqual([111_000n]);
   expect(await database.dropDays(60)).toContain(dayOf(hour));
   await recount(window);
-  expect(await spent()).toEqual([111_110n]);
+  expect(await spent()).toEqual([111_111n]);
+  expect(await hoursAndOpening()).toEqual({ hours: '100000', opening: '11111' });
+  // What is booked after the recount counts in the new window too.
+  await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 5n, scopeWindows })]);
+  expect(await spent()).toEqual([111_116n]);
+  await recount(window);
+  expect(await spent()).toEqual([111_116n]);
 });
 
 test('a long report delays the drop of a day, but neither bookings nor the days that are dropped later', async () => {
@@ -184,4 +198,60 @@ test('a recount locks the partitions of its edges only, however many days there 
   });
   await session.close();
   expect(locked.length).toBeLessThanOrEqual(4);
+});
+
+test('of the sums, those of ended windows leave with the rows of their time, and those of windows in force stay', async () => {
+  const now = Math.floor(Date.now() / 1000) * 1000;
+  const { scopeId } = await claimed('30d');
+  const windows = [
+    { start: now - 230 * DAY, end: now - 200 * DAY },
+    // It ends in the kept days, so rows of its time may still be booked.
+    { start: now - 80 * DAY, end: now - 50 * DAY },
+    { start: now - 20 * DAY, end: now + 10 * DAY },
+    // The window of a scope without a budget.
+    { start: now - 230 * DAY, end: now + 36_500 * DAY },
+  ];
+  const rows = windows.map((window, place) => {
+    const time = Math.min(now, window.start + 5 * DAY);
+    return ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: [{ scopeId, window }] });
+  });
+  await bookLedgerRows(database, INSTANCE, rows);
+  expect(await database.dropDays(60)).not.toEqual([]);
+  const sums = await database.sums(windows.map((window) => ({ scopeId, window })));
+  expect(sums.map(({ spent }) => spent)).toEqual([0n, 10n, 100n, 1000n]);
+  const left = await server.query(connection, 'select window_end::float8 as end from gateway_operator.sum order by 1');
+  expect(left.map(({ end }) => end)).toEqual(windows.slice(1).map(({ end }) => end));
+});
+
+test('sums leave in portions, once for each day, and a row that is locked is left to the next day', async () => {
+  const now = Date.now();
+  const ended = { start: now - 230 * DAY, end: now - 199 * DAY };
+  const scopes = Array.from({ length: 1100 }, (_, number) => ({ scopeId: scopeNumber(number), window: ended }));
+  await bookLedgerRows(
+    database,
+    INSTANCE,
+    scopes.map((charged) => ledgerRowOf({ id: idAt(now - 200 * DAY), cost: 7n, scopeWindows: [charged] })),
+  );
+  const counts = async () => {
+    const [row] = await server.query(
+      connection,
+      `select (select count(*)::int from gateway_operator.sum) as sums, (select count(*)::int from gateway_operator.hour_sum) as hours,
+        (select count(*)::int from gateway_operator.opening_balance) as openings, (select sum(amount)::text from gateway_operator.opening_balance) as opening`,
+    );
+    return row;
+  };
+  const session = createSession(connection, { log });
+  await session.run(30_000, async (query) => {
+    await query('begin');
+    for (const table of ['sum', 'hour_sum'])
+      await query(`select 1 from gateway_operator.${table} where scope_id = $1 for update`, [scopeNumber(600)]);
+    await database.dropDays(61);
+    await query('rollback');
+  });
+  await session.close();
+  expect(await counts()).toEqual({ sums: 1, hours: 1, openings: 1099, opening: '7693' });
+  await database.dropDays(61);
+  expect(await counts()).toEqual({ sums: 1, hours: 1, openings: 1099, opening: '7693' });
+  await database.dropDays(60);
+  expect(await counts()).toEqual({ sums: 0, hours: 0, openings: 1100, opening: '7700' });
 });
