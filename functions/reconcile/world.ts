@@ -150,8 +150,11 @@ export interface InstanceView {
   readonly addressHash: string;
   /** Hashes of the addresses and logins in both Secrets. */
   readonly loginHash: string;
-  /** By `identifier`: what keeps the model entry from serving. */
-  readonly entryProblems: ReadonlyMap<string, Problem>;
+  /**
+   * By `identifier`: what keeps the model entry from serving. `unread`: the run has not read their Secrets, and plans
+   * nothing for the instance itself.
+   */
+  readonly entryProblems: ReadonlyMap<string, Problem> | 'unread';
   readonly snapshot: SnapshotView;
   /** The objects that run the instance's gateway and lead to it, as they are in the cluster. */
   readonly parts: ReadonlyMap<PartName, LivePart>;

@@ -46,6 +46,8 @@ export interface Selection {
   readonly limit?: number;
   /** Nothing but `metadata` is needed: large objects are not sent whole. */
   readonly metadataOnly?: true;
+  /** The namespace for which the read counts in limits of concurrent reads. Absent: that of the object. */
+  readonly readFor?: string;
 }
 
 /** The reason why a write did not happen, as far as callers distinguish it. Other reasons throw `ClusterError`. */
@@ -80,7 +82,7 @@ export interface Cluster {
     resource: Resource,
     namespace: string | undefined,
     name: string,
-    how?: Pick<Selection, 'metadataOnly'>,
+    how?: Pick<Selection, 'metadataOnly' | 'readFor'>,
   ): Promise<KubeObject | undefined>;
   list(resource: Resource, selection?: Selection): Promise<ReadonlyArray<KubeObject>>;
   /**

@@ -8,6 +8,7 @@ import type { RunTarget } from '../run-target.ts';
 import { PARTS } from '../workload/object-parts.ts';
 import type { Path, WorldBuilder } from '../world.ts';
 import { loadObjects } from './objects.ts';
+import { withOwnReads } from './own-reads.ts';
 import { createSharedReads } from './shared-reads.ts';
 
 export interface Observation {
@@ -21,7 +22,8 @@ export type ObserveContext = Awaited<ReturnType<typeof createObserveContext>>;
  * Lists the objects of a run's target. Rejects if the API server cannot be read: then nothing is planned. `isDry`:
  * nothing may be written, not even ledger rows.
  */
-export async function createObserveContext(deps: ReconcileDeps, memory: Memory, target: RunTarget, isDry: boolean) {
+export async function createObserveContext(given: ReconcileDeps, memory: Memory, target: RunTarget, isDry: boolean) {
+  const deps = { ...given, cluster: withOwnReads(given.cluster, target) };
   const now = deps.clock.now();
   const knative = deps.cluster.serves(PARTS.KnativeService).catch(reasonOf);
   const { limits = PROCESS_LIMITS } = deps;

@@ -63,6 +63,7 @@ import {
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import { type Connections, reachDatabase } from './database.ts';
+import { wasProcessed } from './keys.ts';
 
 /** The view of an instance before its database is searched for orphaned claims and deleted instances. */
 export type ObservedInstance = Omit<InstanceView, 'deletedInstances' | 'orphanedClaims' | 'unsearchedClaims'>;
@@ -72,10 +73,13 @@ export async function observeInstance(
   object: GatewayInstance,
   members: ReadonlyArray<Member>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
-  const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object);
-  const { database, store } = connections;
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
+  // A trigger for a member plans nothing for an instance whose spec a run has evaluated, so it needs no Secrets of model
+  // entries, of which there may be 512: else tenants who edit their VirtualKeys would delay those of others.
+  const isReferred = !isComplete && wasProcessed(object);
+  const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object, isReferred);
+  const { database, store } = connections;
   const aliases = members.map(aliasOf);
   const [{ link, ...ofDatabase }, health, snapshot, ca, parts, routes] = await Promise.all([
     reachDatabase(context, object, { connections, aliases, isComplete }),
@@ -105,15 +109,15 @@ export async function observeInstance(
 }
 
 /** The results of reading Secrets. Findings, of which there may be 16,384, are not kept while the database is read. */
-async function observeSecrets(context: ObserveContext, object: GatewayInstance) {
-  const secrets = await readSecrets(context, object);
+async function observeSecrets(context: ObserveContext, object: GatewayInstance, isReferred: boolean) {
+  const secrets = await readSecrets(context, object, isReferred);
   const { databaseSecretRef, redisSecretRef } = object.spec;
   const connections = [secrets.get(databaseSecretRef.nameRef)?.database, secrets.get(redisSecretRef.nameRef)?.store];
   return {
     connections: connectionsOf(context, object, secrets),
     addressHashes: connections.map((one) => one?.addressHash ?? ''),
     loginHash: connections.map((one) => one?.loginHash ?? '').join('.'),
-    entryProblems: entryProblems(context, object, secrets),
+    entryProblems: isReferred ? ('unread' as const) : entryProblems(context, object, secrets),
   };
 }
 
@@ -136,18 +140,19 @@ type SecretResults = ReadonlyMap<string, SecretResult>;
 const MAX_READS = 4;
 
 /**
- * Reads each Secret once, by name. Whoever reads a condition may have no right to read the Secret, so its keys are not
- * listed.
+ * Reads each Secret once, by name: those of model entries not if the run only refers to the instance. Whoever reads a
+ * condition may have no right to read the Secret, so its keys are not listed.
  */
 async function readSecrets(
   { readSecret, deps }: ObserveContext,
   { metadata, spec }: GatewayInstance,
+  isReferred: boolean,
 ): Promise<SecretResults> {
   const { databaseSecretRef: database, redisSecretRef: store } = spec;
   const credentials = spec.models.flatMap(({ requiresAuth, modelCredentials }) =>
     requiresAuth && modelCredentials !== undefined ? [modelCredentials.nameRef] : [],
   );
-  const names = new Set([database.nameRef, store.nameRef, ...credentials]);
+  const names = new Set([database.nameRef, store.nameRef, ...(isReferred ? [] : credentials)]);
   const check = createSecretCheck(spec, metadata.namespace);
   /** The hash has the Secret's uid, which readers of the workload do not know: else they could try passwords with it. */
   const hashed = <T extends DatabaseConnection | StoreConnection>(

@@ -2,7 +2,7 @@
 // never by calling a provider (DESIGN 10).
 
 import { type ConditionState, MAX_MESSAGE, toTimestamp } from '#core/conditions/conditions.ts';
-import { type ConditionType, rowOf } from '#core/conditions/reasons.ts';
+import { type ConditionType, rowOf, toOtherReason } from '#core/conditions/reasons.ts';
 import { cutText } from '#core/json/text.ts';
 import { MAX_SNAPSHOT } from '#core/models/compile-snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -11,7 +11,7 @@ import { toProblem } from '#core/rules/finding.ts';
 import { noModels, sharedCredentials } from '#core/rules/instance.ts';
 import { toServedModels } from '#core/rules/models.ts';
 import type { DidYouMean } from '#core/rules/nearest-name.ts';
-import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
+import type { GatewayInstance, GatewayInstanceStatus } from '#crds/kinds/gateway-instance.ts';
 import { ADOPT_LEDGER_ANNOTATION, SHARED_CREDENTIALS_ANNOTATION } from '#crds/names/group.ts';
 import { type InstanceView, idOf, type Problem, type Reachability, type World } from '../world.ts';
 import { evaluateRoute } from './conditions-route.ts';
@@ -20,9 +20,9 @@ import { evaluateWorkload, whyNotShared } from './conditions-workload.ts';
 export type InstanceConditions = ReturnType<typeof evaluateInstance>;
 
 export function evaluateInstance(view: InstanceView, world: World, didYouMean: DidYouMean) {
-  const { models } = view.object.spec;
+  const { object, entryProblems } = view;
   const workload = evaluateWorkload(view, world);
-  const evaluated = checkModels(view);
+  const evaluated = entryProblems === 'unread' ? modelsInStatus(object) : checkModels(view, entryProblems);
   const database = checkDatabase(view, world);
   const store = toFailed(whyNotShared(view, workload.type, world.platform.manyProcesses)) ?? view.store;
   // In this order: the first cause that keeps the instance from serving is the reason of Ready.
@@ -40,15 +40,12 @@ export function evaluateInstance(view: InstanceView, world: World, didYouMean: D
       ...(route === undefined ? [] : [toCondition('RouteReady', route)]),
       toCondition('ModelsReady', evaluated.all),
     ],
-    models: models.map(({ modelName, identifier }) => {
-      const problem = view.entryProblems.get(identifier);
-      return { modelName, identifier, ready: problem === undefined, reason: problem?.reason };
-    }),
+    models: evaluated.models,
     workload,
     route,
     address,
     served: toServedModels(
-      models.map(({ modelName }) => modelName),
+      object.spec.models.map(({ modelName }) => modelName),
       didYouMean,
     ),
   };
@@ -74,22 +71,43 @@ function checkDatabase(view: InstanceView, { failures }: World): Reachability {
 }
 
 /** `all`: the state of ModelsReady. `any`: whether at least one model entry can serve, which is enough for Ready. */
-function checkModels(view: InstanceView): { readonly all: Reachability; readonly any: Reachability } {
-  const { object, entryProblems } = view;
-  const { models } = object.spec;
-  const none = toFailed(toProblem(noModels(models)));
-  if (none !== undefined) return { all: none, any: none };
-  const served = models.length - entryProblems.size;
-  const some = { ok: true, message: `${served} of ${models.length} model entries can serve` } as const;
+interface ModelConditions {
+  readonly all: Reachability;
+  readonly any: Reachability;
+  readonly models: GatewayInstanceStatus['models'];
+}
+
+function checkModels(view: InstanceView, entryProblems: ReadonlyMap<string, Problem>): ModelConditions {
+  const { object } = view;
+  const entries = object.spec.models;
+  const models = entries.map(({ modelName, identifier }) => {
+    const problem = entryProblems.get(identifier);
+    return { modelName, identifier, ready: problem === undefined, reason: problem?.reason };
+  });
+  const none = toFailed(toProblem(noModels(entries)));
+  if (none !== undefined) return { models, all: none, any: none };
+  const served = entries.length - entryProblems.size;
+  const some = { ok: true, message: `${served} of ${entries.length} model entries can serve` } as const;
   // Model entries that share a Secret still serve, so this does not change Ready.
-  const shared = toProblem(sharedCredentials(models, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
+  const shared = toProblem(sharedCredentials(entries, object.metadata.annotations?.[SHARED_CREDENTIALS_ANNOTATION]));
   const [first] = entryProblems.values();
-  if (first === undefined) return { all: toFailed(shared) ?? snapshotProblem(view) ?? some, any: some };
+  if (first === undefined) return { models, all: toFailed(shared) ?? snapshotProblem(view) ?? some, any: some };
   const problems = [...entryProblems.values(), ...(shared === undefined ? [] : [shared])];
   const message = cutText(problems.map((problem) => problem.message).join('\n'), MAX_MESSAGE);
   const problem = { ok: false, reason: first.reason, message } as const;
-  return { all: problem, any: served > 0 ? some : problem };
+  return { models, all: problem, any: served > 0 ? some : problem };
 }
+
+/** As the last run that read the Secrets of model entries has found it. */
+function modelsInStatus({ status }: GatewayInstance): ModelConditions {
+  const { models = [], conditions = [] } = status ?? {};
+  const { status: state, reason, message } = conditions.find(({ type }) => type === 'ModelsReady') ?? READY;
+  const all: Reachability =
+    state === 'True' ? { ok: true, message } : { ok: false, reason: toOtherReason(reason), message };
+  return { models, all, any: models.some(({ ready }) => ready) ? { ok: true, message } : all };
+}
+
+const READY = { status: 'True', reason: 'Ready', message: '' };
 
 /** A snapshot that is too large is not published. The previous one continues serving. */
 function snapshotProblem({ snapshot }: InstanceView): Unreachable | undefined {

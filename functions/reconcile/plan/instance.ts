@@ -18,7 +18,8 @@ import { createPartActions } from './parts.ts';
 const KEPT_SNAPSHOTS = 2;
 
 export function planInstance(view: InstanceView, context: PlanContext): Action[] {
-  const { object } = view;
+  const { object, entryProblems } = view;
+  if (entryProblems === 'unread') return [];
   if (isAbandoned(object)) return planAbandonedInstance(view, context);
   if (isDeleted(object)) return planInstanceDeletion(view, context);
   if (object.spec.paused || context.world.failures.has(idOf(object.kind, object.metadata))) return [];

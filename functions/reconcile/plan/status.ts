@@ -68,7 +68,8 @@ export function planInstanceStatus(
   context: PlanContext,
   { guarded, inactive }: { readonly guarded: ReadonlyArray<DeletionGuard>; readonly inactive: ReadonlySet<Path> },
 ): Action[] {
-  const { object, snapshot, isComplete } = view;
+  const { object, snapshot, isComplete, entryProblems } = view;
+  if (entryProblems === 'unread') return [];
   if (object.spec.paused && !isDeleted(object)) return planPausedStatus(object, context);
   const { conditions, models, workload, address } = context.evaluate(view);
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));

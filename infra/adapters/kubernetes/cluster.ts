@@ -129,14 +129,14 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
   }
 
   async function readPages(resource: Resource, selection: Selection, onPage: OnPage): Promise<void> {
-    const { namespace, limit: wanted, metadataOnly, ...selectors } = selection;
+    const { namespace, limit: wanted, metadataOnly, readFor, ...selectors } = selection;
     if (namespace !== undefined && !isNameable(namespace)) return;
     const how = metadataOnly ? { accept: METADATA_LIST } : {};
     let max = wanted ?? PAGE;
     for (let [token, limit] = ['', wanted ?? FIRST_PAGE]; ; ) {
       const query = new URLSearchParams({ limit: String(limit), ...selectors, ...(token && { continue: token }) });
       const path = `${collectionPath(resource, namespace)}?${query}`;
-      const page = read(namespace ?? CLUSTER, { ...how, path }, (reply) => {
+      const page = read(readFor ?? namespace ?? CLUSTER, { ...how, path }, (reply) => {
         if (reply.status !== 200) throw toError(`listing ${resource.plural}`, reply);
         if (wanted === 1 && isTooWide(resource, reply))
           return { items: [withTooManyKeys(resource, namespace, '')], next: '', length: reply.text.length };
@@ -163,11 +163,11 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
   }
 
   return {
-    get: async (resource, namespace, name, { metadataOnly } = {}) => {
+    get: async (resource, namespace, name, { metadataOnly, readFor } = {}) => {
       if (!isNameable(name) || !isNameable(namespace ?? name)) return undefined;
       const how = metadataOnly ? { accept: METADATA } : {};
       // A Namespace is an object of its own namespace.
-      return read(namespace ?? name, { ...how, path: objectPath(resource, namespace, name) }, (reply) => {
+      return read(readFor ?? namespace ?? name, { ...how, path: objectPath(resource, namespace, name) }, (reply) => {
         if (reply.status === 200 && isTooWide(resource, reply)) return withTooManyKeys(resource, namespace, name);
         if (reply.status === 200 && metadataOnly) return { ...typeOf(resource), metadata: toObject(reply).metadata };
         if (reply.status === 200) return toObject(reply);

@@ -245,7 +245,9 @@ describe('reads', () => {
   /** Reads that the API server answers when the test says so. */
   const held = () => {
     const waiting: Array<() => void> = [];
-    replies = [(_request, response) => void waiting.push(() => response.end(JSON.stringify(map('x'))))];
+    replies = [
+      (_request, response) => void waiting.push(() => response.end(JSON.stringify({ ...map('x'), items: [] }))),
+    ];
     return waiting;
   };
 
@@ -285,6 +287,24 @@ describe('reads', () => {
     replies = unanswered;
     expect(waiting).toHaveLength(4);
     replies = [json(200, map('x'))];
+    for (const answer of waiting) answer();
+    await Promise.all(greedy);
+  });
+
+  test('of one namespace that count for others do not wait for each other', async () => {
+    const waiting = held();
+    const one = reader();
+    const readFor = (tenant: string) => [
+      one.get(RESOURCES.configMaps, 'shared', 'x', { readFor: tenant }),
+      one.list(RESOURCES.configMaps, { namespace: 'shared', readFor: tenant }),
+    ];
+    const greedy = Array.from({ length: 100 }, () => readFor('greedy')).flat();
+    await expect.poll(() => waiting.length).toBe(4);
+    replies = [json(200, { ...map('x'), items: [] })];
+    expect(await inTime(Promise.all([...readFor('other'), of(one, 'shared')]))).toMatchObject([map('x'), [], map('x')]);
+    expect(seen.at(-1)).not.toContain('readFor');
+    expect(waiting).toHaveLength(4);
+    replies = [json(200, { ...map('x'), items: [] })];
     for (const answer of waiting) answer();
     await Promise.all(greedy);
   });
