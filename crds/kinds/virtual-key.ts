@@ -36,33 +36,43 @@ const secretKeyNames = { pattern: /^[-._a-zA-Z0-9]+$/, max: 253, form: 'of lette
 /** Marks of a template: an address of 2,048 characters takes the place of each, and a Secret has at most 1 MiB. */
 const MAX_MARKS = 64;
 
-const SecretTemplate = z.object({
-  name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
-  labels: Labels.optional().describe(
-    'Labels of the Secret: without a prefix, with `app.kubernetes.io/`, or with one that the operator allows (`secretMetadataPrefixes` of the chart).',
-  ),
-  annotations: Annotations.optional().describe('Annotations of the Secret, with the same prefixes.'),
-  data: withRule(
-    inAll(16_384, mapOf(text(4096), secretKeyNames)),
-    {
-      id: 'SecretKeyIsTaken',
-      cel: "!('key' in self)",
-      isMet: (self) => !Object.hasOwn(self, 'key'),
-      message: 'may not have a key `key`, which always holds the key value; give it another name',
-    },
-    {
-      id: 'TooManyMarks',
-      cel: `self.map(name, self[name].split('\${').size() - 1).sum() <= ${MAX_MARKS}`,
-      isMet: (self) => Object.values(self).join(' ').split('${').length <= MAX_MARKS + 1,
-      message: `may have at most ${MAX_MARKS} \`\${\` in all its texts; write fewer \`\${key}\`, \`\${baseURL}\` and \`\${internalURL}\``,
-    },
-  )
-    .optional()
-    .describe(
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
-      'Further keys of the Secret: name to text, in which `${key}`, `${baseURL}` and `${internalURL}` stand for the key value, `status.url` and `status.internalURL` of the instance, e.g. `OPENAI_API_KEY: ${key}`.',
+const SecretTemplate = withRule(
+  z.object({
+    name: Name.optional().describe('Name of the Secret. Default: `<name>-key`.'),
+    labels: Labels.optional().describe(
+      'Labels of the Secret: without a prefix (not `owner`, not `grafana_…`), with `app.kubernetes.io/`, or with one that the operator allows (`secretMetadataPrefixes` of the chart).',
     ),
-});
+    annotations: Annotations.optional().describe('Annotations of the Secret, with the same prefixes.'),
+    data: withRule(
+      inAll(16_384, mapOf(text(4096), secretKeyNames)),
+      {
+        id: 'SecretKeyIsTaken',
+        cel: "!('key' in self)",
+        isMet: (self) => !Object.hasOwn(self, 'key'),
+        message: 'may not have a key `key`, which always holds the key value; give it another name',
+      },
+      {
+        id: 'TooManyMarks',
+        cel: `self.map(name, self[name].split('\${').size() - 1).sum() <= ${MAX_MARKS}`,
+        isMet: (self) => Object.values(self).join(' ').split('${').length <= MAX_MARKS + 1,
+        message: `may have at most ${MAX_MARKS} \`\${\` in all its texts; write fewer \`\${key}\`, \`\${baseURL}\` and \`\${internalURL}\``,
+      },
+    )
+      .optional()
+      .describe(
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: this is what people write in the template
+        'Further keys of the Secret: name to text, in which `${key}`, `${baseURL}` and `${internalURL}` stand for the key value, `status.url` and `status.internalURL` of the instance, e.g. `OPENAI_API_KEY: ${key}`.',
+      ),
+  }),
+  {
+    id: 'HelmReleaseName',
+    cel: "!has(self.name) || !self.name.startsWith('sh.helm.release.')",
+    isMet: ({ name }) => name?.startsWith('sh.helm.release.') !== true,
+    message:
+      'must not begin with `sh.helm.release.`, because Helm takes such a Secret for a release; choose another name',
+    at: 'name',
+  },
+);
 
 const Rotation = withRule(
   z.object({

@@ -191,6 +191,12 @@ export const virtualKeys: readonly Case[] = [
     { 'spec.secretTemplate.data': { 'a b': 'x' } },
     ['EntryName', 'spec.secretTemplate.data'],
   ),
+  refuse(
+    'VirtualKey',
+    'whose template names a Secret that Helm takes for a release',
+    { 'spec.secretTemplate.name': 'sh.helm.release.v1.shop.v9' },
+    ['HelmReleaseName', 'spec.secretTemplate.name'],
+  ),
   refuse('VirtualKey', 'whose template names no possible Secret', { 'spec.secretTemplate.name': 'My_Secret' }, [
     'Malformed',
     'spec.secretTemplate.name',

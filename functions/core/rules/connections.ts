@@ -158,10 +158,10 @@ export function toStoreConnection(
   if (absent !== undefined) return err(missing(absent));
   if (isUrl(host)) return toUpstash(hostSecret, host, read(data, passwordSecret));
   const port = toPort(read(data, portSecret));
-  if (port === undefined) return err(invalid(portSecret, 'is not a port; write a number from 1 to 65535'));
   const [, scheme, list = ''] = /^(rediss?:\/\/)?(.*)$/s.exec(host) ?? [];
-  const [server, ...otherServers] = list.split(',').map((text) => toServer(text, port));
+  const [server, ...otherServers] = list.split(',').map((text) => toServer(text, port ?? 0));
   if (server === undefined || !isComplete(otherServers)) return err(invalid(hostSecret, NO_HOST));
+  if (port === undefined) return err(invalid(portSecret, 'is not a port; write a number from 1 to 65535'));
   if (otherServers.length >= MAX_SERVERS) return err(invalid(hostSecret, `must list at most ${MAX_SERVERS} servers`));
   const tls = scheme === 'rediss://';
   const certificates = toStoreCertificates(ref.keys, data, tls);

@@ -8,11 +8,18 @@ type Template = VirtualKeySpec['secretTemplate'];
 /** Kubernetes recommends these for every object. */
 const COMMON = 'app.kubernetes.io';
 
+/**
+ * Names without a prefix on which other software acts, although Kubernetes reserves these names for people: Helm takes a
+ * Secret with a label `owner` for a release, and Grafana's sidecar loads those with `grafana_…`.
+ */
+const FOREIGN = /^(?:owner|grafana_.*)$/i;
+
 /** Whether a label or annotation may be in a template. `prefixes`: those that the platform's administrator allows. */
 export function isHarmless(name: string, prefixes: ReadonlyArray<string>): boolean {
   const slash = name.indexOf('/');
   const prefix = name.slice(0, slash);
-  return slash === -1 || prefix === COMMON || prefixes.includes(prefix);
+  if (slash === -1) return !FOREIGN.test(name);
+  return prefix === COMMON || prefixes.includes(prefix);
 }
 
 /**
@@ -25,7 +32,9 @@ export function templateHarmless(template: Template, prefixes: ReadonlyArray<str
       if (isHarmless(name, prefixes)) return [];
       const path = `spec.secretTemplate.${part}[${JSON.stringify(name)}]`;
       const may = [COMMON, ...prefixes].join(', ');
-      const message = `must have no prefix, or one of these: ${may}. Remove it, or ask whoever runs the operator to add its prefix to SECRET_METADATA_PREFIXES`;
+      const message = FOREIGN.test(name)
+        ? 'must not be a name on which Helm or Grafana act. Choose another name'
+        : `must have no prefix, or one of these: ${may}. Remove it, or ask whoever runs the operator to add its prefix to SECRET_METADATA_PREFIXES`;
       return [{ rule: 'SecretMetadataNotAllowed', type: 'Invalid value', path, value, message, effect: 'refuse' }];
     }),
   );

@@ -319,11 +319,13 @@ async function observeAuthorities(
     const message = `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef has more than ${MAX_KEYS} keys, so it is not read: keep only the authorities in it`;
     return { reason: 'ConfigMapNotFound', message };
   }
-  if (found !== undefined)
-    return { version: shortHash(deps, [member(found.data, ref.key), member(found.binaryData, ref.key)]) };
+  const values = [member(found?.data, ref.key), member(found?.binaryData, ref.key)];
+  if (values.some((value) => value !== undefined)) return { version: shortHash(deps, values) };
+  // A new Pod could not mount a key that does not exist.
+  const problem = found === undefined ? 'does not exist: create it' : `has no key "${ref.key}": add it, or correct key`;
   return {
     reason: 'ConfigMapNotFound',
-    message: `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef does not exist: create it`,
+    message: `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef ${problem}`,
   };
 }
 

@@ -174,6 +174,16 @@ describe('a ConfigMap of authorities', () => {
     expect(await resyncs()).toEqual(['apply Deployment']);
   });
 
+  test('without the key lets running Pods continue: a new Pod could not mount it', async () => {
+    await write('one');
+    await running(workload);
+    await edit({ caConfigMapRef: { name: 'corporate-ca', key: 'other.pem' } });
+    expect(await resyncs()).toEqual([]);
+    expect(await message('WorkloadReady')).toContain(
+      'changes wait: ConfigMap "corporate-ca" of spec.workload.caConfigMapRef has no key "other.pem"',
+    );
+  });
+
   test('that is missing from the beginning is the reason of the instance', async () => {
     await harness.apply(makeInstance({ workload: { type: 'Deployment', ...workload } }));
     await harness.resync();

@@ -45,6 +45,14 @@ test('those of other domains, which the admission webhook did not check, are lef
   expect((await harness.resync()).actions).toEqual({});
 });
 
+test.each(['owner', 'OWNER', 'grafana_datasource'])('%s, on which other software acts, is left out', async (label) => {
+  await harness.apply(makeKey({ secretTemplate: { labels: { [label]: 'helm', app: 'chat' } } }));
+  await harness.resync();
+  expect((await secret())?.labels).toMatchObject({ app: 'chat' });
+  expect((await secret())?.labels).not.toHaveProperty([label]);
+  expect(await specValid()).toMatchObject({ status: 'False', reason: 'SecretMetadataNotAllowed' });
+});
+
 test('those of a domain that is allowed are written', async () => {
   harness.secretPrefixes = ['reflector.example.com'];
   await harness.apply(makeKey({ secretTemplate: TEMPLATE }));
