@@ -5,7 +5,7 @@ import type { Finding } from '#core/rules/finding.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import type { KindName, Schemas } from '#crds/kinds/kinds.ts';
 import { validate } from '#crds/validation/validate.ts';
-import type { Check, CheckedObject } from './check.ts';
+import type { Check, ComparedObject } from './check.ts';
 import * as instanceChecks from './checks/instance.ts';
 import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
 import * as memberChecks from './checks/member.ts';
@@ -87,7 +87,7 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
 interface Checks<Spec, Facts> {
   /** Loads the kind's schemas with its first review: those of all kinds would take 15 ms of a cold start. */
   readonly load: () => Promise<{ readonly schemas: Schemas<Spec> }>;
-  readonly gatherFacts: (object: CheckedObject<Spec>, factContext: FactContext) => Promise<Facts>;
+  readonly gatherFacts: (object: ComparedObject<Spec>, factContext: FactContext) => Promise<Facts>;
   /** Checks of the object alone: by /mutate, and by /validate again. */
   readonly withoutFacts?: ReadonlyArray<Check<Spec>>;
   /** Checks with facts: by /validate only. */
@@ -111,10 +111,11 @@ function createChain<Spec, Facts>(
     const { violations, spec } = validate(kind, { metadata, spec: given }, old);
     const refusals = violations.map((violation): Finding => ({ ...violation, effect: 'refuse' }));
     if (spec === undefined) return refusals;
-    const object = { metadata, spec, old: () => old && validate(kind, old).spec, didYouMean: createDidYouMean() };
+    const specOf = (version: Draft | undefined) => version && validate(kind, version).spec;
+    const object = { metadata, spec, old: () => specOf(old), didYouMean: createDidYouMean() };
     const findings = [...refusals, ...withoutFacts.flatMap((check) => check({ ...object, facts: undefined }))];
     if (factContext === undefined) return findings;
-    const facts = await gatherFacts(object, factContext);
+    const facts = await gatherFacts({ ...object, other: () => specOf(factContext.other) }, factContext);
     return [...findings, ...withFacts.flatMap((check) => check({ ...object, facts }).slice(0, MAX_FINDINGS))];
   };
 }

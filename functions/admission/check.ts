@@ -11,6 +11,11 @@ export interface CheckedObject<Spec> {
   readonly old: () => Spec | undefined;
 }
 
+/** `other`: the spec of the other version (`FactContext`), read on first use. */
+export interface ComparedObject<Spec> extends CheckedObject<Spec> {
+  readonly other: () => Spec | undefined;
+}
+
 export interface CheckInput<Spec, Facts = unknown> extends CheckedObject<Spec> {
   readonly didYouMean: DidYouMean;
   readonly facts: Facts;

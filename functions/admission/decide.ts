@@ -17,11 +17,14 @@ export interface Decision {
  */
 export async function decide({ kind, object, old, dryRun }: Subject, factContext?: FactContext): Promise<Decision> {
   const find = CHAINS[kind.kind];
-  const found = await find(object, old, factContext);
+  const found = await find(object, old, factContext && { ...factContext, other: old });
   const candidates = found.filter(
     ({ effect }) => effect === 'refuse' || (effect === 'refuse-unless-dry-run' && !dryRun),
   );
-  const findingsOfStored = old === undefined || candidates.length === 0 ? [] : await find(old, undefined, factContext);
+  const findingsOfStored =
+    old === undefined || candidates.length === 0
+      ? []
+      : await find(old, undefined, factContext && { ...factContext, other: object });
   const storedIdentities = new Set(findingsOfStored.map((finding) => identityOf(finding, old?.spec)));
   const isNew = (finding: Finding) =>
     storedIdentities.size === 0 || !storedIdentities.has(identityOf(finding, object.spec));

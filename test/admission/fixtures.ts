@@ -89,12 +89,16 @@ export interface World {
   readonly drop: (resource: Resource, namespace: string, name: string) => Promise<void>;
 }
 
-/** Namespaces, Secrets, an instance with two models, a team, a user; no key. Nobody may read Secrets in `vault`. */
-export async function createWorld(): Promise<World> {
+/**
+ * Namespaces, Secrets, an instance with two models, a team, a user; no key. Nobody may read Secrets in `vault`, and
+ * `not-yours`: so nobody may read all, except with `mayReadAll`.
+ */
+export async function createWorld({ mayReadAll = false } = {}): Promise<World> {
   const cluster = createMemoryCluster({
     clock: { now: () => 0 },
     ids: { next: counter((count) => `00000000-0000-7000-8000-${String(count).padStart(12, '0')}`) },
-    allows: (_user, _verb, _resource, namespace, name) => namespace !== 'vault' && name !== 'not-yours',
+    allows: (_user, _verb, _resource, namespace, name) =>
+      mayReadAll || (namespace !== 'vault' && name !== 'not-yours' && name !== undefined),
   });
   const put = async (resource: Resource, object: KubeObject) => {
     const written = await cluster.create(resource, object);

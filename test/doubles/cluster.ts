@@ -56,7 +56,7 @@ export interface MemoryClusterDeps {
   readonly clock: Clock;
   readonly ids: Ids;
   /** Answers `may`. Everybody may everything by default. */
-  readonly allows?: (user: Requester, verb: string, resource: Resource, namespace: string, name: string) => boolean;
+  readonly allows?: (user: Requester, verb: string, resource: Resource, namespace: string, name?: string) => boolean;
   /** Answers `serves`. By default our kinds are served, and what our functions touch. */
   readonly serves?: (resource: Resource) => boolean;
   /** Refuse what is created in a namespace that has no Namespace object. Off by default. */

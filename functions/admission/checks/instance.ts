@@ -15,16 +15,12 @@ type InstanceCheck = Check<GatewayInstanceSpec, InstanceFacts>;
 export const sharesNoCredentials: Check<GatewayInstanceSpec> = ({ metadata, spec, old }) =>
   sharedCredentials(spec.models, annotationOf(metadata, SHARED_CREDENTIALS_ANNOTATION), old()?.models);
 
-export const databaseSecret: InstanceCheck = ({ spec: { databaseSecretRef: ref }, facts }) =>
-  facts.secrets.get(ref.nameRef)?.database ?? [];
+export const databaseSecret: InstanceCheck = ({ facts }) => facts.secrets.get('database') ?? [];
 
-export const storeSecret: InstanceCheck = ({ spec: { redisSecretRef: ref }, facts }) =>
-  facts.secrets.get(ref.nameRef)?.store ?? [];
+export const storeSecret: InstanceCheck = ({ facts }) => facts.secrets.get('store') ?? [];
 
 export const modelCredentials: InstanceCheck = ({ spec, facts }) =>
-  spec.models.flatMap(
-    ({ modelCredentials: ref }, index) => facts.secrets.get(ref?.nameRef ?? '')?.entries.get(index) ?? [],
-  );
+  spec.models.flatMap((_, index) => facts.secrets.get(index) ?? []);
 
 const MAX_NAMED = 5;
 

@@ -9,10 +9,16 @@ import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import { isMap, type Json } from '#crds/validation/json-shapes.ts';
 import type { ClusterReads } from '../reads.ts';
+import type { Draft } from '../subject.ts';
 
 /** The context of reading facts: the cluster, and the user for whom it is read. */
 export interface FactContext {
   readonly cluster: ClusterReads;
+  /**
+   * On update, the other version of the object: the stored one, or the new one for facts about the stored one. No facts
+   * are needed about references that both have: findings about them are not new.
+   */
+  readonly other?: Draft | undefined;
   readonly hash: Hash;
   readonly user: Requester;
   /** Aborts when the review has ended without a decision. */

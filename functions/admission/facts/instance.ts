@@ -3,11 +3,19 @@
 import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { listOf } from '#core/json/json.ts';
 import { namesPrice, type PricedParams } from '#core/models/entry-model.ts';
-import { createSecretCheck, type SecretFindings, toReadSecret } from '#core/rules/secrets.ts';
+import { RESOURCES } from '#core/ports/cluster.ts';
+import {
+  createSecretCheck,
+  newSecretUses,
+  type SecretFinding,
+  type SecretFindings,
+  type SecretUse,
+  toReadSecret,
+} from '#core/rules/secrets.ts';
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import { virtualKeys } from '#crds/names/resources.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
-import type { CheckedObject } from '../check.ts';
+import type { ComparedObject } from '../check.ts';
 import type { Metadata } from '../subject.ts';
 import {
   belongsTo,
@@ -29,8 +37,11 @@ interface RestrictedKey {
 }
 
 export interface InstanceFacts {
-  /** Findings in Secrets, by the Secret's name. A Secret that the user may not read counts as missing. */
-  readonly secrets: ReadonlyMap<string, SecretFindings>;
+  /**
+   * Findings in Secrets by their use, without those that the other version has too. A Secret that the user may not read
+   * counts as missing.
+   */
+  readonly secrets: ReadonlyMap<SecretUse, ReadonlyArray<SecretFinding>>;
   /** Models that this update removes. */
   readonly removedModels: ReadonlySet<string>;
   /** VirtualKeys that are restricted to a removed model, among one page of the instance's VirtualKeys. */
@@ -42,33 +53,48 @@ export interface InstanceFacts {
 }
 
 export async function gatherInstanceFacts(
-  object: CheckedObject<GatewayInstanceSpec>,
+  object: ComparedObject<GatewayInstanceSpec>,
   context: FactContext,
 ): Promise<InstanceFacts> {
   const { metadata, spec } = object;
   const old = object.old();
   const removedModels = old === undefined ? new Set<string>() : servedModels(old).difference(servedModels(spec));
   const [secrets, keys, unpriced] = await Promise.all([
-    findInSecrets(spec, metadata.namespace, context),
+    findInSecrets(object, context),
     findRestricted(metadata, removedModels, context),
     findUnpriced(spec),
   ]);
   return { secrets, removedModels, ...keys, unpriced };
 }
 
-/** Findings may name the keys of a Secret, because the user may read the Secret. */
-async function findInSecrets(spec: GatewayInstanceSpec, namespace: string, context: FactContext) {
-  const credentials = spec.models.flatMap(({ modelCredentials }) => modelCredentials?.nameRef ?? []);
-  const names = new Set([spec.databaseSecretRef.nameRef, spec.redisSecretRef.nameRef, ...credentials]);
+/**
+ * Findings may name the keys of a Secret, because the user may read the Secret. Most users may read all Secrets of the
+ * namespace, so that is asked first.
+ */
+async function findInSecrets(
+  { spec, other, metadata: { namespace } }: ComparedObject<GatewayInstanceSpec>,
+  context: FactContext,
+): Promise<InstanceFacts['secrets']> {
+  const { cluster, user } = context;
+  const uses = newSecretUses(spec, other());
+  const mayReadAll = uses.size > 1 && (await cluster.may(user, 'get', RESOURCES.secrets, namespace));
   const check = createSecretCheck(spec, namespace);
-  const found = new Map<string, SecretFindings>();
-  const find = async (name: string) => {
-    const secret = await findSecret(namespace, name, context);
-    found.set(name, check(name, toReadSecret(secret, true)));
-  };
-  await mapConcurrent(names, find, MAX_READS);
-  return found;
+  const found = await mapConcurrent(
+    uses,
+    async ([name, own]) => {
+      const reading = mayReadAll
+        ? cluster.get(RESOURCES.secrets, namespace, name)
+        : findSecret(namespace, name, context);
+      const findings = check(name, toReadSecret(await reading, true));
+      return own.map(({ use }) => [use, findingsOf(use, findings)] as const);
+    },
+    MAX_READS,
+  );
+  return new Map(found.flat());
 }
+
+const findingsOf = (use: SecretUse, { entries, ...findings }: SecretFindings): ReadonlyArray<SecretFinding> =>
+  typeof use === 'number' ? (entries.get(use) ?? []) : findings[use];
 
 async function findRestricted(
   { namespace, name }: Metadata,

@@ -84,7 +84,9 @@ describe('on update', () => {
   test('entries are identified by their identifier, so after reordering an old violation is still old', async () => {
     await world.drop(RESOURCES.secrets, 'platform', 'creds-claude');
     const oldObject = objectOf('GatewayInstance');
-    const reversed = { models: [modelEntry('claude'), modelEntry('gpt-4o')] };
+    // The Secret of a model entry is read if something changed that its credentials must fit.
+    const gatewayParams = { ...(modelEntry('claude').gatewayParams as object), apiBase: 'https://host.example/v1' };
+    const reversed = { models: [modelEntry('claude', { gatewayParams }), modelEntry('gpt-4o')] };
     const { refused, warnings } = await review('GatewayInstance', reversed, {}, { oldObject });
     expect(refused).toEqual([]);
     expect(warnings).toEqual([

@@ -13,17 +13,20 @@ const annotated = objectOf('VirtualKey', GOOD.VirtualKey, {
 });
 
 const keys = Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`key-${n}`, 'x']));
-const models = Array.from({ length: 512 }, (_, n) =>
-  modelEntry(`model-${n}`, { modelCredentials: { nameRef: `secret-${n}`, keys } }),
-);
-const instance = objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models });
+const instanceWith = (secret: string) => {
+  const models = Array.from({ length: 512 }, (_, n) =>
+    modelEntry(`model-${n}`, { modelCredentials: { nameRef: `${secret}-${n}`, keys } }),
+  );
+  return objectOf('GatewayInstance', { ...GOOD.GatewayInstance, models });
+};
+const instance = instanceWith('secret');
 
 /** The number of reviews, and the memory that they may keep, as a multiple of their bytes. */
 type WaitingCase = readonly [what: string, reviews: number, times: number, object: KubeObject, more: object];
 
 test.each<WaitingCase>([
   ['objects with thousands of annotations, which are not kept', 16, 5, annotated, {}],
-  ['instances of many small values', 4, 6, instance, { operation: 'UPDATE', oldObject: instance }],
+  ['instances of many small values', 4, 6, instance, { operation: 'UPDATE', oldObject: instanceWith('stored') }],
 ])('reviews that wait keep a small multiple of their bytes: %s', async (_, reviews, times, object, more) => {
   const bodyOf = (namespace: string) => {
     const request = requestOf(object, { namespace, ...more });
@@ -39,7 +42,8 @@ test.each<WaitingCase>([
     asked += 1;
     return waiting.promise;
   };
-  const handle = createHandle({ cluster: { get: ask, list: ask, may: ask } as never, hash: (text) => text });
+  const may = async () => true;
+  const handle = createHandle({ cluster: { get: ask, list: ask, may } as never, hash: (text) => text });
   const send = (body: Uint8Array<ArrayBuffer>) =>
     handle(
       'validate',

@@ -111,8 +111,8 @@ export interface Cluster {
   delete(resource: Resource, namespace: string | undefined, name: string, uid: string): Promise<WriteResult<undefined>>;
   /** Whether the API server serves this resource now, by its discovery. Throws when discovery does not answer. */
   serves(resource: Resource): Promise<boolean>;
-  /** Whether `user` may do this (SubjectAccessReview). */
-  may(user: Requester, verb: string, resource: Resource, namespace: string, name: string): Promise<boolean>;
+  /** Whether `user` may do this (SubjectAccessReview). Without a name: to every object of the namespace. */
+  may(user: Requester, verb: string, resource: Resource, namespace: string, name?: string): Promise<boolean>;
 }
 
 export interface Requester {

@@ -69,6 +69,38 @@ export interface SecretFindings {
   readonly entries: ReadonlyMap<number, ReadonlyArray<SecretFinding>>;
 }
 
+/** A reference of an instance to a Secret: `database`, `store`, or the index of a model entry. */
+export type SecretUse = 'database' | 'store' | number;
+
+/**
+ * The uses of Secrets, by the Secret's name, that `other` does not have in the same way: with another Secret, other keys,
+ * or another provider. All others have the same findings in both.
+ */
+export function newSecretUses(spec: Spec, other: Spec | undefined) {
+  const known = new Set(other && referencesOf(other).map(({ content }) => content));
+  // Contents are not kept while Secrets are read: together they may be as large as the review.
+  const uses = referencesOf(spec).flatMap(({ content, ...use }) => (known.has(content) ? [] : use));
+  return Map.groupBy(uses, ({ nameRef }) => nameRef);
+}
+
+/** `content`: what the findings in a Secret depend on. */
+function referencesOf({ databaseSecretRef: database, redisSecretRef: store, models }: Spec) {
+  const toReference = (use: SecretUse, nameRef: string, ...content: ReadonlyArray<unknown>) => ({
+    use,
+    nameRef,
+    content: JSON.stringify(content),
+  });
+  return [
+    toReference('database', database.nameRef, 'database', database),
+    toReference('store', store.nameRef, 'store', store),
+    ...models.flatMap(({ identifier, modelCredentials: ref, gatewayParams }, index) =>
+      ref === undefined
+        ? []
+        : toReference(index, ref.nameRef, identifier, ref, modelOf(gatewayParams), gatewayParams.apiBase),
+    ),
+  ];
+}
+
 /** Checks the Secrets of an instance by name. The time of a check depends only on the fields that name its Secret. */
 export function createSecretCheck(
   { databaseSecretRef: database, redisSecretRef: store, models }: Spec,

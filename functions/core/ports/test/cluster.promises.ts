@@ -293,13 +293,14 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       await subject.cluster.patch(RESOURCES.configMaps, name, 'holder', { metadata: { finalizers: null } });
     });
 
-    test('an administrator may read a Secret', async () => {
+    test('an administrator may read a Secret, and all of a namespace', async () => {
       const admin = {
         username: 'admin',
         groups: ['system:masters', 'system:authenticated'],
         extra: { 'example.com/Scope': ['a'] },
       };
-      expect(await subject.cluster.may(admin, 'get', RESOURCES.secrets, subject.namespace, 'any')).toBe(true);
+      for (const name of ['any', undefined])
+        expect(await subject.cluster.may(admin, 'get', RESOURCES.secrets, subject.namespace, name)).toBe(true);
     });
   });
 }

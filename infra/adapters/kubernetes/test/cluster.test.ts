@@ -417,6 +417,20 @@ describe('an answer that is none', () => {
   });
 });
 
+test('whether a user may read all objects of a namespace is asked without a name', async () => {
+  const bodies: string[] = [];
+  replies = [
+    (_request, response, body) => {
+      bodies.push(body);
+      response.writeHead(201).end(JSON.stringify({ status: { allowed: true } }));
+    },
+  ];
+  for (const name of ['x', undefined]) await cluster().may({ username: 'u' }, 'get', RESOURCES.secrets, 'a', name);
+  const access = { namespace: 'a', verb: 'get', group: '', version: 'v1', resource: 'secrets' };
+  const asked = bodies.map((body) => JSON.parse(body).spec.resourceAttributes);
+  expect(asked).toEqual([{ ...access, name: 'x' }, access]);
+});
+
 test('every write says whose it is, and an apply takes fields over', async () => {
   const contentTypes: unknown[] = [];
   replies = [
