@@ -122,7 +122,7 @@ function checkSnapshot(view: InstanceView): Reachability {
   const earlier = view.object.status?.snapshotHash;
   if (earlier !== undefined) return { ok: true, message: `the gateway continues with snapshot ${earlier}` };
   const message = isPublished
-    ? `${name} could not be written to the store that gateways outside the cluster read: the log of the reconciler has the cause`
+    ? `${name} could not be written to the KV namespace that gateways outside the cluster read: the log of the reconciler has the cause`
     : 'the compiled models are not published yet';
   return snapshotProblem(view) ?? { ok: false, reason: 'SnapshotNotPublished', message };
 }

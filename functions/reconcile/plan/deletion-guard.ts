@@ -129,9 +129,10 @@ function toGuard(
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : '';
   const isPart = names.length === tooMany.length && names.length < namespaces;
   const where = isPart ? ` in namespace ${names.slice(0, MAX_NAMED).join(', ')}${more}` : '';
-  const what = action === 'RetireScope' ? 'claims whose objects are gone' : 'VirtualKeys of Users';
+  const [what, why] =
+    action === 'RetireScope' ? ['database rows', ', because their objects are gone'] : ['VirtualKeys of Users', ''];
   const message =
-    `a run would remove ${count} of ${of} ${what}${where}, which is more than is plausible: nothing was removed; if this is intended, ` +
+    `a run would remove ${count} of ${of} ${what}${where}${why}, which is more than is plausible: nothing was removed; if this is intended, ` +
     `annotate the instance with ${DELETION_SHARE_ANNOTATION}=${share}%, until they are removed`;
   return { instance, action, count, of, message };
 }

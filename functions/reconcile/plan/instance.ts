@@ -66,7 +66,7 @@ function planSnapshot(view: InstanceView, context: PlanContext): Action[] {
   if (snapshot.bytes > MAX_SNAPSHOT) return [];
   const why = `${snapshot.name}, with its compiled models, is not published`;
   if (!snapshot.isPublished) return [{ action: 'PublishSnapshot', ...about(object, why), snapshot: snapshot.name }];
-  const outside = `${snapshot.name} is not in the store that gateways outside the cluster read`;
+  const outside = `${snapshot.name} is not in the KV namespace that gateways outside the cluster read`;
   const push: Action = { action: 'PushSnapshot', ...about(object, outside), snapshot: snapshot.name };
   const removals = superfluousSnapshots(view, context).map(({ name, uid }): Action => {
     const replaced = `${snapshot.name} has replaced ${name}`;

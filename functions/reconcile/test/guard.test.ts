@@ -35,14 +35,14 @@ test('the removals are guarded and reported: in the report, an event and a condi
   await many(30);
   await lose(0, 11);
   const report = await harness.resync();
-  const message: unknown = expect.stringContaining('would remove 11 of 30 claims');
+  const message: unknown = expect.stringContaining('would remove 11 of 30 database rows');
   expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 11, of: 30, message }]);
   expect(report.actions).not.toHaveProperty('RetireScope');
   expect(await harness.aliases()).toHaveLength(30);
   expect(await condition()).toMatchObject({
     status: 'True',
     reason: 'TooManyDeletions',
-    message: `a run would remove 11 of 30 claims whose objects are gone, which is more than is plausible: nothing was removed; if this is intended, annotate the instance with ${SHARE}=37%, until they are removed`,
+    message: `a run would remove 11 of 30 database rows, because their objects are gone, which is more than is plausible: nothing was removed; if this is intended, annotate the instance with ${SHARE}=37%, until they are removed`,
   });
   const events = () => harness.events('main').filter((reason) => reason === 'TooManyDeletions');
   expect(events()).toHaveLength(1);
@@ -169,7 +169,9 @@ describe('on an instance that tenants share', () => {
     await loseAll('a', 1);
     const report = await harness.resync();
     expect(report.actions).toMatchObject({ RetireScope: 1 });
-    const message: unknown = expect.stringContaining('15 of 15 claims whose objects are gone in namespace b');
+    const message: unknown = expect.stringContaining(
+      '15 of 15 database rows in namespace b, because their objects are gone',
+    );
     expect(report.guarded).toEqual([{ instance: 'default/main', action: 'RetireScope', count: 15, of: 15, message }]);
     expect((await harness.aliases()).filter((alias) => alias.startsWith('a-'))).toHaveLength(9);
     await allow('100%');
@@ -206,7 +208,7 @@ describe('on an instance that tenants share', () => {
       await harness.resync();
       for (const [name, , lost] of [...few, ...tenants]) await loseAll(name, lost);
       const message: unknown = expect.stringContaining(
-        `would remove ${count} of ${of} claims whose objects are gone, `,
+        `would remove ${count} of ${of} database rows, because their objects are gone, `,
       );
       const [guard] = (await harness.resync()).guarded ?? [];
       expect(guard).toMatchObject({ count, of, message });
