@@ -147,9 +147,11 @@ export function createMemoryCluster(deps: MemoryClusterDeps): MemoryCluster {
       const call: Call = { verb: 'apply', resource, ...place(object), body: object };
       return write(call, () => {
         const stored = store.find(resource, object.metadata.namespace, object.metadata.name);
-        const { uid } = object.metadata;
+        const { uid, resourceVersion } = object.metadata;
         if (uid !== undefined && uid !== stored?.object.metadata.uid)
           return refuse('conflict', `Precondition failed: uid ${uid} is not ${stored?.object.metadata.uid}`);
+        if (resourceVersion !== undefined && resourceVersion !== stored?.object.metadata.resourceVersion)
+          return refuse('conflict', `the object has been modified: it is not of version ${resourceVersion}`);
         if (stored === undefined) {
           const inserted = store.insert(resource, object);
           const made = store.find(resource, object.metadata.namespace, object.metadata.name);

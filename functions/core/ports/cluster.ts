@@ -103,8 +103,8 @@ export interface Cluster {
     subresource?: 'status',
   ): Promise<WriteResult<KubeObject>>;
   /**
-   * Forced server-side apply with our field manager; a dry run with `isDry`. A `metadata.uid` is a precondition: never
-   * a new object (`conflict`).
+   * Forced server-side apply with our field manager; a dry run with `isDry`. A `metadata.uid` or
+   * `metadata.resourceVersion` is a precondition: never a new object, never a later version (`conflict`).
    */
   apply(resource: Resource, object: KubeObject, how?: { readonly isDry: boolean }): Promise<WriteResult<KubeObject>>;
   /** Deletes exactly this object (uid precondition). Already gone is `gone`, another uid `conflict`. */

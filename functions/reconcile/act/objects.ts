@@ -3,6 +3,7 @@ import { mapConcurrent } from '#core/concurrency/limiter.ts';
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { eventName } from '#core/keys/object-names.ts';
 import { type KubeObject, RESOURCES, toFieldSelector, type WriteResult } from '#core/ports/cluster.ts';
+import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { kindOf, virtualKeys } from '#crds/kinds/kinds.ts';
 import {
   AUTH_API_VERSION,
@@ -15,6 +16,7 @@ import {
 import { controllerOf, isOwnedBy } from '#crds/names/object-meta.ts';
 import { type Action, type ActionOf, identify, type Outcome } from '../action.ts';
 import { displayOf } from '../key/secret-shape.ts';
+import { withLiveReplicas } from '../workload/desired-objects.ts';
 import { comparedText } from '../workload/live-part.ts';
 import { isRoute, PARTS } from '../workload/object-parts.ts';
 import { pathOf, presentSecret } from '../world.ts';
@@ -32,6 +34,8 @@ import {
 } from './context.ts';
 
 const MAX_EVENT = 1024;
+/** Applies of a Deployment that changes meanwhile. */
+const MAX_APPLIES = 4;
 
 type EventAction = ObjectReference & Pick<ActionOf<'RecordEvent'>, 'type' | 'reason' | 'message' | 'once'>;
 
@@ -142,17 +146,12 @@ export const objectHandlers = {
   /** By server-side apply: fields and annotations of others stay. */
   ApplyWorkload: async (action, context) => {
     const { part, object, uid } = action;
-    const { metadata } = object;
-    const before = context.world.instances.get(pathOf(action))?.parts.get(part);
-    if (!(await isAsPlanned(action, context))) return conflictOutcome;
-    const target = uid === undefined ? object : { ...object, metadata: { ...metadata, uid } };
+    const view = context.world.instances.get(pathOf(action));
+    if (view === undefined || !(await isAsPlanned(action, context))) return conflictOutcome;
+    if (part === 'Deployment' && uid !== undefined) return applyDeployment(action, uid, context, view.object);
+    const target = uid === undefined ? object : { ...object, metadata: { ...object.metadata, uid } };
     const written = await context.deps.cluster.apply(PARTS[part], target);
-    if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict')
-      return toRefused(action, written.message);
-    // Controllers may write the status of these objects at any time, so their version proves nothing.
-    const isSame =
-      written.ok && before !== undefined && context.deps.hash(comparedText(written.object)) === before.comparedHash;
-    return isSame ? { ended: 'unchanged' } : toOutcome(written);
+    return toApplied(action, written, view.parts.get(part)?.comparedHash, context);
   },
   DeleteWorkload: async (action, context) => {
     const { part, object, uid, namespace } = action;
@@ -160,6 +159,41 @@ export const objectHandlers = {
     return toRemoved(await context.deps.cluster.delete(PARTS[part], namespace, object, uid));
   },
 } satisfies Handlers;
+
+/**
+ * Writes exactly the version that is read here, with its replicas: an autoscaler may have changed them since the look of
+ * the run. Controllers write the status of a Deployment at any time, so a conflict is repeated a few times.
+ */
+async function applyDeployment(
+  action: ActionOf<'ApplyWorkload'>,
+  uid: string,
+  context: ActContext,
+  instance: GatewayInstance,
+): Promise<Outcome> {
+  const { cluster, hash } = context.deps;
+  const { namespace, name } = action.object.metadata;
+  for (let attempt = 1; ; attempt += 1) {
+    const live = await cluster.get(PARTS.Deployment, namespace, name);
+    if (live?.metadata.uid !== uid) return conflictOutcome;
+    const written = await cluster.apply(PARTS.Deployment, withLiveReplicas(action.object, live, instance));
+    const isOvertaken = !written.ok && written.refusal === 'conflict';
+    if (!isOvertaken || attempt === MAX_APPLIES) return toApplied(action, written, hash(comparedText(live)), context);
+  }
+}
+
+/** `before`: hash of the object that was written over. */
+function toApplied(
+  action: ActionOf<'ApplyWorkload'>,
+  written: WriteResult<KubeObject>,
+  before: string | undefined,
+  { deps }: ActContext,
+): Outcome {
+  if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict')
+    return toRefused(action, written.message);
+  // Controllers may write the status of these objects at any time, so their version proves nothing.
+  const isSame = written.ok && deps.hash(comparedText(written.object)) === before;
+  return isSame ? { ended: 'unchanged' } : toOutcome(written);
+}
 
 /** The outcome of a part that is not written. A condition of the instance shows why. */
 export function toRefused({ part, object }: ActionOf<'ApplyWorkload'>, why: string): Outcome {

@@ -46,6 +46,42 @@ describe('scale', () => {
     expect(spec().replicas).toBe(2);
   });
 
+  const scaled = (replicas: number) => harness.edit(PARTS.Deployment, 'main-gateway', { spec: { replicas } });
+
+  /** Once: the first read of a Deployment in a run is its look, the second one belongs to the write. */
+  const meanwhile = (verb: 'get' | 'apply', act: () => Promise<unknown>) => {
+    let left = verb === 'get' ? 2 : 1;
+    harness.cluster.inject(async (call) => {
+      if (call.verb === verb && call.resource.kind === 'Deployment') left -= 1;
+      if (left !== 0) return undefined;
+      left -= 1;
+      await act();
+      return undefined;
+    });
+  };
+
+  test.each([
+    ['before the write reads the Deployment', 'get'],
+    ['while it is written', 'apply'],
+  ] as const)('that an autoscaler sets after the look of a run, %s, stays', async (_, verb) => {
+    await redis();
+    await running({ type: 'Deployment', scale: { min: 2, max: 10 } });
+    await resyncs();
+    meanwhile(verb, () => scaled(9));
+    expect((await harness.resync()).actions).toEqual({});
+    expect(spec().replicas).toBe(9);
+    meanwhile(verb, () => scaled(4));
+    await edit({ image: 'other:2', scale: { min: 2, max: 10 } });
+    expect((await harness.resync()).actions).toMatchObject({ ApplyWorkload: 1 });
+    expect(spec().replicas).toBe(4);
+    meanwhile(verb, () => scaled(7));
+    await harness.trigger('VirtualKey', 'chat');
+    expect(spec().replicas).toBe(7);
+    meanwhile('apply', () => scaled(12));
+    await resyncs();
+    expect(spec().replicas).toBe(10);
+  });
+
   test('by requests in flight is a second metric of the autoscaler, in addition to processor time', async () => {
     await redis();
     await running({ type: 'Deployment', scale: { min: 1, max: 4, targetRequestsInFlight: 50 } });

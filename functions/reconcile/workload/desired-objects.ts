@@ -38,6 +38,20 @@ export function scaleOf({ spec }: GatewayInstance): { readonly min: number; read
   return { min, max: Math.max(min, spec.workload.scale?.max ?? min) };
 }
 
+/** The replicas that an autoscaler or a person has set, within the bounds of the instance; else its minimum. */
+function replicasOf(instance: GatewayInstance, live: number | undefined): number {
+  const { min, max } = scaleOf(instance);
+  return Math.min(max, Math.max(min, live ?? min));
+}
+
+/** The desired Deployment as a write of exactly the version that `live` has, with the replicas of `live`. */
+export function withLiveReplicas(desired: KubeObject, live: KubeObject, instance: GatewayInstance): KubeObject {
+  const { uid = '', resourceVersion = '' } = live.metadata;
+  const { replicas } = live.spec as { readonly replicas?: number };
+  const spec = { ...(desired.spec as object), replicas: replicasOf(instance, replicas) };
+  return { ...desired, metadata: { ...desired.metadata, uid, resourceVersion }, spec };
+}
+
 /** The address of the Service for Pods, whatever the cluster's domain is. */
 export const serviceUrl = ({ metadata: { namespace, name } }: GatewayInstance): string =>
   `http://${gatewayName(name)}.${namespace}.svc`;
@@ -57,7 +71,7 @@ function deploymentSpecs(input: PodInput, replicas: number | undefined): Array<r
   // One Pod at a time may be evicted. A Pod that is not ready may always be evicted.
   const budget = { maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow', selector: { matchLabels: selector } };
   return [
-    ['Deployment', deploymentSpec(input, Math.min(max, Math.max(min, replicas ?? min)))],
+    ['Deployment', deploymentSpec(input, replicasOf(input.instance, replicas))],
     ['Service', { selector, ports }],
     ['PodDisruptionBudget', budget],
     ...(hasScaler(input.instance) ? [['HorizontalPodAutoscaler', scaler] as const] : []),

@@ -274,6 +274,17 @@ export function describeCluster(name: string, make: () => Promise<ClusterUnderTe
       expect(await apply(metadata.uid ?? '', '3')).toMatchObject({ ok: true, object: { data: { a: '3' } } });
     });
 
+    test('server-side apply with a resourceVersion writes over that version only: a later one is a `conflict`', async () => {
+      const name = newName('applied');
+      const apply = (metadata: Partial<KubeObject['metadata']>, a: string) =>
+        subject.cluster.apply(RESOURCES.configMaps, configMap(name, metadata, { a }));
+      const { metadata } = await create(RESOURCES.configMaps, configMap(name, {}, { a: '1' }));
+      const { resourceVersion = '' } = metadata;
+      expect(await apply({ resourceVersion }, '2')).toMatchObject({ ok: true, object: { data: { a: '2' } } });
+      expect(await apply({ resourceVersion }, '3')).toMatchObject({ refusal: 'conflict' });
+      expect(await apply({}, '4')).toMatchObject({ ok: true, object: { data: { a: '4' } } });
+    });
+
     test('discovery tells what is served, and what is not', async () => {
       expect(await subject.cluster.serves(RESOURCES.configMaps)).toBe(true);
       expect(await subject.cluster.serves(VIRTUAL_KEYS)).toBe(true);
