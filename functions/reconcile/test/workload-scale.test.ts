@@ -75,7 +75,7 @@ describe('scale', () => {
     expect((await harness.resync()).actions).toMatchObject({ ApplyWorkload: 1 });
     expect(spec().replicas).toBe(4);
     meanwhile(verb, () => scaled(7));
-    await harness.trigger('VirtualKey', 'chat');
+    await harness.trigger('GatewayInstance', 'main');
     expect(spec().replicas).toBe(7);
     meanwhile('apply', () => scaled(12));
     await resyncs();
