@@ -29,7 +29,6 @@ import {
   type Path,
   pathOf,
   unreadKey,
-  type World,
   type WorldBuilder,
 } from './world.ts';
 
@@ -42,7 +41,7 @@ export async function observe(
   time: Pick<PartTime, 'observed'>,
 ): Promise<Observation> {
   const { world } = part;
-  world.namespaces = await observeNamespaces(context, world);
+  await observeNamespaces(context, world);
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...world.listed.values()]);
   time.observed();
@@ -166,8 +165,11 @@ async function observeWithOrphans(context: ObserveContext, object: GatewayInstan
   return { view: { ...view, ...claims, deletedInstances }, link };
 }
 
-/** Labels of the namespaces whose members an instance selects by label, including oversized namespaces. */
-async function observeNamespaces({ deps, all }: ObserveContext, world: World) {
+/**
+ * Labels of the namespaces whose members an instance selects by label, including oversized namespaces. Nothing is planned
+ * for the members of a namespace that cannot be read, except that those whose spec is blocked are blocked.
+ */
+async function observeNamespaces({ deps, all }: ObserveContext, world: WorldBuilder): Promise<void> {
   const { listed } = world;
   const selected = membersOf(world).filter(
     (member) => listed.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
@@ -175,8 +177,11 @@ async function observeNamespaces({ deps, all }: ObserveContext, world: World) {
   const isSelecting = listed.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
   const oversized = isSelecting ? all.oversizedNamespaces.keys() : [];
   const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...oversized]);
-  const labels = await mapConcurrent(names, async (name) => [name, await readLabels(deps, name)] as const);
-  return new Map(labels);
+  await readLabels(deps, names, world.namespaces);
+  const unknown = selected.filter(({ spec, metadata }) => spec.blocked && !world.namespaces.has(metadata.namespace));
+  if (unknown.length === 0) return;
+  const blocked = unknown.map(({ metadata: { uid, generation } }) => [uid, generation] as const);
+  world.blocked = new Map([...world.blocked, ...blocked]);
 }
 
 /**
@@ -200,17 +205,24 @@ async function observeHolders(
   const toRow = (namespace: string) => ({ namespace, id: namespace });
   const list = `namespaces of ${pathOf(object.metadata)}`;
   const batch = roundRobin.take(list, [...new Set(holders)], lookUpsOf(context, view), toRow);
-  await mapConcurrent(batch.rows, async (name) => {
-    try {
-      namespaces.set(name, await readLabels(deps, name));
-    } catch (error) {
-      deps.log.warn('a namespace cannot be read', { namespace: name, why: reasonOf(error) });
-    }
-  });
+  await readLabels(deps, batch.rows, namespaces);
   batch.advance();
 }
 
-async function readLabels({ cluster }: ObserveContext['deps'], name: string) {
-  const namespace = await cluster.get(RESOURCES.namespaces, undefined, name);
-  return { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name };
+/** A namespace that cannot be read, or may not be read, stays unknown: it does not end the run of the others. */
+async function readLabels(
+  { cluster, log }: ObserveContext['deps'],
+  names: Iterable<string>,
+  labels: WorldBuilder['namespaces'],
+): Promise<void> {
+  const { onlyNamespace } = cluster;
+  const readable = [...names].filter((name) => onlyNamespace === undefined || name === onlyNamespace);
+  await mapConcurrent(readable, async (name) => {
+    try {
+      const namespace = await cluster.get(RESOURCES.namespaces, undefined, name);
+      labels.set(name, { ...namespace?.metadata.labels, 'kubernetes.io/metadata.name': name });
+    } catch (error) {
+      log.warn('a namespace cannot be read', { namespace: name, why: reasonOf(error) });
+    }
+  });
 }

@@ -98,10 +98,12 @@ function planReports(
 ): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;
   const isDeferred = isIn(deferred);
+  // While it is not known whether its namespace is allowed, a member keeps its status.
+  const isLeft = (member: Member) => isDeferred(member) || context.access(member).state === 'unknown';
   const inactive = new Set<Path>();
   const ofKeys = [...keys].flatMap(([path, view]) => {
     const { object } = view;
-    if (isDeferred(object)) {
+    if (isLeft(object)) {
       if (object.status?.isActive !== true) inactive.add(path);
       return [];
     }
@@ -109,7 +111,7 @@ function planReports(
     if (problem !== undefined) inactive.add(path);
     return planMemberStatus(object, context, problem, view);
   });
-  const owners = [...teams.values(), ...users.values()].filter((one) => !isDeferred(one));
+  const owners = [...teams.values(), ...users.values()].filter((one) => !isLeft(one));
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
     ...owners.flatMap((one) => planMemberStatus(one, context, notReadyCause(one, context))),

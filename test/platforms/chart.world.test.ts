@@ -441,9 +441,12 @@ describeUnless(whyNoHelm ?? whyNoControlPlane(), 'the chart, on a cluster', () =
     const file = join(folder, 'one-namespace.kubeconfig');
     writeFileSync(file, toKubeconfig({ url: server.url, ca: server.ca, token }));
     const database = await (await sharedPostgres()).createDatabase();
+    // The labels of its own Namespace are read with the Role.
+    const selector = { matchLabels: { 'kubernetes.io/metadata.name': 'default' } };
+    const allowedNamespaces = { from: 'Selector', selector };
     const objects = sampleFor(database, 'http://127.0.0.1:1').map((object) =>
       object.kind === 'GatewayInstance'
-        ? { ...object, spec: { ...(object.spec as object), workload: { type: 'Deployment' } } }
+        ? { ...object, spec: { ...(object.spec as object), workload: { type: 'Deployment' }, allowedNamespaces } }
         : object,
     );
     await apply(cluster, objects);

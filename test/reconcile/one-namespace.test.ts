@@ -69,7 +69,7 @@ test('an operator that served the whole cluster, and is restricted to one namesp
   expect(await harness.works(value)).toBe(true);
 });
 
-test('the same if the instance selects namespaces by labels, which an operator of one namespace cannot read', async () => {
+test('the same if the instance selects namespaces by labels, which an operator of one namespace reads of its own only', async () => {
   let isNarrow = false;
   const harness = createHarness({
     through: (memory) => {
@@ -81,17 +81,22 @@ test('the same if the instance selects namespaces by labels, which an operator o
     },
   });
   await harness.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'team', labels: { llm: 'allowed' } } },
+    ...['team', 'default'].map((name) => ({
+      apiVersion: 'v1',
+      kind: 'Namespace',
+      metadata: { name, labels: { llm: 'allowed' } },
+    })),
     ...makeSecrets(),
     makeInstance(),
   );
   const selector = { matchLabels: { llm: 'allowed' } };
   const allowedNamespaces = { from: 'Selector', selector };
   await harness.edit(gatewayInstances, 'main', { spec: { allowedNamespaces } });
-  await harness.apply(makeKey({ keyAlias: 'chat' }, 'chat', 'team'));
+  await harness.apply(makeKey({ keyAlias: 'chat' }, 'chat', 'team'), makeKey({ keyAlias: 'own' }, 'own'));
   await harness.resync();
   await harness.spend('chat', '1.25');
   const value = await harness.value('chat-key', 'team');
+  const own = await harness.value('own-key');
   expect(await harness.works(value)).toBe(true);
   for (const narrow of [true, false]) {
     isNarrow = narrow;
@@ -100,6 +105,8 @@ test('the same if the instance selects namespaces by labels, which an operator o
       await harness.resync();
       harness.clock.pass(60_000);
       expect(await harness.works(value)).toBe(true);
+      expect(await harness.works(own)).toBe(true);
+      expect(await harness.ready(virtualKeys, 'own')).toBe('True Ready');
     }
   }
   expect(await harness.status(virtualKeys, 'chat', 'team')).toMatchObject({ currentSpend: '1.25' });

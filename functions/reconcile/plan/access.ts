@@ -3,7 +3,7 @@
 import type { Reason } from '#core/conditions/reasons.ts';
 import { cutText } from '#core/json/text.ts';
 import type { Claim } from '#core/ports/registry.ts';
-import { allowsNamespace } from '#core/rules/allowed-namespaces.ts';
+import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import { type Finding, toText } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound, namespaceNotAllowed } from '#core/rules/instance.ts';
 import {
@@ -20,13 +20,15 @@ import type { InstanceConditions } from './conditions-instance.ts';
 
 /**
  * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: the instance does
- * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `notAllowed`:
+ * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `unknown`: the
+ * instance selects namespaces by labels, and those of the member's namespace could not be read, so nothing is given and
+ * nothing withdrawn. `notAllowed`:
  * the instance does not allow the namespace; a member that it never allowed gets the same message as for a missing
  * one. `unreachable`: the instance's database cannot be reached.
  */
 export type InstanceAccess =
   | {
-      readonly state: 'missing' | 'paused' | 'notAllowed';
+      readonly state: 'missing' | 'paused' | 'unknown' | 'notAllowed';
       readonly instance: InstanceView | undefined;
       readonly why: Problem<Reason>;
     }
@@ -64,11 +66,14 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   if (world.unobserved.has(path)) return paused;
   const { namespace } = member.metadata;
   if (instance === undefined) return { state: 'missing', ...denied(instanceNotFound(ref, namespace)) };
-  const memberNamespace = { name: namespace, labels: world.namespaces.get(namespace) ?? {} };
-  const isAllowed = allowsNamespace(instance.object.spec.allowedNamespaces, ref.namespace, memberNamespace);
-  const wasAllowed = isAllowed || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
+  const isAllowed = isNamespaceAllowed(instance, namespace, world);
+  const wasAllowed = isAllowed === true || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
   const neverAllowed = wasAllowed ? undefined : instanceNotFound(ref, namespace);
   if (isDeleted(instance.object)) return { state: 'missing', ...denied(neverAllowed ?? instanceIsDeleted(ref)) };
+  if (isAllowed === undefined) {
+    const why = unusable(`not usable now: the labels of namespace ${namespace} could not be read`);
+    return { state: 'unknown', instance, why };
+  }
   if (neverAllowed !== undefined) return { state: 'notAllowed', ...denied(neverAllowed) };
   if (instance.object.spec.paused) return paused;
   if (!isAllowed) return { state: 'notAllowed', ...denied(namespaceNotAllowed(ref, namespace)) };
@@ -78,6 +83,17 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const isQuiet = ready === workload.reached && workload.isRolling && wasReady(member);
   const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
   return { state: instance.database.ok ? 'allowed' : 'unreachable', instance, instanceConditions, why };
+}
+
+/** Undefined: the answer depends on labels that could not be read. */
+export function isNamespaceAllowed(
+  { object: { metadata, spec } }: InstanceView,
+  name: string,
+  { namespaces }: World,
+): boolean | undefined {
+  const labels = namespaces.get(name);
+  if (labels === undefined && needsLabels(spec.allowedNamespaces)) return undefined;
+  return allowsNamespace(spec.allowedNamespaces, metadata.namespace, { name, labels: labels ?? {} });
 }
 
 const wasReady = ({ status }: Member): boolean =>

@@ -7,7 +7,6 @@ import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#cor
 import { digestOf } from '#core/ports/policy-digest.ts';
 import { RATE_ROWS } from '#core/ports/rates.ts';
 import { type Claim, SAME_OBJECT, SAME_PLACE } from '#core/ports/registry.ts';
-import { allowsNamespace, needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
@@ -36,7 +35,7 @@ import {
   retainedSecret,
   type World,
 } from '../world.ts';
-import { claimOf } from './access.ts';
+import { claimOf, isNamespaceAllowed } from './access.ts';
 import { isOlder } from './claimants.ts';
 import { canHoldersStillArrive, hasLedger } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
@@ -230,16 +229,10 @@ const DISABLED = 'its object is malformed, or in deletion: nothing can be planne
 const OWNERLESS = 'a User or Team that it is charged to is gone: it is blocked until a VirtualKey adopts it';
 
 /** Answers once for each namespace: an instance may have 100,000 claims. */
-function createIsExpelled({ object: { metadata, spec } }: InstanceView, { namespaces }: World) {
-  const { allowedNamespaces } = spec;
+function createIsExpelled(instance: InstanceView, world: World) {
   const known = new Map<string, boolean>();
-  const ask = (name: string): boolean => {
-    const labels = namespaces.get(name);
-    if (labels === undefined && needsLabels(allowedNamespaces)) return false;
-    return !allowsNamespace(allowedNamespaces, metadata.namespace, { name, labels: labels ?? {} });
-  };
   return (name: string): boolean => {
-    const answer = known.get(name) ?? ask(name);
+    const answer = known.get(name) ?? isNamespaceAllowed(instance, name, world) === false;
     known.set(name, answer);
     return answer;
   };

@@ -25,7 +25,7 @@ export function planOwnedKey(user: User, context: PlanContext): Action[] {
   const owned = key !== undefined && isOwned && !isDeleted(key) ? key : undefined;
   if (isDeleted(user)) return owned === undefined ? [] : [deleteKey(user, owned, 'is deleted with it')];
   const { state } = context.access(user);
-  if (state === 'paused' || state === 'notAllowed') return [];
+  if (state === 'paused' || state === 'unknown' || state === 'notAllowed') return [];
   if (!user.spec.autoCreateKey)
     return owned === undefined ? [] : [deleteKey(user, owned, 'is deleted: autoCreateKey is off')];
   const spec = specOf(user);

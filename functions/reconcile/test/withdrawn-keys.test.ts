@@ -1,6 +1,6 @@
 // Does every withdrawal reach every key value, also one whose VirtualKey is gone or cannot be planned for?
 import { beforeEach, describe, expect, test } from 'vitest';
-import { RESOURCES } from '#core/ports/cluster.ts';
+import { ClusterError, RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
 import { FINALIZER } from '#crds/names/group.ts';
 import { createHarness, type Harness } from '../../../test/reconcile/harness.ts';
@@ -119,6 +119,61 @@ describe('a namespace that a selector no longer allows', () => {
     harness.cluster.inject(() => undefined);
     await resyncs();
     expect(await harness.works(value)).toBe(false);
+  });
+});
+
+describe('a namespace that cannot be read', () => {
+  beforeEach(async () => {
+    const metadata = { name: TENANT, labels: { llm: 'allowed' } };
+    await harness.apply({ apiVersion: 'v1', kind: 'Namespace', metadata });
+  });
+  const refuse = () =>
+    harness.cluster.inject(({ verb, resource }) => {
+      if (verb === 'get' && resource === RESOURCES.namespaces) throw new ClusterError('403', 403);
+    });
+  const notLabelled = { matchExpressions: [{ key: 'llm', operator: 'DoesNotExist' }] };
+
+  test('keeps its keys and their statuses, and the run of the others ends well', async () => {
+    const value = await working();
+    await allow(SELECTOR);
+    await resyncs();
+    const before = await harness.status(virtualKeys, 'chat', TENANT);
+    await harness.apply(makeInstance({}, 'second'));
+    refuse();
+    const connectionRef = { instanceRef: { name: 'second', namespace: 'default' } };
+    await harness.apply(makeKey({ connectionRef, keyAlias: 'more' }, 'more', TENANT));
+    await resyncs();
+    expect(await harness.works(value)).toBe(true);
+    expect(await harness.status(virtualKeys, 'chat', TENANT)).toEqual(before);
+    expect(await harness.ready(virtualKeys, 'more', TENANT)).toBe('True Ready');
+    expect(await harness.status(gatewayInstances, 'main')).toMatchObject({ keys: { total: 1, active: 1 } });
+  });
+
+  test('gives nothing new, whatever the selector, until it can be read', async () => {
+    await working();
+    await allow({ from: 'Selector', selector: notLabelled });
+    refuse();
+    await harness.apply(makeKey({ keyAlias: 'new' }, 'new', TENANT));
+    await resyncs();
+    expect(await harness.value('new-key', TENANT)).toBeUndefined();
+    await unlabel();
+    harness.cluster.inject(() => undefined);
+    await resyncs();
+    expect(await harness.works(await harness.value('new-key', TENANT))).toBe(true);
+  });
+
+  test('does not keep a key from being blocked or deleted', async () => {
+    const value = await working();
+    await allow(SELECTOR);
+    await resyncs();
+    refuse();
+    await block();
+    await resyncs();
+    expect(await harness.policy(value)).toMatchObject({ blocked: true });
+    await remove();
+    await resyncs();
+    expect(await harness.works(value)).toBe(false);
+    expect(await harness.get(virtualKeys, 'chat', TENANT)).toBeUndefined();
   });
 });
 
