@@ -47,7 +47,7 @@ const RedisSecretRef = z.object({
       cel: '!has(self.sentinelPasswordSecret) || has(self.sentinelMasterSecret)',
       isMet: ({ sentinelPasswordSecret, sentinelMasterSecret }) =>
         sentinelPasswordSecret === undefined || sentinelMasterSecret !== undefined,
-      message: 'must come together with sentinelMasterSecret; write both, or remove it',
+      message: 'needs sentinelMasterSecret too; write both, or remove sentinelPasswordSecret',
       at: 'sentinelPasswordSecret',
     },
   ).describe('Which key of the Secret has each value.'),

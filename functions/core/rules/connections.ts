@@ -162,7 +162,8 @@ export function toStoreConnection(
   const [server, ...otherServers] = list.split(',').map((text) => toServer(text, port ?? 0));
   if (server === undefined || !isComplete(otherServers)) return err(invalid(hostSecret, NO_HOST));
   if (port === undefined) return err(invalid(portSecret, 'is not a port; write a number from 1 to 65535'));
-  if (otherServers.length >= MAX_SERVERS) return err(invalid(hostSecret, `must list at most ${MAX_SERVERS} servers`));
+  if (otherServers.length >= MAX_SERVERS)
+    return err(invalid(hostSecret, `must list at most ${MAX_SERVERS} servers; remove some`));
   const tls = scheme === 'rediss://';
   const certificates = toStoreCertificates(ref.keys, data, tls);
   if (!certificates.ok) return certificates;

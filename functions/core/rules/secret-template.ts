@@ -33,7 +33,7 @@ export function templateHarmless(template: Template, prefixes: ReadonlyArray<str
       const path = `spec.secretTemplate.${part}[${JSON.stringify(name)}]`;
       const may = [COMMON, ...prefixes].join(', ');
       const message = FOREIGN.test(name)
-        ? 'must not be a name on which Helm or Grafana act. Choose another name'
+        ? 'must not be `owner` or begin with `grafana_`, because Helm and Grafana act on these names. Choose another name'
         : `must have no prefix, or one of these: ${may}. Remove it, or ask whoever runs the operator to add its prefix to SECRET_METADATA_PREFIXES`;
       return [{ rule: 'SecretMetadataNotAllowed', type: 'Invalid value', path, value, message, effect: 'refuse' }];
     }),

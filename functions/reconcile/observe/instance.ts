@@ -322,7 +322,10 @@ async function observeAuthorities(
   const values = [member(found?.data, ref.key), member(found?.binaryData, ref.key)];
   if (values.some((value) => value !== undefined)) return { version: shortHash(deps, values) };
   // A new Pod could not mount a key that does not exist.
-  const problem = found === undefined ? 'does not exist: create it' : `has no key "${ref.key}": add it, or correct key`;
+  const problem =
+    found === undefined
+      ? 'does not exist: create it'
+      : `has no key "${ref.key}": add it, or correct spec.workload.caConfigMapRef.key`;
   return {
     reason: 'ConfigMapNotFound',
     message: `ConfigMap "${ref.name}" of spec.workload.caConfigMapRef ${problem}`,

@@ -24,13 +24,13 @@ export interface PrimaryDependencies {
   readonly opened: OpenConnections;
 }
 
-/** A server that the Secret does not name itself, or a Sentinel, cannot be used. */
+/** A Sentinel cannot be used, or a server that Sentinels or a node of a Cluster name as the primary. */
 export class ServerUnusable extends Error {
   override readonly name = 'ServerUnusable';
   readonly isSentinel: boolean;
   constructor({ host, port }: Server, isSentinel: boolean, cause: unknown) {
     const server = `${host}:${port}`;
-    super(`${isSentinel ? `Sentinel ${server}` : `${server}, which is the primary now`}: ${reasonOf(cause)}`, {
+    super(`${isSentinel ? `Sentinel ${server}` : `${server}, which is named as the primary`}: ${reasonOf(cause)}`, {
       cause,
     });
     this.isSentinel = isSentinel;
@@ -64,7 +64,7 @@ const isAway = (error: unknown): boolean =>
 const IS_SENTINEL =
   'is a Sentinel: map `sentinelMasterSecret` to the key of the Secret of redisSecretRef that has the name of the primary';
 const SEVERAL_SERVERS =
-  'is several servers, but no Cluster: name one server, or map `sentinelMasterSecret` if they are Sentinels';
+  'is no Cluster, although its host lists several servers: write one server, or map `sentinelMasterSecret` if they are Sentinels';
 
 async function connectThrough(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
   if (address.sentinelMaster !== undefined)
@@ -112,12 +112,12 @@ async function askSentinel(sentinel: Server, address: RedisAddress, deps: Primar
     try {
       if (state.redis_mode !== undefined && state.redis_mode !== 'sentinel')
         throw new Error(
-          'is no Sentinel: remove `sentinelMasterSecret`, or name Sentinels in the host of the Secret of redisSecretRef',
+          'this server is no Sentinel: remove `sentinelMasterSecret`, or write Sentinels into the host in the Secret of redisSecretRef',
         );
       const primary = await redis.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', sentinelMaster);
       if (Array.isArray(primary)) return { host: String(primary[0]), port: Number(primary[1]) };
       throw new Error(
-        'has no primary of this name: check the key of the Secret of redisSecretRef that `sentinelMasterSecret` maps',
+        'it has no primary of this name: check the key of the Secret of redisSecretRef that `sentinelMasterSecret` maps',
       );
     } finally {
       redis.disconnect();
@@ -133,7 +133,7 @@ async function connectMaster(server: Server, address: RedisAddress, deps: Primar
     const { redis, state } = await connectServer(server, address, deps);
     if (state.role === undefined || state.role === 'master') return redis;
     redis.disconnect();
-    throw new Error('is a replica, although it is named as the primary');
+    throw new Error('this server is a replica; a failover may be in progress');
   } catch (error) {
     throw new ServerUnusable(server, false, error);
   }

@@ -68,10 +68,10 @@ function toAdvice(error: unknown): string {
   const reason = other === undefined ? message : reasonOf(other.cause);
   if (/^(WRONGPASS|NOAUTH|ERR (AUTH|invalid password))/.test(reason))
     return other?.isSentinel
-      ? `${message}: check the key of the Secret of redisSecretRef that \`sentinelPasswordSecret\` maps; if none is mapped, Sentinels need the login of Redis`
+      ? `${message}: check the key of the Secret of redisSecretRef that \`sentinelPasswordSecret\` maps; if none is mapped, the Sentinels must accept the login of Redis`
       : `${message}: check the user name and the password in the Secret of redisSecretRef`;
   if (/^(ASK|TRYAGAIN)\b/.test(reason))
-    return `${message}: the slot of this instance moves to another node, and gateways answer 503 until it has moved`;
+    return `${message}: the slot of this instance is moving to another node: wait until it has moved; gateways answer 503 until then`;
   if (reason.startsWith('CLUSTERDOWN'))
     return `${message}: check that the Cluster serves every slot, and that its nodes reach one another`;
   if (reason.startsWith('OOM')) return `${message}: give Redis more memory`;

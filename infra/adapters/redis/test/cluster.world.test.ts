@@ -52,7 +52,7 @@ describeUnless(whyNoRedis(), 'a Redis Cluster with TLS and an ACL user', () => {
       expect(await probeShared(cluster.connection, instanceUid)).toEqual({
         ok: false,
         reason: 'StoreUnreachable',
-        message: expect.stringMatching(/ASK .*: the slot of this instance moves to another node/),
+        message: expect.stringMatching(/ASK .*: the slot of this instance is moving to another node/),
       });
       expect(isAnswered).toBe(false);
       await move.end();

@@ -39,7 +39,7 @@ describeUnless(whyNoRedis(), 'a Redis behind Sentinels, with TLS and ACL users',
     [
       'another password of Redis',
       (connection) => ({ ...connection, password: 'wrong-password' }),
-      /127.0.0.1:\d+, which is the primary now: WRONGPASS.*: check the user name and the password in the Secret of redisSecretRef$/,
+      /127.0.0.1:\d+, which is named as the primary: WRONGPASS.*: check the user name and the password in the Secret of redisSecretRef$/,
     ],
     [
       'a Redis in place of the Sentinels',
@@ -59,7 +59,7 @@ describeUnless(whyNoRedis(), 'a Redis behind Sentinels, with TLS and ACL users',
     [
       'several servers that are no Sentinels',
       ({ sentinelMaster: _, ...connection }) => ({ ...connection, otherServers: [sentinel.primaryServer()] }),
-      /^Redis at 127.0.0.1:1,127.0.0.1:\d+ is several servers, but no Cluster/,
+      /^Redis at 127.0.0.1:1,127.0.0.1:\d+ is no Cluster, although its host lists several servers/,
     ],
   ])('with %s the probe says what to check, without the value', async (_, change, message) => {
     const health = await probeShared(change(sentinel.connection), randomUUID());
