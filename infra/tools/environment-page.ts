@@ -54,8 +54,8 @@ OpenTelemetry's SDK reads [further variables](../operate/metrics.md#traces) by i
 ### Days of ledger rows
 
 With the chart, the value is \`reconcile.retainDays\`. \`RETAIN_DAYS\` changes no sum of a current window. Resyncs also keep every day that the longest \`budgetDuration\` of a living VirtualKey, User, Team or model budget reaches, so an edited duration counts to the second. The sums
-of ended windows and the sums by hour leave with their days. One opening balance per VirtualKey, User, Team and model budget remains. So a budget that is lengthened later, to a window that begins before the kept days,
-counts all that was spent before them: maybe too much, never too little. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
+of ended windows and the sums by hour are deleted with their days. One opening balance per VirtualKey, User, Team and model budget remains. If a budget is lengthened later, to a window that begins before the kept days,
+it counts all that was spent before them: possibly too much, never too little. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
 an error in the log and the alert \`GatewayLedgerEntryRejected\`, because nothing can tell whether it was booked before. A person decides.
 
 ## Programs
