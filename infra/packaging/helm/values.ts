@@ -82,7 +82,9 @@ const reconcile = z.strictObject({
   retainDays: z
     .union([z.int().min(30), z.literal('forever')])
     .default(400)
-    .describe('Days of ledger rows to keep before the current day, at least 30, or `forever`. See docs/reference/environment.md.'),
+    .describe(
+      'Days of ledger rows to keep before the current day, at least 30, or `forever`. See docs/reference/environment.md.',
+    ),
 });
 
 const pods = {
