@@ -71,7 +71,9 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const neverAllowed = wasAllowed ? undefined : instanceNotFound(ref, namespace);
   if (isDeleted(instance.object)) return { state: 'missing', ...denied(neverAllowed ?? instanceIsDeleted(ref)) };
   if (isAllowed === undefined) {
-    const why = unusable(`not usable now: the labels of namespace ${namespace} could not be read`);
+    const why = unusable(
+      `not usable now: the labels of namespace ${namespace} could not be read; the log of the reconciler has the cause`,
+    );
     return { state: 'unknown', instance, why };
   }
   if (neverAllowed !== undefined) return { state: 'notAllowed', ...denied(neverAllowed) };

@@ -81,6 +81,7 @@ function toAdvice(error: unknown): string {
   if (/`sentinelMasterSecret`/.test(reason)) return message;
   if (/self.signed|unable to (get|verify)|altnames/.test(reason))
     return `${message}: check the key of the Secret of redisSecretRef that \`caSecret\` maps, and that the certificate of the server names its host`;
+  if (/is a replica/.test(reason)) return `${message}; wait until it has ended`;
   if (other?.isSentinel === false)
     return `${message}: check that the operator and the gateways can reach this address, which the Sentinels or the Cluster announce`;
   return `${message}: check the host and port in the Secret of redisSecretRef, whether the server uses TLS (\`rediss://name\`) or requires a client certificate, and that no firewall or proxy blocks it`;
