@@ -22,9 +22,8 @@ import type { InstanceConditions } from './conditions-instance.ts';
  * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: the instance does
  * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `unknown`: the
  * instance selects namespaces by labels, and those of the member's namespace could not be read, so nothing is given and
- * nothing withdrawn. `notAllowed`:
- * the instance does not allow the namespace; a member that it never allowed gets the same message as for a missing
- * one. `unreachable`: the instance's database cannot be reached.
+ * nothing withdrawn. `notAllowed`: the instance does not allow the namespace; a member that it never allowed gets the
+ * same message as for a missing one. `unreachable`: the instance's database cannot be reached.
  */
 export type InstanceAccess =
   | {

@@ -218,9 +218,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const PORTION = 2000;
 
 /**
- * Forgets the accounts that were closed before the first kept day, with their expired rows. An account may
- * have 150,000 of them, so no booking waits for this: portions in transactions of their own, after the
- * days are dropped. If the process ends before all are forgotten, the next resync continues.
+ * Forgets the accounts that were closed before the first kept day, with their expired rows. An account may have 150,000 of
+ * them, so no booking waits for this: portions in transactions of their own, after the days are dropped. If the process
+ * ends before all are forgotten, the next resync continues.
  */
 async function forgetAccounts(session: Session): Promise<void> {
   for (let isOver = false; !isOver; )
