@@ -87,7 +87,7 @@ const NAMES: Readonly<Record<string, string>> = {
   stream: 'gen_ai.request.stream',
   'tokens.input': 'gen_ai.usage.input_tokens',
   'tokens.output': 'gen_ai.usage.output_tokens',
-  identifier: 'gateway_operator.ledger_row',
+  identifier: 'gateway_operator.model_entry',
   cost: 'gateway_operator.cost_dollars',
   dryRun: 'gateway_operator.dry_run',
   code: 'error.type',

@@ -55,7 +55,16 @@ test('a request is a span: its route, its status and what its log line says, and
   const server = await traced(url, async (_, { log }) => {
     await new Promise((resolve) => setImmediate(resolve));
     const tokens = { input: 3, output: 4 };
-    log.info('request', { requestId: 'one', alias: 'secret', user: 'me@example', model: 'small', tokens, end: 'cut' });
+    log.info('request', {
+      requestId: 'one',
+      alias: 'secret',
+      user: 'me@example',
+      model: 'small',
+      identifier: 'small-1',
+      cost: '0.5',
+      tokens,
+      end: 'cut',
+    });
     log.info('request', { requestId: 'another', end: 'left' });
     log.warn('another line', { code: 'not of the request' });
     return new Response('done', { status: 201, headers: { 'x-request-id': 'one' } });
@@ -81,6 +90,8 @@ test('a request is a span: its route, its status and what its log line says, and
     'gen_ai.request.model': 'small',
     'gen_ai.usage.input_tokens': 3,
     'gen_ai.usage.output_tokens': 4,
+    'gateway_operator.model_entry': 'small-1',
+    'gateway_operator.cost_dollars': '0.5',
     'gateway_operator.end': 'cut',
   });
 });
