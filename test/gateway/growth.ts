@@ -1,4 +1,5 @@
 // Growth of work with its input: one large input against many small ones that amount to the same.
+import { setTimeout } from 'node:timers/promises';
 
 /**
  * How much larger the large input is. Linear work takes as long for it as for so many small ones, quadratic work so
@@ -9,8 +10,11 @@ const TIMES = 16;
 const MEASURED = 4;
 /** What the large one may take more: caches and garbage make it a little slower. */
 export const MAX_GROWTH = 3;
-/** A busy machine disturbs single measurements, so the best of several counts; nearly all cases need one. */
-const TRIES = 8;
+/**
+ * A busy machine disturbs measurements for seconds, so the best of several counts, with longer and longer pauses between
+ * them. Nearly all cases need one.
+ */
+const PAUSES = [0, 1, 10, 50, 100, 200, 400, 800, 1600, 3200, 6400];
 
 /** Work on an input of this size. The input is made beforehand. */
 export type Prepare = (size: number) => () => Promise<void>;
@@ -19,10 +23,12 @@ export type Prepare = (size: number) => () => Promise<void>;
 export async function growthOf(prepare: Prepare, size: number): Promise<number> {
   const [small, large] = [prepare(size), prepare(size * TIMES)];
   let [ofSmall, ofLarge] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let tries = 0; tries < TRIES && !(ofLarge / ofSmall < MAX_GROWTH); tries += 1) {
+  for (const pause of PAUSES) {
+    await setTimeout(pause);
     // The kernel's account may be too coarse for a small one: a time of zero is none.
     ofSmall = Math.min(ofSmall, (await timeOf(small, MEASURED)) * (TIMES / MEASURED) || ofSmall);
     ofLarge = Math.min(ofLarge, await timeOf(large, 1));
+    if (ofLarge / ofSmall < MAX_GROWTH) break;
   }
   return ofLarge / ofSmall;
 }
@@ -32,9 +38,11 @@ export async function ratioOf(work: () => Promise<void>, other: () => Promise<vo
   // The engine compiles what runs for the first time.
   for (const once of [work, other]) await once();
   let [ofWork, ofOther] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let tries = 0; tries < TRIES && !(ofWork / ofOther < max); tries += 1) {
+  for (const pause of PAUSES) {
+    await setTimeout(pause);
     ofOther = Math.min(ofOther, (await timeOf(other, MEASURED)) || ofOther);
     ofWork = Math.min(ofWork, await timeOf(work, MEASURED));
+    if (ofWork / ofOther < max) break;
   }
   return ofWork / ofOther;
 }
