@@ -8,11 +8,11 @@ import { validate } from '#crds/validation/validate.ts';
 import type { Check, ComparedObject } from './check.ts';
 import * as instanceChecks from './checks/instance.ts';
 import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
-import * as memberChecks from './checks/member.ts';
+import * as scopeObjectChecks from './checks/scope-object.ts';
 import * as userChecks from './checks/user.ts';
 import type { FactContext } from './facts/context.ts';
 import { gatherInstanceFacts } from './facts/instance.ts';
-import { gatherKeyFacts, gatherTeamFacts, gatherUserFacts } from './facts/member.ts';
+import { gatherKeyFacts, gatherTeamFacts, gatherUserFacts } from './facts/scope-object.ts';
 import type { Draft } from './subject.ts';
 
 /**
@@ -26,11 +26,11 @@ export type Chain = (
 ) => Promise<ReadonlyArray<Finding>>;
 
 /** Checks that VirtualKeys, Users and Teams have in common. */
-const MEMBER_CHECKS = [
-  memberChecks.instanceExists, //     the instance exists and allows this namespace
-  memberChecks.modelsServed, //       the instance serves every model
-  memberChecks.aliasesFree, //        no other object of the instance has the alias or the address
-  memberChecks.referencesFound, //    the User and the Teams exist, on the same instance
+const SCOPE_OBJECT_CHECKS = [
+  scopeObjectChecks.instanceExists, //     the instance exists and allows this namespace
+  scopeObjectChecks.modelsServed, //       the instance serves every model
+  scopeObjectChecks.aliasesFree, //        no other object of the instance has the alias or the address
+  scopeObjectChecks.referencesFound, //    the User and the Teams exist, on the same instance
 ];
 
 export const CHAINS: Readonly<Record<KindName, Chain>> = {
@@ -58,29 +58,29 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
       timeZoneKnown, //                the time zone exists
     ],
     withFacts: [
-      ...MEMBER_CHECKS,
+      ...SCOPE_OBJECT_CHECKS,
       keySecretFree, //                the Secret does not belong to something else
       templateHarmless, //             its labels and annotations do not control other software
-      memberChecks.modelBudgets, //    warns: a model's budget limits nothing, because the model is not served
+      scopeObjectChecks.modelBudgets, //    warns: a model's budget limits nothing, because the model is not served
       windowBudgets, //                warns: two windows have the same length, or a shorter one has a larger budget
       timeZoneUsed, //                 warns: Rolling windows have no time zone
-      memberChecks.zeroBudget, //      warns: a budget of zero is spent from the start
+      scopeObjectChecks.zeroBudget, //      warns: a budget of zero is spent from the start
     ],
   }),
   User: createChain('User', {
     load: () => import('#crds/kinds/user.ts'),
     gatherFacts: gatherUserFacts,
     withFacts: [
-      ...MEMBER_CHECKS,
+      ...SCOPE_OBJECT_CHECKS,
       userChecks.keyNameFree, //         warns: another VirtualKey has the User's name
       userChecks.keyReplaced, //         warns: this edit replaces the User's VirtualKey
-      memberChecks.zeroBudget, //      warns: a budget of zero is spent from the start
+      scopeObjectChecks.zeroBudget, //      warns: a budget of zero is spent from the start
     ],
   }),
   Team: createChain('Team', {
     load: () => import('#crds/kinds/team.ts'),
     gatherFacts: gatherTeamFacts,
-    withFacts: [...MEMBER_CHECKS, memberChecks.zeroBudget],
+    withFacts: [...SCOPE_OBJECT_CHECKS, scopeObjectChecks.zeroBudget],
   }),
 };
 

@@ -8,7 +8,7 @@ import type { KindName } from '#crds/kinds/kinds.ts';
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import type { OwnerReference } from '#crds/names/object-meta.ts';
 import type { PartName } from './workload/object-parts.ts';
-import { aliasOf, idOf, instancePathOf, type Member, type OwnObject, type Path, type Problem } from './world.ts';
+import { aliasOf, idOf, instancePathOf, type OwnObject, type Path, type Problem, type ScopeObject } from './world.ts';
 
 /** The object of an action, and why the action is done: a sentence that never contains a key value. */
 interface ActionObject {
@@ -182,10 +182,10 @@ export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, '
   why,
 });
 
-/** The action's object and claim, from a member. */
-export function aboutClaim(member: Member, why: string): ActionObject & ActionClaim {
-  const { kind: scope, alias } = aliasOf(member);
-  return { ...about(member, why), instance: instancePathOf(member), scope, alias };
+/** The action's object and claim, from a scope object. */
+export function aboutClaim(scopeObject: ScopeObject, why: string): ActionObject & ActionClaim {
+  const { kind: scope, alias } = aliasOf(scopeObject);
+  return { ...about(scopeObject, why), instance: instancePathOf(scopeObject), scope, alias };
 }
 
 /** The severity is that of the reason, unless it is given. */

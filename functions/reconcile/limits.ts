@@ -3,7 +3,7 @@
 const MIB = 1024 * 1024;
 
 export interface Limits {
-  /** Parts of the world, usually an instance with its members. */
+  /** Parts of the world, usually an instance with its scope objects. */
   readonly parts: number;
   /** VirtualKeys that have changed. */
   readonly changedKeys: number;

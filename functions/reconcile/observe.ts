@@ -22,12 +22,12 @@ import {
   type InstanceView,
   idOf,
   instancePathOf,
-  type Member,
-  membersOf,
   type ObjectId,
   objectIn,
   type Path,
   pathOf,
+  type ScopeObject,
+  scopeObjectsOf,
   unreadKey,
   type WorldBuilder,
 } from './world.ts';
@@ -72,7 +72,8 @@ export async function observeTouched(
     if (objectIn(world, kind, path) || world.malformed.has(id)) touched.set(id, { kind, namespace, name, written });
   }
   for (const { action } of touching) {
-    // A user's VirtualKey, which this run may have created. An action of its own may have returned it before the change.
+    // A user's VirtualKey, which this run may have created. An action of its own may have returned it before the
+    // change.
     const key =
       'key' in action ? { kind: 'VirtualKey' as const, namespace: action.namespace, name: action.key } : undefined;
     if (key) touched.set(idOf(key.kind, key), { ...key, written: undefined });
@@ -135,10 +136,10 @@ async function observeInstances(
 ): Promise<void> {
   if (instances.length === 0) return;
   const { deps } = context;
-  const members = Map.groupBy(membersOf(world), instancePathOf);
+  const scopeObjects = Map.groupBy(scopeObjectsOf(world), instancePathOf);
   await mapConcurrent(instances, async (object) => {
     const path: Path = pathOf(object.metadata);
-    const own = members.get(path) ?? [];
+    const own = scopeObjects.get(path) ?? [];
     try {
       const { view, link } = await withTimeout(
         deps.timer,
@@ -158,21 +159,26 @@ async function observeInstances(
   });
 }
 
-async function observeWithOrphans(context: ObserveContext, object: GatewayInstance, members: ReadonlyArray<Member>) {
-  const { view, link } = await observeInstance(context, object, members);
-  const claims = await findOrphanedClaims(context, view, members);
+async function observeWithOrphans(
+  context: ObserveContext,
+  object: GatewayInstance,
+  scopeObjects: ReadonlyArray<ScopeObject>,
+) {
+  const { view, link } = await observeInstance(context, object, scopeObjects);
+  const claims = await findOrphanedClaims(context, view, scopeObjects);
   const deletedInstances = await findDeletedInstances(context, view, link);
   return { view: { ...view, ...claims, deletedInstances }, link };
 }
 
 /**
- * Labels of the namespaces whose members an instance selects by label, including oversized namespaces. Nothing is planned
- * for the members of a namespace that cannot be read, except that those whose spec is blocked are blocked.
+ * Labels of the namespaces whose scope objects an instance selects by label, including oversized namespaces. Nothing is
+ * planned for the scope objects of a namespace that cannot be read, except that those whose spec is blocked are
+ * blocked.
  */
 async function observeNamespaces({ deps, all }: ObserveContext, world: WorldBuilder): Promise<void> {
   const { listed } = world;
-  const selected = membersOf(world).filter(
-    (member) => listed.get(instancePathOf(member))?.spec.allowedNamespaces.from === 'Selector',
+  const selected = scopeObjectsOf(world).filter(
+    (scopeObject) => listed.get(instancePathOf(scopeObject))?.spec.allowedNamespaces.from === 'Selector',
   );
   const isSelecting = listed.values().some(({ spec }) => spec.allowedNamespaces.from === 'Selector');
   const oversized = isSelecting ? all.oversizedNamespaces.keys() : [];

@@ -3,16 +3,16 @@
 import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { type Action, identify, isForced } from './action.ts';
-import { notReadyCause } from './plan/conditions-member.ts';
+import { notReadyCause } from './plan/conditions-scope-object.ts';
 import { createPlanContext, type PlanContext } from './plan/context.ts';
 import { removeFinalizer } from './plan/deletion.ts';
 import { type GuardedActions, guardDeletions } from './plan/deletion-guard.ts';
 import { planInstance } from './plan/instance.ts';
 import { planKey } from './plan/key.ts';
-import { planBlocks, planOrphanedClaims, planScopeOwner, planUnplannedKeys } from './plan/member.ts';
 import { planOwnedKey } from './plan/owned-key.ts';
-import { planInstanceStatus, planMalformedStatus, planMemberStatus } from './plan/status.ts';
-import { hasFinalizer, idOf, isDeleted, type Member, type Path, type World } from './world.ts';
+import { planBlocks, planOrphanedClaims, planScopeOwner, planUnplannedKeys } from './plan/scope-object.ts';
+import { planInstanceStatus, planMalformedStatus, planScopeObjectStatus } from './plan/status.ts';
+import { hasFinalizer, idOf, isDeleted, type Path, type ScopeObject, type World } from './world.ts';
 
 /** Actions of one object are done in order, those of different objects concurrently. */
 export interface Plan extends GuardedActions {
@@ -36,8 +36,8 @@ export function plan(world: World, now: Millis, hash: Hash): Plan {
 /** A VirtualKey also depends on the policies of its User and Teams. */
 function findDeferred(late: ReadonlyArray<Action>, { world, chargedScopes }: PlanContext): World['deferred'] {
   if (late.length === 0) return world.deferred;
-  const members = late.filter(({ kind }) => kind !== 'GatewayInstance');
-  const deferred = new Set([...world.deferred, ...members.map((action) => idOf(action.kind, action))]);
+  const scopeObjects = late.filter(({ kind }) => kind !== 'GatewayInstance');
+  const deferred = new Set([...world.deferred, ...scopeObjects.map((action) => idOf(action.kind, action))]);
   const isDeferred = isIn(deferred);
   for (const { object } of world.keys.values()) {
     const { charged, isWaiting } = chargedScopes(object);
@@ -49,7 +49,7 @@ function findDeferred(late: ReadonlyArray<Action>, { world, chargedScopes }: Pla
 
 const isIn =
   (ids: World['deferred']) =>
-  ({ kind, metadata }: Member): boolean =>
+  ({ kind, metadata }: ScopeObject): boolean =>
     ids.has(idOf(kind, metadata));
 
 /** Attempts of an action in one run, after another run was faster. */
@@ -98,8 +98,9 @@ function planReports(
 ): ReadonlyArray<Action> {
   const { instances, users, teams, keys, malformed } = context.world;
   const isDeferred = isIn(deferred);
-  // While it is not known whether its namespace is allowed, a member keeps its status.
-  const isLeft = (member: Member) => isDeferred(member) || context.access(member).state === 'unknown';
+  // While it is not known whether its namespace is allowed, a scope object keeps its status.
+  const isLeft = (scopeObject: ScopeObject) =>
+    isDeferred(scopeObject) || context.access(scopeObject).state === 'unknown';
   const inactive = new Set<Path>();
   const ofKeys = [...keys].flatMap(([path, view]) => {
     const { object } = view;
@@ -109,12 +110,12 @@ function planReports(
     }
     const problem = notReadyCause(object, context, view);
     if (problem !== undefined) inactive.add(path);
-    return planMemberStatus(object, context, problem, view);
+    return planScopeObjectStatus(object, context, problem, view);
   });
   const owners = [...teams.values(), ...users.values()].filter((one) => !isLeft(one));
   return [
     ...[...instances.values()].flatMap((view) => planInstanceStatus(view, context, { guarded, inactive })),
-    ...owners.flatMap((one) => planMemberStatus(one, context, notReadyCause(one, context))),
+    ...owners.flatMap((one) => planScopeObjectStatus(one, context, notReadyCause(one, context))),
     ...ofKeys,
     ...[...malformed.values()].flatMap((object) => planMalformedStatus(object, context)),
   ];

@@ -18,8 +18,8 @@ import {
   isDeleted,
   keysIn,
   type MalformedObject,
-  membersOf,
   type OwnObject,
+  scopeObjectsOf,
   type World,
 } from './world.ts';
 
@@ -103,11 +103,11 @@ function count<Name extends string>(names: ReadonlyArray<Name>) {
   return Object.fromEntries([...groups].map(([name, { length }]) => [name, length])) as Partial<Record<Name, number>>;
 }
 
-const objectsOf = (world: World) => [...world.listed.values(), ...membersOf(world), ...world.malformed.values()];
+const objectsOf = (world: World) => [...world.listed.values(), ...scopeObjectsOf(world), ...world.malformed.values()];
 
 const objectsIn = (world: World) => [
   ...[...world.instances.values()].map(({ object }) => object),
-  ...membersOf(world),
+  ...scopeObjectsOf(world),
   ...world.malformed.values(),
 ];
 

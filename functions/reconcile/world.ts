@@ -18,7 +18,8 @@ import type { LivePart } from './workload/live-part.ts';
 import type { PartName, RouteName } from './workload/object-parts.ts';
 
 export type OwnObject = GatewayInstance | VirtualKey | User | Team;
-export type Member = VirtualKey | User | Team;
+/** An object with a scope and a claim of its own on an instance. */
+export type ScopeObject = VirtualKey | User | Team;
 
 /** `namespace/name`. */
 export type Path = string;
@@ -47,18 +48,19 @@ export interface World {
   readonly users: ReadonlyMap<Path, User>;
   readonly teams: ReadonlyMap<Path, Team>;
   /**
-   * Users, Teams and VirtualKeys of other instances that members of this part refer to. They are planned for in another
-   * part of the run.
+   * Users, Teams and VirtualKeys of other instances that scope objects of this part refer to. They are planned for in
+   * another part of the run.
    */
   readonly referred: Pick<World, 'keys' | 'users' | 'teams'>;
   /** Objects whose spec cannot be read: an older CRD accepted them. */
   readonly malformed: ReadonlyMap<ObjectId, MalformedObject>;
   /** Violations of rules about an object's own spec. */
   readonly violations: ReadonlyMap<ObjectId, ReadonlyArray<Violation>>;
-  /** Instances that could not be observed: nothing is planned for them and their members. */
+  /** Instances that could not be observed: nothing is planned for them and their scope objects. */
   readonly unobserved: ReadonlyMap<Path, string>;
   /**
-   * Uids of existing members that are not in the world, because the objects of their namespace are too large together.
+   * Uids of existing scope objects that are not in the world, because the objects of their namespace are too large
+   * together.
    */
   readonly notLoaded: ReadonlySet<string>;
   /**
@@ -66,7 +68,9 @@ export interface World {
    * that are not loaded the ones in deletion without the operator's finalizer.
    */
   readonly disabled: ReadonlySet<string>;
-  /** Generations, by uid, of members whose spec is blocked, and that are not planned for otherwise in this run. */
+  /**
+   * Generations, by uid, of scope objects whose spec is blocked, and that are not planned for otherwise in this run.
+   */
   readonly blocked: ReadonlyMap<string, number>;
   /**
    * VirtualKeys, Users and Teams that are left to the next run. Their statuses too: a status shows what is in force.
@@ -144,7 +148,10 @@ export interface InstanceView {
   readonly store: Reachability;
   /** Absent while the Secret does not contain it. */
   readonly storeType?: StoreConnection['type'];
-  /** The problem of the database's Secret, else of the counter store's, else of the ConfigMap with authorities: Pods that start now could not read it. */
+  /**
+   * The problem of the database's Secret, else of the counter store's, else of the ConfigMap with authorities: Pods
+   * that start now could not read it.
+   */
   readonly fileProblem?: Problem;
   /** Hashes of the addresses in both Secrets, and of the authorities in the ConfigMap if there is one. */
   readonly addressHash: string;
@@ -166,7 +173,7 @@ export interface InstanceView {
   readonly servedAt: string | undefined;
   /** Whether any claim of an alias belongs to the instance. */
   readonly hasClaims: boolean;
-  /** Claims of the members in this world; all claims if the world is complete. By `claimKey`. */
+  /** Claims of the scope objects in this world; all claims if the world is complete. By `claimKey`. */
   readonly claims: ReadonlyMap<string, Claim>;
   /** Spend by `sumKey`. Absent: nothing was spent. */
   readonly sums: ReadonlyMap<string, Nano>;
@@ -183,7 +190,7 @@ export interface OrphanedClaim {
   readonly retention?: { readonly secret: string; readonly isBlocked: boolean };
 }
 
-/** The claim of a member that has its alias, on an instance that can be used. */
+/** The claim of a scope object that has its alias, on an instance that can be used. */
 export interface OwnClaim {
   readonly instance: InstanceView;
   readonly claim: Claim;
@@ -192,7 +199,7 @@ export interface OwnClaim {
 export type DatabaseView =
   /**
    * `isKnown`: the instance's rows could be read. `isRecorded`: there is a row for the instance; without it the rows of
-   * its members may be in another database. `isOpen`: the database has our schema, and that row is not closed.
+   * its scope objects may be in another database. `isOpen`: the database has our schema, and that row is not closed.
    */
   | {
       readonly ok: true;
@@ -269,7 +276,7 @@ type NamespacedName = { readonly namespace: string; readonly name: string };
 
 export const pathOf = ({ namespace, name }: NamespacedName): Path => `${namespace}/${name}`;
 export const idOf = (kind: string, { namespace, name }: NamespacedName): ObjectId => `${kind}/${namespace}/${name}`;
-export const instancePathOf = (member: Member): Path => pathOf(member.spec.connectionRef.instanceRef);
+export const instancePathOf = (scopeObject: ScopeObject): Path => pathOf(scopeObject.spec.connectionRef.instanceRef);
 
 export const isDeleted = ({ metadata }: Pick<OwnObject, 'metadata'>): boolean =>
   metadata.deletionTimestamp !== undefined;
@@ -282,14 +289,18 @@ export const isAbandoned = (object: Pick<OwnObject, 'metadata'>): boolean => isD
 export const claimKey = (kind: ClaimKind, alias: string): string => (kind === 'key' ? alias : `${kind}\n${alias}`);
 export const sumKey = (scopeId: ScopeId, { start, end }: Window): string => `${scopeId} ${start} ${end}`;
 
-/** The kind of claim that each kind of member makes. */
+/** The kind of claim that each kind of scope object makes. */
 export const CLAIM_OF = { VirtualKey: 'key', User: 'user', Team: 'team' } as const;
 export const KIND_OF = { key: 'VirtualKey', user: 'User', team: 'Team' } as const;
 
-/** The claim that a member makes on its instance. */
-export function aliasOf(member: Member): { readonly kind: ClaimKind; readonly alias: string; readonly key: string } {
-  const kind = CLAIM_OF[member.kind];
-  const { kind: of, spec } = member;
+/** The claim that a scope object makes on its instance. */
+export function aliasOf(scopeObject: ScopeObject): {
+  readonly kind: ClaimKind;
+  readonly alias: string;
+  readonly key: string;
+} {
+  const kind = CLAIM_OF[scopeObject.kind];
+  const { kind: of, spec } = scopeObject;
   const alias = of === 'VirtualKey' ? spec.keyAlias : of === 'User' ? spec.userEmail : spec.teamAlias;
   return { kind, alias, key: claimKey(kind, alias) };
 }
@@ -301,13 +312,13 @@ export function objectIn(world: World, kind: KindName, path: Path): OwnObject | 
   return kind === 'User' ? world.users.get(path) : world.teams.get(path);
 }
 
-/** The User or Team that a member refers to. */
+/** The User or Team that a scope object refers to. */
 export const userAt = ({ users, referred }: World, path: Path) => users.get(path) ?? referred.users.get(path);
 export const teamAt = ({ teams, referred }: World, path: Path) => teams.get(path) ?? referred.teams.get(path);
 
 export const keysIn = ({ keys }: Pick<World, 'keys'>): VirtualKey[] => [...keys.values()].map(({ object }) => object);
 
-export function membersOf(world: Pick<World, 'keys' | 'users' | 'teams'>): ReadonlyArray<Member> {
+export function scopeObjectsOf(world: Pick<World, 'keys' | 'users' | 'teams'>): ReadonlyArray<ScopeObject> {
   return [...world.teams.values(), ...world.users.values(), ...keysIn(world)];
 }
 

@@ -56,6 +56,13 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     places: ['identifier'],
     use: 'image',
   },
+  // A member is one of a JSON object, or a User of a Team.
+  {
+    pattern:
+      /\b(member (facts|checks?|problem|blocked|deletion|status)|(a|the|its|an instance with its) members? (has|have|claims?|keeps?|refers?|of an instance))\b/i,
+    places: EVERYWHERE,
+    use: 'scope object (a VirtualKey, User or Team)',
+  },
   // An instance allows a namespace (`spec.allowedNamespaces`). A request or an object is admitted.
   { pattern: /\b(admits namespace|not admitted)\b/i, places: ['identifier', 'file name'], use: 'allows, notAllowed' },
   // Left to the next run: `deferred`. Too large to be loaded: `oversized`.

@@ -8,9 +8,9 @@ import { templateHarmless as findHarmful } from '#core/rules/secret-template.ts'
 import type { VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
 import { secondsOf } from '#crds/validation/units.ts';
 import type { Check } from '../check.ts';
-import type { KeyFacts, MemberFacts } from '../facts/member.ts';
+import type { KeyFacts, ScopeObjectFacts } from '../facts/scope-object.ts';
 
-export const keySecretFree: Check<VirtualKeySpec, MemberFacts> = ({ metadata: { name = '' }, spec, facts }) =>
+export const keySecretFree: Check<VirtualKeySpec, ScopeObjectFacts> = ({ metadata: { name = '' }, spec, facts }) =>
   facts.occupiedName === undefined ? [] : [secretConflict(name, spec.secretTemplate?.name, facts.occupiedName)];
 
 export const templateHarmless: Check<VirtualKeySpec, KeyFacts> = ({ spec, facts }) =>
@@ -28,7 +28,7 @@ export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: v
  * Finds budgets that look like limits but limit nothing: two budgets of equally long windows, and a budget of a shorter
  * window that is larger than `maxBudget`.
  */
-export const windowBudgets: Check<VirtualKeySpec, MemberFacts> = ({ spec }) => {
+export const windowBudgets: Check<VirtualKeySpec, ScopeObjectFacts> = ({ spec }) => {
   const { maxBudget, budgetDuration, budgets = [] } = spec;
   const lengths = [budgetDuration, ...budgets.map((one) => one.budgetDuration)].map(secondsOf);
   const [main = 0, ...windowLengths] = lengths;
@@ -57,7 +57,9 @@ export const windowBudgets: Check<VirtualKeySpec, MemberFacts> = ({ spec }) => {
   });
 };
 
-export const timeZoneUsed: Check<VirtualKeySpec, MemberFacts> = ({ spec: { budgetTimeZone: value, budgetWindow } }) => {
+export const timeZoneUsed: Check<VirtualKeySpec, ScopeObjectFacts> = ({
+  spec: { budgetTimeZone: value, budgetWindow },
+}) => {
   if (value === undefined || budgetWindow === 'Calendar') return [];
   const message = 'has no effect on Rolling windows; set budgetWindow: Calendar, or remove it';
   return [{ rule: 'TimeZoneUnused', path: 'spec.budgetTimeZone', value, message, effect: 'warn' }];

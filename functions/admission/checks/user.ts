@@ -5,9 +5,9 @@ import type { Finding } from '#core/rules/finding.ts';
 import { isSameInstance } from '#core/rules/instance.ts';
 import type { UserSpec } from '#crds/kinds/user.ts';
 import type { Check } from '../check.ts';
-import type { MemberFacts } from '../facts/member.ts';
+import type { ScopeObjectFacts } from '../facts/scope-object.ts';
 
-type UserCheck = Check<UserSpec, MemberFacts>;
+type UserCheck = Check<UserSpec, ScopeObjectFacts>;
 
 export const keyNameFree: UserCheck = ({ facts: { occupiedName } }) =>
   occupiedName === undefined ? [] : [keyConflict(occupiedName)];

@@ -1,4 +1,4 @@
-// Budgets of a member, their windows, and the spend in each.
+// Budgets of a scope object, their windows, and the spend in each.
 import { toTimestamp } from '#core/conditions/conditions.ts';
 import { ownMember } from '#core/json/json.ts';
 import { formatMoney, parseMoney } from '#core/money/money.ts';
@@ -7,16 +7,16 @@ import type { Millis, Nano, Window } from '#core/ports/money.ts';
 import type { Budget, KeyPolicy, ScopeId } from '#core/ports/policy.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey, VirtualKeySpec } from '#crds/kinds/virtual-key.ts';
-import { type Member, type OwnClaim, type Problem, sumKey } from '../world.ts';
+import { type OwnClaim, type Problem, type ScopeObject, sumKey } from '../world.ts';
 
 /** A budget without `budgetDuration` never resets: its one window is the longest possible. */
 const NEVER_RESETS = '36525d';
 
-export function budgetOf(member: Member): Budget | undefined {
-  const { maxBudget, budgetDuration } = member.spec;
+export function budgetOf(scopeObject: ScopeObject): Budget | undefined {
+  const { maxBudget, budgetDuration } = scopeObject.spec;
   const limit = maxBudget === undefined ? undefined : parseMoney(maxBudget);
   if (limit === undefined) return undefined;
-  const alignment = member.kind === 'VirtualKey' ? alignmentOf(member) : 'Rolling';
+  const alignment = scopeObject.kind === 'VirtualKey' ? alignmentOf(scopeObject) : 'Rolling';
   return { limit: limit.toString(), duration: budgetDuration ?? NEVER_RESETS, alignment };
 }
 
@@ -80,11 +80,11 @@ export interface Spend {
 }
 
 /**
- * A member's spend in its window, by the policy in force: an edit that is not written yet does not count. Undefined: no
- * budget, or no claim.
+ * A scope object's spend in its window, by the policy in force: an edit that is not written yet does not count.
+ * Undefined: no budget, or no claim.
  */
-export function spendOf(member: Member, own: OwnClaim | undefined, now: Millis): Spend | undefined {
-  const budget = budgetOf(member);
+export function spendOf(scopeObject: ScopeObject, own: OwnClaim | undefined, now: Millis): Spend | undefined {
+  const budget = budgetOf(scopeObject);
   if (budget === undefined || own === undefined) return undefined;
   const { claim, instance } = own;
   const window = windowOf(claim.policy?.budget ?? budget, claim.anchor, now);

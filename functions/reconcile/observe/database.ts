@@ -27,8 +27,8 @@ export interface Connections {
 type DatabaseObservation = Pick<InstanceView, 'database' | 'time' | 'adopted' | 'hasClaims' | 'claims' | 'sums'>;
 
 /**
- * `link`: absent if the database cannot be reached. `aliases`: those of the members. If not all claims are read, theirs
- * are: a trigger reads only its own of a hundred thousand.
+ * `link`: absent if the database cannot be reached. `aliases`: those of the scope objects. If not all claims are read,
+ * theirs are: a trigger reads only its own of a hundred thousand.
  */
 export async function reachDatabase(
   context: ObserveContext,
@@ -70,7 +70,7 @@ interface ClaimsToRead {
   readonly isComplete: boolean;
 }
 
-/** Claims by `claimKey`. Retained keys that a member may adopt are read whole. */
+/** Claims by `claimKey`. Retained keys that a scope object may adopt are read whole. */
 async function readClaims({ uid, registry }: DatabaseLink, { aliases, isComplete }: ClaimsToRead) {
   const byKey = (found: ReadonlyArray<Claim>) =>
     found.map((claim) => [claimKey(claim.kind, claim.alias), claim] as const);

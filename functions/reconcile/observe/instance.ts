@@ -55,10 +55,10 @@ import {
   aliasOf,
   type InstanceView,
   idOf,
-  type Member,
   type Problem,
   pathOf,
   type Reachability,
+  type ScopeObject,
   type SnapshotView,
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
@@ -71,16 +71,16 @@ export type ObservedInstance = Omit<InstanceView, 'deletedInstances' | 'orphaned
 export async function observeInstance(
   context: ObserveContext,
   object: GatewayInstance,
-  members: ReadonlyArray<Member>,
+  scopeObjects: ReadonlyArray<ScopeObject>,
 ): Promise<{ readonly view: ObservedInstance; readonly link: DatabaseLink | undefined }> {
   const { complete } = context.all;
   const isComplete = complete === 'all' || complete === pathOf(object.metadata);
-  // A trigger for a member plans nothing for an instance whose spec a run has evaluated, so it needs no Secrets of model
-  // entries, of which there may be 512: else tenants who edit their VirtualKeys would delay those of others.
+  // A trigger for a scope object plans nothing for an instance whose spec a run has evaluated, so it needs no Secrets
+  // of model entries, of which there may be 512: else tenants who edit their VirtualKeys would delay those of others.
   const isReferred = !isComplete && wasProcessed(object);
   const { connections, addressHashes, ...ofSecrets } = await observeSecrets(context, object, isReferred);
   const { database, store } = connections;
-  const aliases = members.map(aliasOf);
+  const aliases = scopeObjects.map(aliasOf);
   const [{ link, ...ofDatabase }, health, snapshot, ca, parts, routes] = await Promise.all([
     reachDatabase(context, object, { connections, aliases, isComplete }),
     'reason' in store ? ({ ok: false, ...store } as const) : probeStore(context, object.metadata.uid, store),
@@ -154,7 +154,9 @@ async function readSecrets(
   );
   const names = new Set([database.nameRef, store.nameRef, ...(isReferred ? [] : credentials)]);
   const check = createSecretCheck(spec, metadata.namespace);
-  /** The hash has the Secret's uid, which readers of the workload do not know: else they could try passwords with it. */
+  /**
+   * The hash has the Secret's uid, which readers of the workload do not know: else they could try passwords with it.
+   */
   const hashed = <T extends DatabaseConnection | StoreConnection>(
     secret: KubeObject,
     parsed: Result<T, ConnectionProblem>,

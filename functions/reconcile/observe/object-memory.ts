@@ -12,24 +12,25 @@ interface Bounds {
 }
 
 /**
- * Bounds of a run by the bytes that members of one namespace may take. Several triggers run concurrently, because each
- * loads less. Instances have bounds of their own, so members in other namespaces do not displace an instance.
+ * Bounds of a run by the bytes that scope objects of one namespace may take. Several triggers run concurrently, because
+ * each loads less. Instances have bounds of their own, so scope objects in other namespaces do not displace an
+ * instance.
  */
 export const boundsOf = (bytes: number, look: 'everywhere' | 'at' | 'nowhere') =>
   look === 'everywhere'
     ? {
-        members: { namespace: bytes, all: 1.5 * bytes },
+        scopeObjects: { namespace: bytes, all: 1.5 * bytes },
         instances: { namespace: bytes / 4, all: bytes / 2 },
       }
     : {
-        members: { namespace: bytes / 4, all: bytes / 4 },
+        scopeObjects: { namespace: bytes / 4, all: bytes / 4 },
         instances: { namespace: bytes / 8, all: bytes / 8 },
       };
 
 /** A namespace whose VirtualKeys, Users and Teams are too large together: a run plans only their deletion. */
 export interface OversizedNamespace {
   readonly namespace: string;
-  readonly members: number;
+  readonly objects: number;
   readonly size: string;
   readonly limit: string;
 }
@@ -104,7 +105,7 @@ export function createObjectMemory<T extends SizedObject>(
         .filter(({ isOversized }) => isOversized)
         .map(({ namespace, total }) => ({
           namespace,
-          members: total.count,
+          objects: total.count,
           size: toMebibytes(total.bytes),
           limit: `${toMebibytes(max.namespace)}, ${toMebibytes(max.all)} of all namespaces`,
         })),

@@ -23,12 +23,12 @@ import {
   isAbandoned,
   keysIn,
   type MalformedObject,
-  membersOf,
   type ObjectId,
   type OwnObject,
   type Path,
   type PlatformView,
   pathOf,
+  scopeObjectsOf,
   unreadKey,
   type WorldBuilder,
 } from '../world.ts';
@@ -36,15 +36,15 @@ import { boundsOf, createObjectMemory, type OversizedNamespace } from './object-
 
 /** The world of a run. */
 export interface RunWorld extends WorldBuilder {
-  /** The instances of which every member is loaded, except members in oversized namespaces. */
+  /** The instances of which every scope object is loaded, except members in oversized namespaces. */
   readonly complete: 'all' | Path | undefined;
-  /** Oversized namespaces by name. Of their members only those in deletion are loaded. */
+  /** Oversized namespaces by name. Of their scope objects only those in deletion are loaded. */
   readonly oversizedNamespaces: ReadonlyMap<string, OversizedNamespace>;
 }
 
 type ObjectName = { readonly namespace: string; readonly name: string };
 
-/** `objectBytes`: the bytes beyond ordinary objects that members of one namespace may take. */
+/** `objectBytes`: the bytes beyond ordinary objects that scope objects of one namespace may take. */
 export async function loadObjects(
   { cluster, platform }: { readonly cluster: Cluster; readonly platform: PlatformView },
   target: RunTarget,
@@ -58,7 +58,7 @@ export async function loadObjects(
         : undefined;
   const found = createWorld(platform);
   const max = boundsOf(objectBytes, target.look);
-  const members = createObjectMemory<OwnObjectView>(max.members, {
+  const scopeObjects = createObjectMemory<OwnObjectView>(max.scopeObjects, {
     whole: true,
     drop: (own) => {
       removeObject(found, own);
@@ -79,7 +79,7 @@ export async function loadObjects(
   });
   const keep = (own: OwnObjectView) => {
     if (own.kind === 'VirtualKey' && own.object === undefined) found.disabled.add(own.metadata.uid);
-    (own.kind === 'GatewayInstance' ? instances : members).keep(own);
+    (own.kind === 'GatewayInstance' ? instances : scopeObjects).keep(own);
   };
   const take = (objects: ReadonlyArray<KubeObject | undefined>, isWanted?: IsWanted) => {
     for (const own of objects.flatMap((object) => (object && collect(found, object, isWanted)) ?? [])) keep(own);
@@ -99,7 +99,11 @@ export async function loadObjects(
     if (target.kind === 'VirtualKey' || target.kind === 'User') await loadTeams(load, target);
     await loadInstances(load);
   }
-  return { ...found, complete, oversizedNamespaces: new Map(members.oversized().map((one) => [one.namespace, one])) };
+  return {
+    ...found,
+    complete,
+    oversizedNamespaces: new Map(scopeObjects.oversized().map((one) => [one.namespace, one])),
+  };
 }
 
 /** Whether an object of a list is needed. Others are dropped while the list is read: it may be very long. */
@@ -150,19 +154,19 @@ async function loadReferred({ found, get }: Loader): Promise<void> {
     return have.get(pathOf(at));
   };
   // Each object is read once, however long a chain of Users and VirtualKeys is.
-  let [keys, members] = [keysIn(found), [...found.users.values()]];
-  while (keys.length + members.length > 0) {
+  let [keys, loadedUsers] = [keysIn(found), [...found.users.values()]];
+  while (keys.length + loadedUsers.length > 0) {
     const ofKeys = keys.map(({ metadata: { namespace }, spec: { userRef, teamRef } }) =>
       Promise.all([
         userRef && load(users, { namespace, name: userRef.name }, found.users),
         teamRef && load(teams, { namespace, name: teamRef.name }, found.teams),
       ]),
     );
-    const ofUsers = members.map(({ metadata: { namespace, name } }) =>
+    const ofUsers = loadedUsers.map(({ metadata: { namespace, name } }) =>
       load(virtualKeys, { namespace, name }, found.keys),
     );
     const [referred, owned] = await Promise.all([Promise.all(ofKeys), Promise.all(ofUsers)]);
-    members = referred.flatMap(([user]) => user ?? []);
+    loadedUsers = referred.flatMap(([user]) => user ?? []);
     keys = owned.flatMap((key) => key?.object ?? []);
   }
 }
@@ -178,10 +182,13 @@ async function loadTeams({ found, list }: Loader, { namespace }: ObjectName): Pr
   await list(teams, { namespace }, isTeamOfUsers);
 }
 
-/** Loads the instances of all loaded members. */
+/** Loads the instances of all loaded scope objects. */
 async function loadInstances({ found, get }: Loader): Promise<void> {
   const named = new Map(
-    membersOf(found).map((member) => [instancePathOf(member), member.spec.connectionRef.instanceRef]),
+    scopeObjectsOf(found).map((scopeObject) => [
+      instancePathOf(scopeObject),
+      scopeObject.spec.connectionRef.instanceRef,
+    ]),
   );
   await Promise.all([...named].map(([path, at]) => (found.listed.has(path) ? undefined : get(gatewayInstances, at))));
 }
@@ -229,7 +236,7 @@ export function putObject(into: WorldBuilder, own: OwnObjectView): void {
   else into.teams.set(path, object);
 }
 
-/** Nothing is planned for the members of a malformed instance either. */
+/** Nothing is planned for the scope objects of a malformed instance either. */
 function putMalformed(into: WorldBuilder, own: MalformedObject): void {
   into.malformed.set(idOf(own.kind, own.metadata), own);
   if (own.kind === 'GatewayInstance') into.unobserved.set(pathOf(own.metadata), toText(own.violations));

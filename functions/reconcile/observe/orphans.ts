@@ -18,7 +18,6 @@ import {
   instancePathOf,
   isAbandoned,
   KIND_OF,
-  type Member,
   type ObjectId,
   type OrphanedClaim,
   type OwnObject,
@@ -26,6 +25,7 @@ import {
   type Path,
   pathOf,
   retainedSecret,
+  type ScopeObject,
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
 import type { ObservedInstance } from './instance.ts';
@@ -39,22 +39,22 @@ interface ClaimedObject {
   readonly keyUid?: string | undefined;
   readonly isRetained?: boolean;
   readonly isBlocked?: boolean;
-  /** Absent if the object is malformed, or not a member of an instance. */
+  /** Absent if the object is malformed, or not a scope object of an instance. */
   readonly claims?: { readonly instance: Path; readonly key: string; readonly uid: string };
 }
 
 /**
  * Claims whose holder is gone: among all claims of a complete instance, else among those whose aliases the loaded
- * members want. If there are very many, a part is searched now, first those that are wanted.
+ * scope objects want. If there are very many, a part is searched now, first those that are wanted.
  */
 export async function findOrphanedClaims(
   context: ObserveContext,
   view: ObservedInstance,
-  members: ReadonlyArray<Member>,
+  scopeObjects: ReadonlyArray<ScopeObject>,
 ): Promise<Pick<InstanceView, 'orphanedClaims' | 'unsearchedClaims'>> {
   const instance = pathOf(view.object.metadata);
   const { notLoaded } = context.all;
-  const listed = new Map(members.map((member) => [member.metadata.uid, aliasOf(member).key]));
+  const listed = new Map(scopeObjects.map((scopeObject) => [scopeObject.metadata.uid, aliasOf(scopeObject).key]));
   const lookUp = createLookUp(context.deps.cluster);
   /**
    * Whether no object with the holder's uid claims this any more. A claim stays while its object is malformed, or the
@@ -84,8 +84,8 @@ export async function findOrphanedClaims(
     return !isSame && listed.has(found.claims.uid);
   };
   /**
-   * The Secret of a key that was retained when the database did not have it: the database was away, or was restored from
-   * a backup. Like a VirtualKey that is retained, the Secret must hold a working value.
+   * The Secret of a key that was retained when the database did not have it: the database was away, or was restored
+   * from a backup. Like a VirtualKey that is retained, the Secret must hold a working value.
    */
   const findRetention = async (claim: Claim): Promise<Pick<OrphanedClaim, 'retention'>> => {
     const { namespace, name, uid } = claim.holder;

@@ -3,9 +3,9 @@ import type { Cluster } from '#core/ports/cluster.ts';
 import type { RunTarget } from '../run-target.ts';
 
 /**
- * Reads of a trigger for a member count for the member's namespace: if they counted for that of its instance, all
- * tenants of a shared instance would wait in one queue. Other runs read objects of many namespaces, each of which has
- * its own share.
+ * Reads of a trigger for a scope object count for the scope object's namespace: if they counted for that of its
+ * instance, all tenants of a shared instance would wait in one queue. Other runs read objects of many namespaces, each
+ * of which has its own share.
  */
 export function withOwnReads(cluster: Cluster, target: RunTarget): Cluster {
   if (target.look !== 'at' || target.kind === 'GatewayInstance') return cluster;

@@ -1,4 +1,4 @@
-// The parts of a run: each is an instance with its members, and none waits for another.
+// The parts of a run: each is an instance with its scope objects, and none waits for another.
 import { createFairLimiter } from '#core/concurrency/fair-limiter.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -8,9 +8,9 @@ import {
   instancePathOf,
   type KeyView,
   keysIn,
-  type Member,
   type Path,
   pathOf,
+  type ScopeObject,
   type WorldBuilder,
 } from '../world.ts';
 import type { ObserveContext } from './context.ts';
@@ -81,8 +81,8 @@ type PartsContext = Pick<ObserveContext, 'all' | 'limits' | 'memory' | 'roundRob
 };
 
 /**
- * An instance with its members, whatever they refer to: tenants decide what they refer to, and one tenant's instance
- * must not wait for another's. Each object is in one part. All malformed objects are in a part of their own.
+ * An instance with its scope objects, whatever they refer to: tenants decide what they refer to, and one tenant's
+ * instance must not wait for another's. Each object is in one part. All malformed objects are in a part of their own.
  */
 export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>> {
   const { keys, users, teams, malformed, platform, violations, notLoaded, disabled, blocked } = all;
@@ -115,17 +115,17 @@ export function partition(all: WorldBuilder): ReadonlyArray<Omit<Part, 'shares'>
   return [...parts.values(), ...(malformed.size === 0 ? [] : [create('', { malformed })])];
 }
 
-const ownersOf = ({ metadata }: Member) => (metadata.ownerReferences ?? []).map(({ name }) => name);
+const ownersOf = ({ metadata }: ScopeObject) => (metadata.ownerReferences ?? []).map(({ name }) => name);
 
-/** Adds the objects of other instances that the member refers to. */
+/** Adds the objects of other instances that the scope object refers to. */
 function addReferred<T extends User | Team | KeyView>(
   into: Map<Path, T>,
-  member: Member,
+  scopeObject: ScopeObject,
   among: ReadonlyMap<Path, T>,
   name = '',
 ): void {
-  const path = pathOf({ namespace: member.metadata.namespace, name });
+  const path = pathOf({ namespace: scopeObject.metadata.namespace, name });
   const other = among.get(path);
   if (other === undefined) return;
-  if (instancePathOf('object' in other ? other.object : other) !== instancePathOf(member)) into.set(path, other);
+  if (instancePathOf('object' in other ? other.object : other) !== instancePathOf(scopeObject)) into.set(path, other);
 }

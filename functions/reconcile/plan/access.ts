@@ -1,4 +1,4 @@
-// A member's access to its instance, and the state of its claim there.
+// A scope object's access to its instance, and the state of its claim there.
 
 import type { Reason } from '#core/conditions/reasons.ts';
 import { cutText } from '#core/json/text.ts';
@@ -11,19 +11,20 @@ import {
   type InstanceView,
   instancePathOf,
   isDeleted,
-  type Member,
   type Problem,
   retainedSecret,
+  type ScopeObject,
   type World,
 } from '../world.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 
 /**
- * A member's access to its instance; `why`: the instance keeps the member from working. `missing`: the instance does
- * not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed. `unknown`: the
- * instance selects namespaces by labels, and those of the member's namespace could not be read, so nothing is given and
- * nothing withdrawn. `notAllowed`: the instance does not allow the namespace; a member that it never allowed gets the
- * same message as for a missing one. `unreachable`: the instance's database cannot be reached.
+ * A scope object's access to its instance; `why`: the instance keeps the scope object from working. `missing`: the
+ * instance does not exist, or is being deleted. `paused`: nothing may be done, or the instance could not be observed.
+ * `unknown`: the instance selects namespaces by labels, and those of the scope object's namespace could not be read, so
+ * nothing is given and nothing withdrawn. `notAllowed`: the instance does not allow the namespace; a scope object that
+ * it never allowed gets the same message as for a missing one. `unreachable`: the instance's database cannot be
+ * reached.
  */
 export type InstanceAccess =
   | {
@@ -39,8 +40,8 @@ export type InstanceAccess =
     };
 
 /**
- * The claim of a member's alias. `free`: no object has it. `ours`: the member has the claim. `taken`: another object
- * has it. `orphaned`: its holder is gone, or exists only as the Secret of a retained VirtualKey.
+ * The claim of a scope object's alias. `free`: no object has it. `ours`: the scope object has the claim. `taken`:
+ * another object has it. `orphaned`: its holder is gone, or exists only as the Secret of a retained VirtualKey.
  */
 export type ClaimState =
   | { readonly state: 'free'; readonly claim?: undefined }
@@ -51,10 +52,10 @@ export const NO_CLAIM: ClaimState = { state: 'free' };
 
 type Evaluate = (view: InstanceView) => InstanceConditions;
 
-export function accessOf(member: Member, world: World, evaluate: Evaluate): InstanceAccess {
-  const path = instancePathOf(member);
+export function accessOf(scopeObject: ScopeObject, world: World, evaluate: Evaluate): InstanceAccess {
+  const path = instancePathOf(scopeObject);
   const instance = world.instances.get(path);
-  const ref = member.spec.connectionRef.instanceRef;
+  const ref = scopeObject.spec.connectionRef.instanceRef;
   const unusable = (how: string) =>
     ({ reason: 'InstanceNotReady', message: cutText(`GatewayInstance ${path} is ${how}`) }) as const;
   const denied = (finding: Finding<Reason>) => ({
@@ -63,10 +64,11 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   });
   const paused = { state: 'paused', instance, why: unusable('paused') } as const;
   if (world.unobserved.has(path)) return paused;
-  const { namespace } = member.metadata;
+  const { namespace } = scopeObject.metadata;
   if (instance === undefined) return { state: 'missing', ...denied(instanceNotFound(ref, namespace)) };
   const isAllowed = isNamespaceAllowed(instance, namespace, world);
-  const wasAllowed = isAllowed === true || instance.claims.get(aliasOf(member).key)?.holder.uid === member.metadata.uid;
+  const wasAllowed =
+    isAllowed === true || instance.claims.get(aliasOf(scopeObject).key)?.holder.uid === scopeObject.metadata.uid;
   const neverAllowed = wasAllowed ? undefined : instanceNotFound(ref, namespace);
   if (isDeleted(instance.object)) return { state: 'missing', ...denied(neverAllowed ?? instanceIsDeleted(ref)) };
   if (isAllowed === undefined) {
@@ -81,7 +83,7 @@ export function accessOf(member: Member, world: World, evaluate: Evaluate): Inst
   const instanceConditions = evaluate(instance);
   const { ready, workload } = instanceConditions;
   // A rollout of a few seconds would otherwise change the condition of every VirtualKey twice.
-  const isQuiet = ready === workload.reached && workload.isRolling && wasReady(member);
+  const isQuiet = ready === workload.reached && workload.isRolling && wasReady(scopeObject);
   const why = ready.ok || isQuiet ? undefined : unusable(`not ready: ${ready.reason}: ${ready.message}`);
   return { state: instance.database.ok ? 'allowed' : 'unreachable', instance, instanceConditions, why };
 }
@@ -97,13 +99,13 @@ export function isNamespaceAllowed(
   return allowsNamespace(spec.allowedNamespaces, metadata.namespace, { name, labels: labels ?? {} });
 }
 
-const wasReady = ({ status }: Member): boolean =>
+const wasReady = ({ status }: ScopeObject): boolean =>
   status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 
-export function claimOf(member: Member, { claims, orphanedClaims }: InstanceView): ClaimState {
-  const claim = claims.get(aliasOf(member).key);
+export function claimOf(scopeObject: ScopeObject, { claims, orphanedClaims }: InstanceView): ClaimState {
+  const claim = claims.get(aliasOf(scopeObject).key);
   if (claim === undefined) return { state: 'free' };
-  if (claim.holder.uid === member.metadata.uid) return { state: 'ours', claim };
+  if (claim.holder.uid === scopeObject.metadata.uid) return { state: 'ours', claim };
   const isOrphaned = retainedSecret(claim) !== undefined || orphanedClaims.has(claim.scopeId);
   return { state: isOrphaned ? 'orphaned' : 'taken', claim };
 }

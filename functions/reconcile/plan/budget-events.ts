@@ -5,8 +5,8 @@ import { formatMoney, parseMoney } from '#core/money/money.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, event } from '../action.ts';
 import type { Spend, WindowSpend } from '../key/budget.ts';
-import type { Member } from '../world.ts';
-import { SOFT_BUDGET_REACHED } from './conditions-member.ts';
+import type { ScopeObject } from '../world.ts';
+import { SOFT_BUDGET_REACHED } from './conditions-scope-object.ts';
 
 /**
  * The thresholds, in per cent of a budget, that are reported once in a window. The end of a budget is reported by
@@ -14,7 +14,7 @@ import { SOFT_BUDGET_REACHED } from './conditions-member.ts';
  */
 const THRESHOLDS = [95, 80, 50];
 
-/** One budget of a member: its spend now, and the spend in the last status. */
+/** One budget of a scope object: its spend now, and the spend in the last status. */
 interface BudgetChange {
   readonly spend: Spend | undefined;
   readonly reset: string | undefined;
@@ -28,7 +28,7 @@ interface BudgetChange {
 
 /** The event for a threshold that was just passed: the last status shows a smaller spend. */
 export function planThresholdEvent(
-  member: Member,
+  scopeObject: ScopeObject,
   { spend, reset, maxBudget, before, window }: BudgetChange,
 ): Action[] {
   if (spend === undefined || maxBudget === undefined || spend.isExceeded) return [];
@@ -38,11 +38,11 @@ export function planThresholdEvent(
   if (share === undefined || reportedSpend * 100n >= limit * BigInt(share)) return [];
   const until = reset === undefined ? '' : ` in the window that ends at ${reset}`;
   const budget = window === undefined ? 'its budget' : `its budget per ${window}`;
-  const message = `this ${member.kind} has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
+  const message = `this ${scopeObject.kind} has spent ${formatMoney(spend.spent)} of ${maxBudget} dollars${until}: ${share} per cent of ${budget}, or more`;
   const severity = share === THRESHOLDS.at(-1) ? ({ type: 'Normal' } as const) : {};
   const of = window === undefined ? '' : `${window}/`;
   return [
-    event(member, {
+    event(scopeObject, {
       ...severity,
       reason: 'BudgetUsed',
       message,

@@ -9,10 +9,10 @@ import {
   idOf,
   instancePathOf,
   isDeleted,
-  type Member,
   type OwnClaim,
   type Path,
   pathOf,
+  type ScopeObject,
   teamAt,
   userAt,
   type World,
@@ -32,7 +32,7 @@ export interface ChargedScopes {
 /** The VirtualKey's User, and its `teamRef`, else all Teams of the User, by name, at most eight (LEDGER 2). */
 export function createChargedScopes(
   world: World,
-  access: (member: Member) => InstanceAccess,
+  access: (scopeObject: ScopeObject) => InstanceAccess,
 ): (key: VirtualKey) => ChargedScopes {
   const teamsOf = createTeamsOf(world);
   return (key) => {
@@ -91,7 +91,7 @@ function createTeamsOf({ teams, keys }: World): TeamsOf {
   };
 }
 
-const userPathOf = ({ namespace }: Member['metadata'], user: { readonly name: string } | undefined): Path =>
+const userPathOf = ({ namespace }: ScopeObject['metadata'], user: { readonly name: string } | undefined): Path =>
   pathOf({ namespace, name: user?.name ?? '' });
 
 /** If a Team that the User itself names is missing, the VirtualKey is blocked, as with a missing teamRef. */

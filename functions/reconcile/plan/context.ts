@@ -4,7 +4,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { createDidYouMean } from '#core/rules/nearest-name.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { type InstanceView, instancePathOf, type Member, type OwnClaim, type Path, type World } from '../world.ts';
+import { type InstanceView, instancePathOf, type OwnClaim, type Path, type ScopeObject, type World } from '../world.ts';
 import { accessOf, claimOf } from './access.ts';
 import { createChargedScopes } from './charged-scopes.ts';
 import { createClaimants } from './claimants.ts';
@@ -20,12 +20,12 @@ export function createPlanContext(world: World, now: Millis, hash: Hash) {
     evaluated.set(view, conditions);
     return conditions;
   };
-  const access = (member: Member) => accessOf(member, world, evaluate);
-  const ownClaim = (member: Member): OwnClaim | undefined => {
-    const found = access(member);
+  const access = (scopeObject: ScopeObject) => accessOf(scopeObject, world, evaluate);
+  const ownClaim = (scopeObject: ScopeObject): OwnClaim | undefined => {
+    const found = access(scopeObject);
     if (found.state !== 'allowed') return undefined;
     const { instance } = found;
-    const { state, claim } = claimOf(member, instance);
+    const { state, claim } = claimOf(scopeObject, instance);
     return state === 'ours' ? { instance, claim } : undefined;
   };
   const chargedScopes = createChargedScopes(world, access);

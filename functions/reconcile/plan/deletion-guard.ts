@@ -8,7 +8,9 @@ import type { PlanContext } from './context.ts';
 
 /** The number of removals that is never too many. */
 const MAX_UNGUARDED = 10;
-/** Secrets of retained keys are counted together if at least this number of namespaces lose some: a tenant has fewer. */
+/**
+ * Secrets of retained keys are counted together if at least this number of namespaces lose some: a tenant has fewer.
+ */
 const MIN_NAMESPACES = 3;
 
 type Removal = ActionOf<DeletionGuard['action']>;

@@ -14,7 +14,6 @@ import {
   idOf,
   instancePathOf,
   type KeyView,
-  type Member,
   type OwnObject,
   observedHolder,
   type PresentSecret,
@@ -22,6 +21,7 @@ import {
   pathOf,
   presentSecret,
   retainedSecret,
+  type ScopeObject,
   type World,
 } from '../world.ts';
 import { claimOf, NO_CLAIM } from './access.ts';
@@ -37,8 +37,8 @@ function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boo
 }
 
 /**
- * Why nothing can be cleaned up in the database of an instance; undefined if nothing prevents it. A database without the
- * instance shows only that its rows may be elsewhere.
+ * Why nothing can be cleaned up in the database of an instance; undefined if nothing prevents it. A database without
+ * the instance shows only that its rows may be elsewhere.
  */
 function databaseBlockedBy({ database }: InstanceView): string | undefined {
   if (!database.ok) return database.message;
@@ -52,11 +52,11 @@ export function instanceBlockedBy(view: InstanceView, { failures }: World): stri
   return failures.get(idOf(kind, metadata))?.message ?? databaseBlockedBy(view);
 }
 
-export function memberBlockedBy(member: Member, context: PlanContext): string | undefined {
+export function scopeObjectBlockedBy(scopeObject: ScopeObject, context: PlanContext): string | undefined {
   const { failures, unobserved } = context.world;
-  const { instance } = context.access(member);
-  if (instance === undefined) return unobserved.get(instancePathOf(member));
-  return failures.get(idOf(member.kind, member.metadata))?.message ?? databaseBlockedBy(instance);
+  const { instance } = context.access(scopeObject);
+  if (instance === undefined) return unobserved.get(instancePathOf(scopeObject));
+  return failures.get(idOf(scopeObject.kind, scopeObject.metadata))?.message ?? databaseBlockedBy(instance);
 }
 
 /** The message about a deleted object: what it waits for, until when, and what happens then. */
@@ -68,19 +68,19 @@ export function deletionMessage({ metadata }: Pick<OwnObject, 'metadata'>, why: 
   return `deletion waits for the database: ${why}. After ${until} the finalizer is removed anyway`;
 }
 
-export function memberDeletionMessage(member: Member, context: PlanContext): string {
-  const full = tooManyRetained(member, context.world);
+export function scopeObjectDeletionMessage(scopeObject: ScopeObject, context: PlanContext): string {
+  const full = tooManyRetained(scopeObject, context.world);
   if (full !== undefined) return full.message;
-  if (member.kind === 'VirtualKey' && isRetaining(member) && hasFinalizer(member)) {
-    const secret = context.world.keys.get(pathOf(member.metadata))?.secret;
+  if (scopeObject.kind === 'VirtualKey' && isRetaining(scopeObject) && hasFinalizer(scopeObject)) {
+    const secret = context.world.keys.get(pathOf(scopeObject.metadata))?.secret;
     // Without the Secret it is not known what must be kept.
     if (secret?.state === 'unread')
       return (
-        `deletion waits until Secret "${secretNameOf(member, context.hash)}" can be read, because spec.deletionPolicy is Retain: ` +
+        `deletion waits until Secret "${secretNameOf(scopeObject, context.hash)}" can be read, because spec.deletionPolicy is Retain: ` +
         'the log of the reconciler has the cause. To end the key value instead, set spec.deletionPolicy to Delete'
       );
   }
-  return deletionMessage(member, memberBlockedBy(member, context));
+  return deletionMessage(scopeObject, scopeObjectBlockedBy(scopeObject, context));
 }
 
 /** VirtualKeys stop working with their instance: closing it retires all their claims. */
@@ -123,7 +123,7 @@ export function planKeyDeletion(view: KeyView, context: PlanContext): Action[] {
 const isRetaining = ({ spec }: VirtualKey): boolean => spec.deletionPolicy === 'Retain';
 
 /** Why the key of a VirtualKey in deletion cannot be retained now: the deletion waits, and the value works. */
-function tooManyRetained({ kind, metadata }: Pick<Member, 'kind' | 'metadata'>, { failures }: World) {
+function tooManyRetained({ kind, metadata }: Pick<ScopeObject, 'kind' | 'metadata'>, { failures }: World) {
   const failure = failures.get(idOf(kind, metadata));
   return failure?.reason === 'TooManyRetained' ? failure : undefined;
 }
@@ -163,9 +163,9 @@ function findRetainable(
 }
 
 /**
- * Marks Secret and claim as retained before the object is released. If the claim cannot be marked within the time limit,
- * a mark on the Secret is enough: a resync then finds both (`planOrphanedClaims`). Without any mark the object waits.
- * Undefined: there is nothing to retain.
+ * Marks Secret and claim as retained before the object is released. If the claim cannot be marked within the time
+ * limit, a mark on the Secret is enough: a resync then finds both (`planOrphanedClaims`). Without any mark the object
+ * waits. Undefined: there is nothing to retain.
  */
 function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Action> | undefined {
   const key = view.object;
@@ -193,7 +193,7 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
     ...puts,
     ...(isMarked ? [] : [{ action: 'RetainSecret', ...on, secret: secret.name, marks } as const]),
   ];
-  const blockedBy = memberBlockedBy(key, context);
+  const blockedBy = scopeObjectBlockedBy(key, context);
   if (blockedBy === undefined)
     return steps.length > 0 ? steps : [...(claim ? [retainedEvent(key, secret)] : []), removeFinalizer(key)];
   if (!isTimedOut(key, context.now) || !(isMarked || (isRemembered && isFound(secret, key)))) return steps;
@@ -210,34 +210,34 @@ function retainedEvent(key: VirtualKey, secret: PresentSecret): Action {
 }
 
 /**
- * Retires the claim of a member, then removes its finalizer. VirtualKeys that refer to a deleted User or Team report
- * it. Empty: the database must be tried again.
+ * Retires the claim of a scope object, then removes its finalizer. VirtualKeys that refer to a deleted User or Team
+ * report it. Empty: the database must be tried again.
  */
-export function planRetirement(member: Member, context: PlanContext): Action[] {
-  const { instance } = context.access(member);
-  const blocked = memberBlockedBy(member, context);
+export function planRetirement(scopeObject: ScopeObject, context: PlanContext): Action[] {
+  const { instance } = context.access(scopeObject);
+  const blocked = scopeObjectBlockedBy(scopeObject, context);
   if (blocked !== undefined) {
     const left = `its row stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
-    return isTimedOut(member, context.now) ? [removeFinalizer(member, TIMED_OUT, left)] : [];
+    return isTimedOut(scopeObject, context.now) ? [removeFinalizer(scopeObject, TIMED_OUT, left)] : [];
   }
-  const { kind, alias, key } = aliasOf(member);
+  const { kind, alias, key } = aliasOf(scopeObject);
   const claim = instance?.claims.get(key);
-  if (claim?.holder.uid !== member.metadata.uid) return [removeFinalizer(member)];
-  const on = aboutClaim(member, `it is deleted: the ${kind} alias "${alias}" is free again`);
+  if (claim?.holder.uid !== scopeObject.metadata.uid) return [removeFinalizer(scopeObject)];
+  const on = aboutClaim(scopeObject, `it is deleted: the ${kind} alias "${alias}" is free again`);
   return [
     { action: 'RetireScope', ...on, scopeId: claim.scopeId, observed: observedHolder(claim) },
-    removeFinalizer(member),
+    removeFinalizer(scopeObject),
   ];
 }
 
 /**
- * Retires the claim of a deleted member that has no finalizer of the operator, as if the member were gone. A retained
- * claim stays.
+ * Retires the claim of a deleted scope object that has no finalizer of the operator, as if the scope object were gone.
+ * A retained claim stays.
  */
-export function planAbandonment(member: Member, context: PlanContext): Action[] {
-  const claim = context.access(member).instance?.claims.get(aliasOf(member).key);
+export function planAbandonment(scopeObject: ScopeObject, context: PlanContext): Action[] {
+  const claim = context.access(scopeObject).instance?.claims.get(aliasOf(scopeObject).key);
   if (claim !== undefined && retainedSecret(claim) !== undefined) return [];
-  return planRetirement(member, context).filter(({ action }) => action === 'RetireScope');
+  return planRetirement(scopeObject, context).filter(({ action }) => action === 'RetireScope');
 }
 
 /** Blocks a retained key whose object a finalizer of another program keeps. */
@@ -245,7 +245,8 @@ function planBlock(key: VirtualKey, context: PlanContext): Action[] {
   const claim = context.ownClaim(key)?.claim;
   const retained = claim && retainedSecret(claim);
   const isDone = !key.spec.blocked || claim?.policy?.blocked === true;
-  if (claim === undefined || retained === undefined || isDone || memberBlockedBy(key, context) !== undefined) return [];
+  if (claim === undefined || retained === undefined || isDone || scopeObjectBlockedBy(key, context) !== undefined)
+    return [];
   const { scopeId, anchor } = claim;
   const write = { policy: { scopeId, anchor, blocked: true, retained }, generation: key.metadata.generation };
   return [{ action: 'PutScope', ...aboutClaim(key, 'spec.blocked is true'), ...write, isNew: false }];

@@ -30,7 +30,8 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
     ...planOpening(view),
     ...planSnapshot(view, context),
   ];
-  // After a failed action a run does nothing more for the instance, and a route that is refused must not hold up the rest.
+  // After a failed action a run does nothing more for the instance, and a route that is refused must not hold up the
+  // rest.
   return [...steps, ...planWorkload(view, context), ...(steps.length === 0 ? planRoute(view, context) : [])];
 }
 
@@ -119,8 +120,8 @@ function planWorkload(view: InstanceView, { world }: PlanContext): Action[] {
 }
 
 /**
- * The HTTPRoute or Ingress is written when the Service exists that it leads to. One that is not requested is removed; if
- * the other kind is requested instead, when that one works.
+ * The HTTPRoute or Ingress is written when the Service exists that it leads to. One that is not requested is removed;
+ * if the other kind is requested instead, when that one works.
  */
 function planRoute(view: InstanceView, context: PlanContext): Action[] {
   const { object, parts, routeProblems } = view;

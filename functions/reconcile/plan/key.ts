@@ -24,7 +24,7 @@ import { claimOf } from './access.ts';
 import { hasLedger } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { deleteSecret, planKeyDeletion } from './deletion.ts';
-import { NAMESPACE_NOT_ALLOWED, planFinalizer, planScope } from './member.ts';
+import { NAMESPACE_NOT_ALLOWED, planFinalizer, planScope } from './scope-object.ts';
 
 /** The steps that are possible now, in order. The status is planned when there are none. */
 export function planKey(view: KeyView, context: PlanContext): Action[] {

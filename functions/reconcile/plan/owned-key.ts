@@ -8,7 +8,7 @@ import { type Action, about, event, type OwnedKeySpec } from '../action.ts';
 import { sameJson } from '../json.ts';
 import { idOf, instancePathOf, isDeleted, pathOf } from '../world.ts';
 import type { PlanContext } from './context.ts';
-import { rateLimitsOf } from './member.ts';
+import { rateLimitsOf } from './scope-object.ts';
 
 /**
  * The VirtualKey with the User's name, and whether it belongs to the User: then it has an owner reference to the User.

@@ -1,5 +1,5 @@
-// The writes of an instance's parts. Objects of others, and those of a later version of the operator, are never changed;
-// conditions report them.
+// The writes of an instance's parts. Objects of others, and those of a later version of the operator, are never
+// changed; conditions report them.
 import type { KubeObject } from '#core/ports/cluster.ts';
 import { type Action, about } from '../action.ts';
 import { type PartName, partTitle } from '../workload/object-parts.ts';

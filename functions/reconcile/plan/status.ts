@@ -24,12 +24,12 @@ import {
   isDeleted,
   type KeyView,
   type MalformedObject,
-  type Member,
   type OwnClaim,
   type Path,
   type Problem,
   pathOf,
   presentSecret,
+  type ScopeObject,
 } from '../world.ts';
 import { planSoftBudgetEvent, planThresholdEvent, planWindowEvent } from './budget-events.ts';
 import { toLedgerCondition } from './conditions-instance.ts';
@@ -38,7 +38,7 @@ import {
   toModelsCondition,
   toRotationCondition,
   toSoftBudgetCondition,
-} from './conditions-member.ts';
+} from './conditions-scope-object.ts';
 import type { PlanContext } from './context.ts';
 import { deletionMessage, instanceBlockedBy } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
@@ -81,7 +81,7 @@ export function planInstanceStatus(
     : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [guardedCondition] : [])];
   const before = object.status;
   const after: GatewayInstanceStatus = {
-    // Only a run with all members finds the deletions that are guarded.
+    // Only a run with all scope objects finds the deletions that are guarded.
     ...toObserved(object, evaluated, context, isComplete ? [] : [GUARDED]),
     ...address,
     models,
@@ -120,32 +120,37 @@ function countKeys({ object }: InstanceView, { keysOf }: PlanContext, inactive: 
   return { total: keys.length, active: keys.filter(({ metadata }) => !inactive.has(pathOf(metadata))).length };
 }
 
-/** `problem`: why the member does not work. `view`: of a VirtualKey. */
-export function planMemberStatus(
-  member: Member,
+/** `problem`: why the scope object does not work. `view`: of a VirtualKey. */
+export function planScopeObjectStatus(
+  scopeObject: ScopeObject,
   context: PlanContext,
   problem: Problem<Reason> | undefined,
   view?: KeyView,
 ): Action[] {
-  const access = context.access(member);
+  const access = context.access(scopeObject);
   if (access.state === 'paused') return [];
-  const own = context.ownClaim(member);
-  const spend = spendOf(member, own, context.now);
-  const { spec, status } = member;
+  const own = context.ownClaim(scopeObject);
+  const spend = spendOf(scopeObject, own, context.now);
+  const { spec, status } = scopeObject;
   const reset = spend && spec.budgetDuration !== undefined ? toTimestamp(spend.resetsAt) : undefined;
   const further = view && own ? conditionsOfClaim(view, own, spend) : [];
-  const evaluated = [toReady(problem), toModelsCondition(member, context), ...further];
+  const evaluated = [toReady(problem), toModelsCondition(scopeObject, context), ...further];
   const after = {
-    ...toObserved({ ...member, forbidden: forbiddenIn(member, context) }, evaluated, context, own ? [] : CLAIM_TYPES),
+    ...toObserved(
+      { ...scopeObject, forbidden: forbiddenIn(scopeObject, context) },
+      evaluated,
+      context,
+      own ? [] : CLAIM_TYPES,
+    ),
     // The last known spend stays while the instance's database is unknown.
     ...(access.state === 'allowed'
       ? { currentSpend: spend && formatMoney(spend.spent), budgetResetDate: reset }
       : { currentSpend: status?.currentSpend, budgetResetDate: status?.budgetResetDate }),
   };
-  const shares = planThresholdEvent(member, { spend, reset, maxBudget: spec.maxBudget, before: status });
+  const shares = planThresholdEvent(scopeObject, { spend, reset, maxBudget: spec.maxBudget, before: status });
   if (view === undefined) {
-    const memberStatus = { ...after, ...(member.kind === 'User' ? toKeyRefs(member, context) : {}) };
-    return [...shares, ...planWrite(member, memberStatus, context)];
+    const ownStatus = { ...after, ...(scopeObject.kind === 'User' ? toKeyRefs(scopeObject, context) : {}) };
+    return [...shares, ...planWrite(scopeObject, ownStatus, context)];
   }
   const expiry = own && expiryOf(view.object, own.claim);
   const expiryDate = expiry === undefined ? undefined : toTimestamp(expiry);
@@ -161,7 +166,7 @@ export function planMemberStatus(
   const keyValue = displayModeOf(view, context) === 'Full' ? 'full' : 'redacted';
   const soft = further.find(({ type }) => type === SOFT_BUDGET_REACHED);
   const value = planValueEvent(view.object, keyStatus, own);
-  const write = planWrite(member, keyStatus, context, { keyValue, value });
+  const write = planWrite(scopeObject, keyStatus, context, { keyValue, value });
   const ofWindows = windows?.flatMap((window) => planWindowEvent(view.object, window)) ?? [];
   return [...shares, ...ofWindows, ...write, ...planSoftBudgetEvent(view.object, soft)];
 }
@@ -251,8 +256,10 @@ type StatusSubject = Pick<MalformedObject, 'kind' | 'metadata'> & {
 };
 
 /** Labels and annotations of a VirtualKey's template that its Secret does not get. */
-const forbiddenIn = (member: Member, { world }: PlanContext): ReadonlyArray<Violation> =>
-  member.kind === 'VirtualKey' ? templateHarmless(member.spec.secretTemplate, world.platform.secretPrefixes) : [];
+const forbiddenIn = (scopeObject: ScopeObject, { world }: PlanContext): ReadonlyArray<Violation> =>
+  scopeObject.kind === 'VirtualKey'
+    ? templateHarmless(scopeObject.spec.secretTemplate, world.platform.secretPrefixes)
+    : [];
 
 /**
  * Conditions with their transition times, and the evaluated generation. Conditions of `unknownTypes`, about which

@@ -76,7 +76,7 @@ test('a Team of a namespace that is too large still limits its keys, and they co
   await harness.edit(virtualKeys, 'other', { spec: { maxBudget: '20' } }, 'b');
   const report = await harness.resync();
   expect(report.oversizedNamespaces).toEqual([
-    { namespace: 'a', members: 21, size: expect.stringMatching(/^\d MiB$/), limit: '4 MiB, 6 MiB of all namespaces' },
+    { namespace: 'a', objects: 21, size: expect.stringMatching(/^\d MiB$/), limit: '4 MiB, 6 MiB of all namespaces' },
   ]);
   expect(JSON.stringify(harness.log.lines)).toContain('a namespace is oversized');
   expect(await harness.metrics.render()).toContain('gateway_operator_reconcile_oversized_namespaces 1');
@@ -131,7 +131,7 @@ test('an instance is planned for, however large the keys in its namespace are', 
   expect(await harness.works(leaked)).toBe(true);
   for (let index = 0; index < 200; index += 1) await harness.apply(makeLargeKey(index));
   await harness.remove(RESOURCES.secrets, 'leaked-key', 'b');
-  expect((await harness.resync()).oversizedNamespaces).toMatchObject([{ namespace: 'default', members: 201 }]);
+  expect((await harness.resync()).oversizedNamespaces).toMatchObject([{ namespace: 'default', objects: 201 }]);
   expect(await harness.ready(gatewayInstances, 'main')).toBe('True Ready');
   expect(await harness.works(leaked)).toBe(false);
   expect(await harness.works(own)).toBe(true);

@@ -125,7 +125,7 @@ test('the part of an instance whose database hangs ends with its time, and its c
   expect(JSON.stringify(await harness.status(gatewayInstances, 'i7'))).toContain('everything within 40 s');
 });
 
-test('claims that fail to be planned, and members with the same names, do not affect other instances', async () => {
+test('claims that fail to be planned, and scope objects with the same names, do not affect other instances', async () => {
   let isHostile = false;
   const openDatabase = (dbname: string): Database => {
     const database = dead.openDatabase(dbname);
@@ -155,7 +155,7 @@ test('claims that fail to be planned, and members with the same names, do not af
   expect(main?.status).toMatchObject({ observedGeneration: main?.metadata.generation });
 });
 
-test('each instance is planned with its own members and the objects of other instances that they name', () => {
+test('each instance is planned with its own scope objects and the objects of other instances that they name', () => {
   const objects = runWorldOf(
     makeInstance({}, 'a'),
     makeInstance({}, 'b'),

@@ -42,7 +42,7 @@ type SizedObject = Pick<OwnObjectView, 'metadata' | 'violations'> & { readonly o
 /** The objects that were dropped, by namespace. */
 function createDropRecorder() {
   const dropped = new Map<string, number>();
-  const objects = createObjectMemory<SizedObject>(boundsOf(64 * MIB, 'everywhere').members, {
+  const objects = createObjectMemory<SizedObject>(boundsOf(64 * MIB, 'everywhere').scopeObjects, {
     whole: true,
     drop: ({ metadata: { namespace } }) => void dropped.set(namespace, (dropped.get(namespace) ?? 0) + 1),
   });
@@ -111,6 +111,6 @@ test('a resync of very large objects keeps little of them', async () => {
   const before = await memory();
   const found = await loadObjects({ cluster: { ...cluster, listPages }, platform: PLATFORM }, everywhere);
   expect(found.teams.size).toBe(0);
-  expect(found.oversizedNamespaces.get('greedy')).toMatchObject({ members: 10 * pages });
+  expect(found.oversizedNamespaces.get('greedy')).toMatchObject({ objects: 10 * pages });
   expect((await memory()) - before).toBeLessThan(96 * MIB);
 });

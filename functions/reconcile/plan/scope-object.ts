@@ -26,13 +26,13 @@ import {
   isDeleted,
   type KeyView,
   KIND_OF,
-  type Member,
   type OrphanedClaim,
   observedHolder,
   type Problem,
   pathOf,
   presentSecret,
   retainedSecret,
+  type ScopeObject,
   type World,
 } from '../world.ts';
 import { claimOf, isNamespaceAllowed } from './access.ts';
@@ -45,61 +45,62 @@ import { planAbandonment, planRetirement } from './deletion.ts';
 export const NAMESPACE_NOT_ALLOWED = 'the instance no longer allows its namespace';
 
 /** The steps of a User or Team that are possible now, in order. */
-export function planScopeOwner(member: User | Team, context: PlanContext): Action[] {
-  if (isDeleted(member)) return (hasFinalizer(member) ? planRetirement : planAbandonment)(member, context);
-  const access = context.access(member);
-  if (access.state !== 'allowed' || context.world.failures.has(idOf(member.kind, member.metadata))) return [];
+export function planScopeOwner(scopeObject: User | Team, context: PlanContext): Action[] {
+  if (isDeleted(scopeObject))
+    return (hasFinalizer(scopeObject) ? planRetirement : planAbandonment)(scopeObject, context);
+  const access = context.access(scopeObject);
+  if (access.state !== 'allowed' || context.world.failures.has(idOf(scopeObject.kind, scopeObject.metadata))) return [];
   const { instance } = access;
-  return [...planFinalizer(member), ...(hasLedger(instance) ? planScope(member, instance, context) : [])];
+  return [...planFinalizer(scopeObject), ...(hasLedger(instance) ? planScope(scopeObject, instance, context) : [])];
 }
 
-export function planFinalizer(member: Member): Action[] {
-  if (hasFinalizer(member)) return [];
-  return [{ action: 'AddFinalizer', ...about(member, 'it will have a claim and spend in the database') }];
+export function planFinalizer(scopeObject: ScopeObject): Action[] {
+  if (hasFinalizer(scopeObject)) return [];
+  return [{ action: 'AddFinalizer', ...about(scopeObject, 'it will have a claim and spend in the database') }];
 }
 
 /**
- * The member's claim and policy, and the value of a VirtualKey. No action while another object has the alias, or while
- * a charged scope has no claim yet.
+ * The scope object's claim and policy, and the value of a VirtualKey. No action while another object has the alias, or
+ * while a charged scope has no claim yet.
  */
 export function planScope(
-  member: Member,
+  scopeObject: ScopeObject,
   instance: InstanceView,
   context: PlanContext,
   { view, value, why: whyValue }: { readonly view?: KeyView; readonly value?: ScopeValue; readonly why?: string } = {},
 ): Action[] {
-  const { state, claim } = claimOf(member, instance);
-  if (state === 'taken' || (state === 'free' && hasOlderRival(member, context))) return [];
-  const proof = state === 'ours' ? undefined : proofOf(member, claim, instance, view);
+  const { state, claim } = claimOf(scopeObject, instance);
+  if (state === 'taken' || (state === 'free' && hasOlderRival(scopeObject, context))) return [];
+  const proof = state === 'ours' ? undefined : proofOf(scopeObject, claim, instance, view);
   if (state === 'orphaned' && proof === undefined) return [];
   // Whole seconds, because people read the dates that are counted from this time.
   const anchor = Math.floor(instance.time / 1000) * 1000;
-  const policy = policyOf(member, claim ?? { scopeId: '', anchor }, context);
+  const policy = policyOf(scopeObject, claim ?? { scopeId: '', anchor }, context);
   if (policy === undefined) return [];
   const digest = digestOf(policy, context.hash);
   if (state === 'ours' && value === undefined && sameJson(digest, claim.policy)) return [];
-  const { kind, alias } = aliasOf(member);
+  const { kind, alias } = aliasOf(scopeObject);
   const why = {
     free: `the ${kind} alias "${alias}" is free`,
     orphaned: `it adopts the claim of the alias "${alias}", with spend and values: the object that had it is gone`,
     ours: whyValue ?? `its ${differingMembers(digest, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
-  const { generation } = member.metadata;
+  const { generation } = scopeObject.metadata;
   const write = { policy, generation, isNew: state === 'free', proof, value };
-  return [{ action: 'PutScope', ...aboutClaim(member, why), ...write }];
+  return [{ action: 'PutScope', ...aboutClaim(scopeObject, why), ...write }];
 }
 
 /**
- * The proof that an orphaned claim is the member's. If no claim has the alias: the possible proof that a retained claim
- * of another instance, or the claim of a User's or Team's previous alias, is the member's.
+ * The proof that an orphaned claim is the scope object's. If no claim has the alias: the possible proof that a retained
+ * claim of another instance, or the claim of a User's or Team's previous alias, is the scope object's.
  */
 function proofOf(
-  member: Member,
+  scopeObject: ScopeObject,
   claim: Claim | undefined,
   instance: InstanceView,
   view: KeyView | undefined,
 ): string | undefined {
-  if (claim === undefined && member.kind !== 'VirtualKey') return SAME_OBJECT;
+  if (claim === undefined && scopeObject.kind !== 'VirtualKey') return SAME_OBJECT;
   const secret = presentSecret(view?.secret);
   if (claim === undefined) return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
   if (view !== undefined) {
@@ -108,19 +109,19 @@ function proofOf(
     const isProven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
     return isProven ? secret.hash : undefined;
   }
-  const isSamePlace = pathOf(claim.holder) === pathOf(member.metadata);
+  const isSamePlace = pathOf(claim.holder) === pathOf(scopeObject.metadata);
   return isSamePlace && canHoldersStillArrive(instance) ? SAME_PLACE : undefined;
 }
 
-/** Whether an older member could claim the alias now. */
-function hasOlderRival(member: Member, { oldestClaimant }: PlanContext): boolean {
-  const oldest = oldestClaimant(instancePathOf(member), aliasOf(member).key);
-  return oldest !== undefined && oldest.metadata.uid !== member.metadata.uid && isOlder(oldest, member);
+/** Whether an older scope object could claim the alias now. */
+function hasOlderRival(scopeObject: ScopeObject, { oldestClaimant }: PlanContext): boolean {
+  const oldest = oldestClaimant(instancePathOf(scopeObject), aliasOf(scopeObject).key);
+  return oldest !== undefined && oldest.metadata.uid !== scopeObject.metadata.uid && isOlder(oldest, scopeObject);
 }
 
 /**
  * Retires claims whose object is gone, or now claims another alias or instance. If objects may still arrive, or not all
- * objects are loaded, only those that another member wants.
+ * objects are loaded, only those that another scope object wants.
  */
 export function planOrphanedClaims(
   path: string,
@@ -133,15 +134,15 @@ export function planOrphanedClaims(
   return [...claims].flatMap(([key, claim]): Action[] => {
     const orphan = orphanedClaims.get(claim.scopeId);
     if (orphan === undefined) return [];
-    const members = claimantsOf(path, key);
-    const isProven = members.some((member) => {
-      const view = member.kind === 'VirtualKey' ? world.keys.get(pathOf(member.metadata)) : undefined;
-      return proofOf(member, claim, instance, view) !== undefined;
+    const scopeObjects = claimantsOf(path, key);
+    const isProven = scopeObjects.some((scopeObject) => {
+      const view = scopeObject.kind === 'VirtualKey' ? world.keys.get(pathOf(scopeObject.metadata)) : undefined;
+      return proofOf(scopeObject, claim, instance, view) !== undefined;
     });
     if (isProven) return [];
     const { observed, retention } = orphan;
     if (retention !== undefined) return planRetainedAgain(path, claim, retention);
-    if (members.length === 0 && !isForAll) return [];
+    if (scopeObjects.length === 0 && !isForAll) return [];
     const { holder, kind: scope, alias, scopeId } = claim;
     const { namespace, name } = holder;
     const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
@@ -244,37 +245,41 @@ function createIsExpelled(instance: InstanceView, world: World) {
 type ScopeState = Pick<Claim, 'scopeId' | 'anchor' | 'policy'>;
 
 /** The policy to write. Undefined while a User or Team that is charged with the VirtualKey has no claim yet. */
-function policyOf(member: Member, scope: ScopeState, context: PlanContext): ScopePolicy | KeyPolicy | undefined {
+function policyOf(
+  scopeObject: ScopeObject,
+  scope: ScopeState,
+  context: PlanContext,
+): ScopePolicy | KeyPolicy | undefined {
   const { scopeId, anchor } = scope;
-  const { models, blocked } = member.spec;
-  const limits = rateLimitsOf(member);
+  const { models, blocked } = scopeObject.spec;
+  const limits = rateLimitsOf(scopeObject);
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   const common = {
     scopeId,
-    name: aliasOf(member).alias,
+    name: aliasOf(scopeObject).alias,
     models,
-    budget: renewedBudget(budgetOf(member), scope.policy?.budget, editOf(member, scope)),
+    budget: renewedBudget(budgetOf(scopeObject), scope.policy?.budget, editOf(scopeObject, scope)),
     limits: isLimited ? limits : undefined,
     anchor,
   };
   // Names for people, in the log of requests and in reports of spend.
-  if (member.kind === 'Team') return { ...common, kind: 'team', blocked };
-  if (member.kind === 'User') return { ...common, alias: member.spec.userAlias, kind: 'user', blocked };
-  const { charged, unchargeable, isWaiting } = context.chargedScopes(member);
+  if (scopeObject.kind === 'Team') return { ...common, kind: 'team', blocked };
+  if (scopeObject.kind === 'User') return { ...common, alias: scopeObject.spec.userAlias, kind: 'user', blocked };
+  const { charged, unchargeable, isWaiting } = context.chargedScopes(scopeObject);
   if (isWaiting) return undefined;
-  const { tags, metadata } = member.spec;
+  const { tags, metadata } = scopeObject.spec;
   return {
     ...common,
     tags,
     metadata,
     kind: 'key',
-    blocked: blockersOf(member, context).length > 0,
+    blocked: blockersOf(scopeObject, context).length > 0,
     missingOwnerReason: blocked ? undefined : unchargeable[0]?.rule,
-    expiresAt: expiryOf(member, scope),
-    object: { namespace: member.metadata.namespace, name: member.metadata.name },
-    secretName: member.spec.secretTemplate?.name,
+    expiresAt: expiryOf(scopeObject, scope),
+    object: { namespace: scopeObject.metadata.namespace, name: scopeObject.metadata.name },
+    secretName: scopeObject.spec.secretTemplate?.name,
     chargedScopeIds: charged.map(({ claim }) => claim.scopeId),
-    furtherBudgets: furtherBudgetsOf(member, scope),
+    furtherBudgets: furtherBudgetsOf(scopeObject, scope),
   };
 }
 
@@ -306,10 +311,10 @@ const ALL_BLOCKERS = [...new Set(Object.values(BLOCKERS))];
 export const blockersOf: FindBlockers = (key, context) => ALL_BLOCKERS.flatMap((find) => find(key, context));
 
 /** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
-export const rateLimitsOf = ({ spec }: Member): SpecRateLimits =>
+export const rateLimitsOf = ({ spec }: ScopeObject): SpecRateLimits =>
   Object.fromEntries(RATE_ROWS.map(([, { limit }]) => [limit, spec[limit]]));
 
-const editOf = ({ metadata: { generation } }: Pick<Member, 'metadata'>, { policy }: ScopeState) => ({
+const editOf = ({ metadata: { generation } }: Pick<ScopeObject, 'metadata'>, { policy }: ScopeState) => ({
   isNew: policy === undefined,
   generation,
 });

@@ -19,35 +19,39 @@ import {
   idOf,
   isDeleted,
   type KeyView,
-  type Member,
   type OwnClaim,
   type Problem,
   pathOf,
   retainedSecret,
+  type ScopeObject,
   teamAt,
 } from '../world.ts';
 import { claimOf } from './access.ts';
 import { toReferred } from './charged-scopes.ts';
 import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
-import { memberDeletionMessage } from './deletion.ts';
-import { blockersOf } from './member.ts';
+import { scopeObjectDeletionMessage } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
+import { blockersOf } from './scope-object.ts';
 
-type MemberProblem = Problem<Reason>;
+type ScopeObjectProblem = Problem<Reason>;
 type Violations = ReadonlyArray<Finding<Reason>>;
-type Cause = MemberProblem | Finding<Reason> | Violations | undefined;
+type Cause = ScopeObjectProblem | Finding<Reason> | Violations | undefined;
 
 /**
- * The first cause for which the member does not work; all violations, if that cause is a violated rule. Undefined: it
- * works. `view`: of a VirtualKey.
+ * The first cause for which the scope object does not work; all violations, if that cause is a violated rule.
+ * Undefined: it works. `view`: of a VirtualKey.
  */
-export function notReadyCause(member: Member, context: PlanContext, view?: KeyView): MemberProblem | undefined {
-  const why = whyNotAccess(member, context);
-  const own = context.ownClaim(member);
+export function notReadyCause(
+  scopeObject: ScopeObject,
+  context: PlanContext,
+  view?: KeyView,
+): ScopeObjectProblem | undefined {
+  const why = whyNotAccess(scopeObject, context);
+  const own = context.ownClaim(scopeObject);
   if (why !== undefined || own === undefined) return why;
-  const causes = view === undefined ? causesOfOwner(member, own, context) : causesOfKey(view, own, context);
-  const reasonOf = (cause: MemberProblem | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
+  const causes = view === undefined ? causesOfOwner(scopeObject, own, context) : causesOfKey(view, own, context);
+  const reasonOf = (cause: ScopeObjectProblem | Finding<Reason>) => ('rule' in cause ? cause.rule : cause.reason);
   const found = causes.flat().filter((cause) => cause !== undefined);
   found.sort((one, other) => byOrder(reasonOf(one), reasonOf(other)));
   const [first] = found;
@@ -55,11 +59,11 @@ export function notReadyCause(member: Member, context: PlanContext, view?: KeyVi
 }
 
 /** The cause in the instance, the namespace or the alias: these are common to VirtualKeys, Users and Teams. */
-function whyNotAccess(member: Member, context: PlanContext): MemberProblem | undefined {
-  if (isDeleted(member)) return { reason: 'Deleting', message: memberDeletionMessage(member, context) };
-  const failure = context.world.failures.get(idOf(member.kind, member.metadata));
-  const why = context.access(member).why ?? whyTaken(member, context) ?? failure;
-  if (why !== undefined || context.ownClaim(member) !== undefined) return why;
+function whyNotAccess(scopeObject: ScopeObject, context: PlanContext): ScopeObjectProblem | undefined {
+  if (isDeleted(scopeObject)) return { reason: 'Deleting', message: scopeObjectDeletionMessage(scopeObject, context) };
+  const failure = context.world.failures.get(idOf(scopeObject.kind, scopeObject.metadata));
+  const why = context.access(scopeObject).why ?? whyTaken(scopeObject, context) ?? failure;
+  if (why !== undefined || context.ownClaim(scopeObject) !== undefined) return why;
   return { reason: 'Pending', message: 'the alias is not claimed yet' };
 }
 
@@ -67,7 +71,7 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
   const key = view.object;
   const { now } = context;
   const { charged } = context.chargedScopes(key);
-  const titleOf = ({ kind, metadata }: Member) => `${kind} "${metadata.name}"`;
+  const titleOf = ({ kind, metadata }: ScopeObject) => `${kind} "${metadata.name}"`;
   const spent = spentBudgets(key, own, now);
   const { models } = key.spec;
   const isAllSpent = models.length > 0 && models.every((name) => spent.some(({ model }) => model === name));
@@ -92,12 +96,12 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
 }
 
 /** Why VirtualKeys cannot be charged to a User or Team, or why a User's own VirtualKey does not exist. */
-const causesOfOwner = (member: Member, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
-  member.kind === 'User' ? whyNoKey(member, context) : undefined,
-  whyBlocked(member, 'spec.blocked is true: none of its VirtualKeys works'),
-  member.kind === 'User' ? whyNoTeam(member, context) : undefined,
-  whyExceeded(member, `this ${member.kind} has`, own, context.now),
-  whyUnserved(member, own, context),
+const causesOfOwner = (scopeObject: ScopeObject, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
+  scopeObject.kind === 'User' ? whyNoKey(scopeObject, context) : undefined,
+  whyBlocked(scopeObject, 'spec.blocked is true: none of its VirtualKeys works'),
+  scopeObject.kind === 'User' ? whyNoTeam(scopeObject, context) : undefined,
+  whyExceeded(scopeObject, `this ${scopeObject.kind} has`, own, context.now),
+  whyUnserved(scopeObject, own, context),
 ];
 
 function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanContext): Cause {
@@ -119,7 +123,7 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   return { reason: 'Pending', message: 'the key value does not work yet' };
 }
 
-const whyBlocked = ({ spec }: Member, message: string): Cause =>
+const whyBlocked = ({ spec }: ScopeObject, message: string): Cause =>
   spec.blocked ? { reason: 'Blocked', message } : undefined;
 
 function whyExpired(key: VirtualKey, claim: Claim, now: number): Cause {
@@ -128,7 +132,7 @@ function whyExpired(key: VirtualKey, claim: Claim, now: number): Cause {
   return { reason: 'Expired', message: `spec.duration ended at ${expiry}: lengthen or clear spec.duration` };
 }
 
-function whyExceeded(object: Member, subject: string, own: OwnClaim, now: number): Cause {
+function whyExceeded(object: ScopeObject, subject: string, own: OwnClaim, now: number): Cause {
   const spend = spendOf(object, own, now);
   if (spend?.isExceeded !== true) return undefined;
   const { maxBudget, budgetDuration } = object.spec;
@@ -140,27 +144,27 @@ function whyExceeded(object: Member, subject: string, own: OwnClaim, now: number
   return { reason: 'BudgetExceeded', message };
 }
 
-/** All violations, if none of the member's models is served. */
-function whyUnserved(member: Member, { instance }: OwnClaim, context: PlanContext): Cause {
-  const unserved = unservedModels(member, context.evaluate(instance));
-  return unserved.length === member.spec.models.length ? unserved : undefined;
+/** All violations, if none of the scope object's models is served. */
+function whyUnserved(scopeObject: ScopeObject, { instance }: OwnClaim, context: PlanContext): Cause {
+  const unserved = unservedModels(scopeObject, context.evaluate(instance));
+  return unserved.length === scopeObject.spec.models.length ? unserved : undefined;
 }
 
-const unservedModels = ({ spec }: Member, { served }: InstanceConditions): Violations =>
+const unservedModels = ({ spec }: ScopeObject, { served }: InstanceConditions): Violations =>
   modelsServed(spec, spec.connectionRef.instanceRef, served);
 
 const ALIAS_PATH = { VirtualKey: 'spec.keyAlias', User: 'spec.userEmail', Team: 'spec.teamAlias' } as const;
 
-/** Another object has claimed the member's alias. */
-function whyTaken(member: Member, context: PlanContext): MemberProblem | undefined {
-  const access = context.access(member);
-  const { state, claim } = 'instanceConditions' in access ? claimOf(member, access.instance) : { state: 'free' };
+/** Another object has claimed the scope object's alias. */
+function whyTaken(scopeObject: ScopeObject, context: PlanContext): ScopeObjectProblem | undefined {
+  const access = context.access(scopeObject);
+  const { state, claim } = 'instanceConditions' in access ? claimOf(scopeObject, access.instance) : { state: 'free' };
   if (claim === undefined || state === 'ours') return undefined;
-  const { kind, spec, metadata } = member;
+  const { kind, spec, metadata } = scopeObject;
   const { namespace, name } = claim.holder;
   const finding = aliasTaken({
     path: ALIAS_PATH[kind],
-    alias: aliasOf(member).alias,
+    alias: aliasOf(scopeObject).alias,
     holder: { kind, namespace, name },
     instance: spec.connectionRef.instanceRef,
     from: metadata.namespace,
@@ -193,19 +197,19 @@ function whyNoKey(user: User, context: PlanContext): Cause {
  * `ModelsReady`: the instance serves all models of the VirtualKey, and each has budget of its own left. Unknown while
  * the instance is not evaluated.
  */
-export function toModelsCondition(member: Member, context: PlanContext): ConditionState {
+export function toModelsCondition(scopeObject: ScopeObject, context: PlanContext): ConditionState {
   const type = 'ModelsReady' as const;
-  const access = context.access(member);
+  const access = context.access(scopeObject);
   if (!('instanceConditions' in access))
-    return { type, status: 'Unknown', ...(whyNotAccess(member, context) ?? access.why) };
-  const own = context.ownClaim(member);
-  const further = member.kind === 'VirtualKey' && own ? spentBudgets(member, own, context.now) : [];
+    return { type, status: 'Unknown', ...(whyNotAccess(scopeObject, context) ?? access.why) };
+  const own = context.ownClaim(scopeObject);
+  const further = scopeObject.kind === 'VirtualKey' && own ? spentBudgets(scopeObject, own, context.now) : [];
   const spent = further.filter(({ model }) => model !== undefined);
   const [first] = spent;
   const exceeded = first && { reason: first.reason, message: spent.map(({ message }) => message).join('; ') };
-  const problem = toProblem(unservedModels(member, access.instanceConditions)) ?? exceeded;
+  const problem = toProblem(unservedModels(scopeObject, access.instanceConditions)) ?? exceeded;
   if (problem !== undefined) return { type, status: 'False', ...problem };
-  const message = `the instance serves all models of the ${member.kind}`;
+  const message = `the instance serves all models of the ${scopeObject.kind}`;
   return { type, status: 'True', reason: 'Ready', message };
 }
 

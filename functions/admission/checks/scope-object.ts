@@ -8,40 +8,40 @@ import { modelsServed as findUnserved, modelBudgetsServed, toServedModels } from
 import { referenceFound } from '#core/rules/references.ts';
 import type { ConnectionRef } from '#crds/kinds/shared-fields.ts';
 import type { Check } from '../check.ts';
-import type { MemberFacts } from '../facts/member.ts';
+import type { ScopeObjectFacts } from '../facts/scope-object.ts';
 
-interface MemberSpec {
+interface ScopeObjectSpec {
   readonly connectionRef: ConnectionRef;
   readonly models: string[];
   readonly modelMaxBudget?: Readonly<Record<string, { readonly maxBudget: string }>> | undefined;
   readonly budgets?: ReadonlyArray<{ readonly maxBudget: string }> | undefined;
   readonly maxBudget?: string | undefined;
 }
-type MemberCheck = Check<MemberSpec, MemberFacts>;
+type ScopeObjectCheck = Check<ScopeObjectSpec, ScopeObjectFacts>;
 
-export const instanceExists: MemberCheck = ({ metadata, spec, facts: { instance } }) => {
+export const instanceExists: ScopeObjectCheck = ({ metadata, spec, facts: { instance } }) => {
   const { instanceRef } = spec.connectionRef;
   if (instance === undefined) return [instanceNotFound(instanceRef, metadata.namespace)];
   return instance.isDeleted ? [instanceIsDeleted(instanceRef)] : [];
 };
 
-export const modelsServed: MemberCheck = ({ spec, didYouMean, facts: { instance } }) => {
+export const modelsServed: ScopeObjectCheck = ({ spec, didYouMean, facts: { instance } }) => {
   if (instance === undefined) return [];
   return findUnserved(spec, spec.connectionRef.instanceRef, toServedModels(instance.served, didYouMean));
 };
 
-export const modelBudgets: MemberCheck = ({ spec, didYouMean, facts: { instance } }) =>
+export const modelBudgets: ScopeObjectCheck = ({ spec, didYouMean, facts: { instance } }) =>
   instance === undefined ? [] : modelBudgetsServed(spec, toServedModels(instance.served, didYouMean));
 
-export const aliasesFree: MemberCheck = ({ facts: { takenAliases } }) => takenAliases.map(aliasTaken);
+export const aliasesFree: ScopeObjectCheck = ({ facts: { takenAliases } }) => takenAliases.map(aliasTaken);
 
 /** If the object's instance does not exist, which is a finding already, only missing objects are found. */
-export const referencesFound: MemberCheck = ({ spec, facts: { instance, references } }) => {
+export const referencesFound: ScopeObjectCheck = ({ spec, facts: { instance, references } }) => {
   const own = instance === undefined ? undefined : spec.connectionRef.instanceRef;
   return references.flatMap(([reference, found]) => referenceFound(reference, found, own) ?? []);
 };
 
-export const zeroBudget: MemberCheck = ({ spec: { maxBudget, budgets = [], modelMaxBudget = {} } }) => {
+export const zeroBudget: ScopeObjectCheck = ({ spec: { maxBudget, budgets = [], modelMaxBudget = {} } }) => {
   const ofWindows = budgets.map((one, index) => [`spec.budgets[${index}].maxBudget`, one.maxBudget] as const);
   const ofModels = Object.entries(modelMaxBudget).map(
     ([model, one]) => [`spec.modelMaxBudget[${JSON.stringify(model)}].maxBudget`, one.maxBudget] as const,

@@ -31,7 +31,7 @@ import {
 /** Objects that are read to find the one that has an alias. */
 const MAX_HOLDERS = 20;
 
-export interface MemberFacts {
+export interface ScopeObjectFacts {
   /** Undefined: the instance does not exist, or does not allow the namespace. Findings do not show which. */
   readonly instance: { readonly served: ReadonlySet<string>; readonly isDeleted: boolean } | undefined;
   /**
@@ -48,11 +48,11 @@ export interface MemberFacts {
   readonly occupiedName: string | undefined;
 }
 
-export interface KeyFacts extends MemberFacts, Pick<FactContext, 'secretPrefixes'> {}
+export interface KeyFacts extends ScopeObjectFacts, Pick<FactContext, 'secretPrefixes'> {}
 
 export async function gatherKeyFacts(key: CheckedObject<VirtualKeySpec>, context: FactContext): Promise<KeyFacts> {
   const { keyAlias: alias, userRef, teamRef, secretTemplate } = key.spec;
-  const facts = await gatherMemberFacts(key, context, {
+  const facts = await gatherScopeObjectFacts(key, context, {
     aliases: [{ resource: virtualKeys, path: 'spec.keyAlias', alias, allowedHolder: key.metadata.name }],
     references: [
       ['User', 'spec.userRef.name', userRef?.name],
@@ -66,11 +66,11 @@ export async function gatherKeyFacts(key: CheckedObject<VirtualKeySpec>, context
 export function gatherUserFacts(
   { metadata, spec, ...user }: CheckedObject<UserSpec>,
   context: FactContext,
-): Promise<MemberFacts> {
+): Promise<ScopeObjectFacts> {
   // The VirtualKey of a User has the User's name.
   const key = spec.autoCreateKey ? metadata.name : undefined;
   const keyAlias = spec.autoCreateKey ? spec.keyAlias : undefined;
-  return gatherMemberFacts({ metadata, spec, ...user }, context, {
+  return gatherScopeObjectFacts({ metadata, spec, ...user }, context, {
     aliases: [
       { resource: users, path: 'spec.userEmail', alias: spec.userEmail, allowedHolder: metadata.name },
       { resource: virtualKeys, path: 'spec.keyAlias', alias: keyAlias, allowedHolder: key },
@@ -80,17 +80,17 @@ export function gatherUserFacts(
   });
 }
 
-export function gatherTeamFacts(team: CheckedObject<TeamSpec>, context: FactContext): Promise<MemberFacts> {
+export function gatherTeamFacts(team: CheckedObject<TeamSpec>, context: FactContext): Promise<ScopeObjectFacts> {
   const alias = {
     resource: teams,
     path: 'spec.teamAlias',
     alias: team.spec.teamAlias,
     allowedHolder: team.metadata.name,
   };
-  return gatherMemberFacts(team, context, { aliases: [alias], references: [], occupiedName: undefined });
+  return gatherScopeObjectFacts(team, context, { aliases: [alias], references: [], occupiedName: undefined });
 }
 
-interface Member {
+interface ScopeObject {
   readonly metadata: Metadata;
   readonly spec: { readonly connectionRef: ConnectionRef };
 }
@@ -104,22 +104,23 @@ interface WantedAlias {
   readonly allowedHolder: string | undefined;
 }
 
-interface MemberFactRequest {
+interface ScopeObjectFactRequest {
   readonly aliases: ReadonlyArray<WantedAlias>;
   readonly references: ReadonlyArray<readonly [kind: Reference['kind'], path: string, name: string | undefined]>;
   readonly occupiedName: Promise<string | undefined> | undefined;
 }
 
-async function gatherMemberFacts(
-  member: Member,
+async function gatherScopeObjectFacts(
+  scopeObject: ScopeObject,
   context: FactContext,
-  request: MemberFactRequest,
-): Promise<MemberFacts> {
-  const { namespace } = member.metadata;
+  request: ScopeObjectFactRequest,
+): Promise<ScopeObjectFacts> {
+  const { namespace } = scopeObject.metadata;
   const findInstanceAndHolders = async () => {
-    const instance = await findInstance(member, context);
+    const instance = await findInstance(scopeObject, context);
     // If the instance does not allow the namespace, its aliases are not searched.
-    const taken = instance && (await Promise.all(request.aliases.map((alias) => findHolder(alias, member, context))));
+    const taken =
+      instance && (await Promise.all(request.aliases.map((alias) => findHolder(alias, scopeObject, context))));
     return { instance, takenAliases: (taken ?? []).filter((alias) => alias !== undefined) };
   };
   const references = request.references.flatMap(([kind, path, name]): Reference[] =>
@@ -137,7 +138,7 @@ async function gatherMemberFacts(
   return { instance, takenAliases, references: referred, occupiedName };
 }
 
-async function findInstance({ metadata, spec: { connectionRef } }: Member, { cluster }: FactContext) {
+async function findInstance({ metadata, spec: { connectionRef } }: ScopeObject, { cluster }: FactContext) {
   const { namespace: from } = metadata;
   const { namespace, name } = connectionRef.instanceRef;
   const instance = await cluster.get(gatewayInstances, namespace, name);
@@ -153,7 +154,7 @@ async function findInstance({ metadata, spec: { connectionRef } }: Member, { clu
 
 async function findHolder(
   { resource, path, alias, allowedHolder }: WantedAlias,
-  { metadata: { namespace: from }, spec }: Member,
+  { metadata: { namespace: from }, spec }: ScopeObject,
   { cluster }: FactContext,
 ): Promise<TakenAlias | undefined> {
   if (alias === undefined) return undefined;

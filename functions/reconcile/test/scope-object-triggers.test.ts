@@ -1,4 +1,4 @@
-// Triggers for members of an instance with many model entries: they read what they need, and leave the instance to others.
+// Triggers for scope objects of an instance with many model entries: they read what they need, and leave the instance to others.
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';
@@ -97,7 +97,7 @@ test('a trigger for a VirtualKey reports a database that does not answer, and le
   expect(await harness.ready(gatewayInstances, 'main')).toBe('False DatabaseUnreachable');
 });
 
-test('reads of a trigger for a member count for its namespace, those of other runs for the namespace of the object', async () => {
+test('reads of a trigger for a scope object count for its namespace, those of other runs for the namespace of the object', async () => {
   await harness.apply(makeKey({}, 'chat', 'team-a'));
   const readFor = () =>
     new Set(
