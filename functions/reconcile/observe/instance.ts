@@ -266,13 +266,14 @@ function entryProblems(
   );
 }
 
-/** A connection without what a gateway reads again after a refused login. It never reads the token of Upstash again. */
+/** A connection without what a gateway reads again after a refused login. */
 function withoutLogin(connection: DatabaseConnection | StoreConnection): object {
   if ('dbname' in connection) {
     const { host, port, dbname, sslmode } = connection;
     return { host, port, dbname, sslmode };
   }
-  if (connection.type !== 'redis') return connection;
+  if (connection.type === 'memory') return connection;
+  if (connection.type === 'upstash') return { type: connection.type, url: connection.url };
   const { type, host, port, otherServers, sentinelMaster, tls } = connection;
   return { type, host, port, otherServers, sentinelMaster, tls };
 }

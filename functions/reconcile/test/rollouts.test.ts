@@ -260,11 +260,14 @@ describe('a Secret that changes', () => {
     },
   );
 
-  test('of Upstash with another token, which running Pods do not read: there is one rollout', async () => {
+  test('of Upstash with another token, which running Pods read: no Pod is replaced; with another address: there is one rollout', async () => {
     await harness.apply(makeSecret('store', { host: 'https://eu1.example', port: '443', password: 'token' }));
     await running();
     const before = template();
     await harness.edit(RESOURCES.secrets, 'store', { data: { password: btoa('rotated') } });
+    expect(await resyncs()).toEqual(['apply Deployment']);
+    expect(template()).toBe(before);
+    await harness.edit(RESOURCES.secrets, 'store', { data: { host: btoa('https://us1.example') } });
     expect(await resyncs()).toEqual(['apply Deployment']);
     expect(template()).not.toBe(before);
   });

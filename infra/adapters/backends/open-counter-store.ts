@@ -42,6 +42,6 @@ export function openCounterStore(
   const { evaluate, close, reconnect } =
     connection.type === 'redis'
       ? openRedis(connection, { instanceUid, log, readLogin, share })
-      : openUpstash(connection, { fetch, share });
+      : openUpstash(connection, { fetch, readLogin, share });
   return { counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
 }

@@ -11,34 +11,54 @@ import type { RedisConnection, StoreDependencies } from './tcp.ts';
 const MAX_VALUES = 4096;
 /** The timeout of a request. Clients wait less (core/ledger/timeout.ts), and a later answer still counts. */
 const ANSWER_TIMEOUT = 1700;
+/** The status of a call with a token that the server does not know: the command did not run. */
+const UNAUTHORIZED = 401;
 
-interface UpstashDependencies extends Pick<StoreDependencies, 'share'> {
+type UpstashAddress = Extract<StoreConnection, { type: 'upstash' }>;
+
+interface UpstashDependencies extends Pick<StoreDependencies, 'readLogin' | 'share'> {
   /** Default: the platform's own, without a proxy. */
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** The maximum bytes of a reply. Default: MAX_REPLY with a share, else MAX_OWN_REPLY. */
   readonly maxReply?: number;
 }
 
-/** Sends each call once: the caller repeats it (ports/counter-store.ts). */
+/**
+ * Sends each call once: the caller repeats it (ports/counter-store.ts). Only a call that the server refuses for its token
+ * is sent again, with the token that is mounted now if that is another one.
+ */
 export function openUpstash(
-  { url, token }: Extract<StoreConnection, { type: 'upstash' }>,
+  { url, token }: UpstashAddress,
   {
+    readLogin,
     share,
     fetch = globalThis.fetch,
     maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY,
   }: UpstashDependencies = {},
 ): RedisConnection {
-  const post = async (command: ReadonlyArray<string>): Promise<unknown> => {
-    const timeout = AbortSignal.timeout(ANSWER_TIMEOUT);
-    const response = await fetch(url, {
+  /** The token that the server accepted last. */
+  let accepted = token;
+  const send = (body: string, asToken: string, signal: AbortSignal): Promise<Response> =>
+    fetch(url, {
       method: 'POST',
       // Amounts in replies stay strings, because nobody asks for other encodings.
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify(command),
+      headers: { authorization: `Bearer ${asToken}`, 'content-type': 'application/json' },
+      body,
       // Another address would get the token. Workers do not support 'error'.
       redirect: 'manual',
-      signal: share === undefined ? timeout : AbortSignal.any([timeout, share.signal]),
+      signal,
     });
+  const post = async (command: ReadonlyArray<string>): Promise<unknown> => {
+    const timeout = AbortSignal.timeout(ANSWER_TIMEOUT);
+    const signal = share === undefined ? timeout : AbortSignal.any([timeout, share.signal]);
+    const body = JSON.stringify(command);
+    let response = await send(body, accepted, signal);
+    const next = response.status === UNAUTHORIZED ? readTokenNow(readLogin, url) : undefined;
+    if (next !== undefined && next !== accepted) {
+      await response.body?.cancel();
+      response = await send(body, next, signal);
+      if (response.status !== UNAUTHORIZED) accepted = next;
+    }
     return resultOf(response.status, await readText(response, maxReply));
   };
   return {
@@ -46,6 +66,17 @@ export function openUpstash(
     reconnect: () => undefined,
     close: async () => undefined,
   };
+}
+
+/** The token that can be read now. Undefined: none can, or it is for another address, which must not get this one's. */
+function readTokenNow(read: UpstashDependencies['readLogin'], url: string): string | undefined {
+  try {
+    const found = read?.();
+    return found?.type === 'upstash' && found.url === url ? found.token : undefined;
+  } catch {
+    // The kubelet is writing the files, or the Secret lacks a key.
+    return undefined;
+  }
 }
 
 /** Returns the body as text. Throws if it is longer than `maxBytes`, before the rest is received. */

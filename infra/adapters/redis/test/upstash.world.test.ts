@@ -5,7 +5,6 @@ import { describeUnless } from '../../../../test/support/skip-unless.ts';
 import { startUpstash, type TestUpstash, TOKEN } from '../../../../test/support/upstash.ts';
 import { createRedisCounterStore, type Evaluate } from '../counter-store.ts';
 import { probeShared } from '../probe.ts';
-
 import { openUpstash } from '../upstash.ts';
 
 const missing = whyNoRedis();
@@ -30,6 +29,29 @@ describeUnless(missing, 'over a REST front', () => {
     const wrong = openUpstash({ type: 'upstash', url, token: 'wrong' });
     const accounts = createRedisCounterStore({ evaluate: wrong.evaluate, instanceUid: 'one' });
     await expect(accounts.read([{ scopeId: 'a', window: { start: 0, end: 1 } }])).rejects.toThrow('Unauthorized');
+  });
+
+  test('a new token is read after the previous one is refused, only for the same address, and kept when accepted', async () => {
+    const mounted = { url, token: 'wrong' };
+    let reads = 0;
+    const readLogin = () => {
+      reads += 1;
+      return { type: 'upstash' as const, ...mounted };
+    };
+    const rotated = openUpstash({ type: 'upstash', url, token: 'old' }, { readLogin });
+    const accounts = createRedisCounterStore({ evaluate: rotated.evaluate, instanceUid: 'one' });
+    const read = () => accounts.read([{ scopeId: 'a', window: { start: 0, end: 1 } }]);
+    await expect(read()).rejects.toThrow('Unauthorized');
+    mounted.token = TOKEN;
+    mounted.url = 'https://other.test';
+    await expect(read()).rejects.toThrow('Unauthorized');
+    mounted.url = url;
+    await read();
+    // The token works: no file is read for it.
+    const before = reads;
+    mounted.token = 'a typo';
+    await read();
+    expect(reads).toBe(before);
   });
 
   test('a probe finds it healthy, or says what to check', async () => {
