@@ -34,7 +34,7 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
           RoleSessionName: 'gateway-operator',
           WebIdentityToken: (await readFile(role.tokenFile, 'utf8')).trim(),
         }),
-        redirect: 'error',
+        redirect: 'manual',
         signal,
       });
       if (!response.ok)
@@ -46,7 +46,7 @@ export function createPodIdentity({ role, fetch, now }: Deps): PodIdentity {
     googleToken: async (signal) => {
       const response = await fetch(METADATA_URL, {
         headers: { 'metadata-flavor': 'Google' },
-        redirect: 'error',
+        redirect: 'manual',
         signal,
       });
       if (!response.ok) throw new Error(`the Pod has no Workload Identity of Google: status ${response.status}`);

@@ -103,7 +103,7 @@ export function withSigning(upstream: Upstream, { fetch, now, pod = NO_POD }: De
         grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
         assertion: await toAssertion(signing, Math.floor(at / 1000)),
       }),
-      redirect: 'error',
+      redirect: 'manual',
       signal: connectSignal(request),
     });
     if (!response.ok) throw new Error(`Google refused an access token: status ${response.status}`);

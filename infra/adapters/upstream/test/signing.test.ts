@@ -45,8 +45,14 @@ afterEach(() => void server.close());
 
 const UPSTREAMS: ReadonlyArray<[string, () => Upstream]> = [
   ['undici', () => createUpstream({ now: () => now })],
-  ['fetch', () => createFetchUpstream({ fetch, timer, now: () => now })],
+  ['fetch', () => createFetchUpstream({ fetch: fetchOfWorkers, timer, now: () => now })],
 ];
+
+/** As on Workers, which refuse a call that asks for an error on redirects. */
+function fetchOfWorkers(...[input, init]: Parameters<typeof fetch>): ReturnType<typeof fetch> {
+  if (init?.redirect === 'error') throw new TypeError('Invalid redirect value');
+  return fetch(input, init);
+}
 
 const requestOf = (signing: Signing | undefined, body: UpstreamRequest['body'] = ['{"model":', '"ünï"}']) => ({
   url: `${base}/openai/v1/chat/completions?x=1`,
