@@ -1,6 +1,7 @@
 // One PostgreSQL: registry, ledger rows and policies over one pool.
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { EpochUser } from '#core/ports/epochs.ts';
+import type { Millis } from '#core/ports/money.ts';
 import type { Random } from '#core/ports/platform.ts';
 import type { WorkMemory } from '../backends/reply-memory.ts';
 import { createClaims } from './claims.ts';
@@ -44,11 +45,11 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, partitions, random, log: deps.log }, instanceUid),
     /**
-     * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. Then the sums
-     * leave that nothing needs: those of windows in force stay.
+     * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. `now`: the
+     * caller's clock. Then the sums leave that nothing needs: those of windows in force stay.
      */
-    dropDays: async (keptDays: number) => {
-      const dropped = await partitions.drop(keptDays);
+    dropDays: async (keptDays: number, now: Millis) => {
+      const dropped = await partitions.drop(keptDays, now);
       await forgetOldSums(session);
       return dropped;
     },

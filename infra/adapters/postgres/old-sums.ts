@@ -4,24 +4,51 @@ import type { ScopeId } from '#core/ports/policy.ts';
 import { hourOf } from './recount.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Session } from './session.ts';
 
-/** The scopes of one transaction: no booking waits long for the rows of a scope. */
+/** The scopes whose rows are looked for together. */
 const PORTION = 500;
+/** The rows of each table that one transaction deletes: no booking waits long for the rows of a scope. */
+const MAX_ROWS = 20_000;
+/** The transactions of one call. After `RETAIN_DAYS` was lowered, the next resyncs continue. */
+const MAX_TRANSACTIONS = 50;
 
 /**
  * Deletes sums and recounts of windows that ended before the first kept day, and turns the hours before it into one
- * opening balance per scope. Does nothing if it was done for this day. If the process ends in between, the next resync
- * begins again. A row that another transaction has locked is left to the next day.
+ * opening balance per scope. Does nothing if it was done for this day. If rows are left or the process ends in between,
+ * the next resync continues. A row that another transaction has locked is left to the next day.
  */
 export async function forgetOldSums(session: Session): Promise<void> {
   const [row] = await session.query<{ time: number }>(LIMIT, UNFINISHED);
   if (row === undefined) return;
-  const { time } = row;
-  for (let last: ScopeId | null = null; ; ) {
-    const scopes = await forgetPortion(session, time, last);
-    last = scopes.at(-1) ?? null;
-    if (scopes.length < PORTION) break;
+  let left = MAX_TRANSACTIONS;
+  for (let scopes = await nextScopes(session, null); scopes.length > 0; ) {
+    const isDone = await forgetRows(session, scopes, row.time);
+    left -= 1;
+    if (isDone) scopes = await nextScopes(session, scopes.at(-1) ?? null);
+    else if (left <= 0) return;
   }
-  await session.query(LIMIT, FINISH, [time]);
+  await session.query(LIMIT, FINISH, [row.time]);
+}
+
+/** The next scopes after `last` that have hours or sums, sorted. */
+async function nextScopes(session: Session, last: ScopeId | null): Promise<ReadonlyArray<ScopeId>> {
+  const found = await session.query<{ scope: ScopeId }>(LIMIT, SCOPES, [last, PORTION]);
+  return found.map(({ scope }) => scope);
+}
+
+/** Returns whether no row of these scopes is left. */
+function forgetRows(session: Session, scopes: ReadonlyArray<ScopeId>, keptFrom: Millis): Promise<boolean> {
+  return session.transaction(LIMIT, async (query) => {
+    let isDone = true;
+    for (const [statement, before] of [
+      [FORGET_RECOUNTS, keptFrom],
+      [FORGET_SUMS, keptFrom],
+      [CLOSE_HOURS, hourOf(keptFrom)],
+    ] as const) {
+      const [row] = await query<{ deleted: number }>(statement, [scopes, before, MAX_ROWS]);
+      if ((row?.deleted ?? 0) >= MAX_ROWS) isDone = false;
+    }
+    return isDone;
+  });
 }
 
 const UNFINISHED = `
@@ -30,19 +57,6 @@ where summed_from is distinct from kept_from`;
 
 const FINISH = `
 update gateway_operator.retention set summed_from = kept_from where extract(epoch from kept_from) * 1000 = $1::float8`;
-
-/** Returns the scopes of the portion, sorted: those after `last` that have hours or sums. */
-function forgetPortion(session: Session, keptFrom: Millis, last: ScopeId | null): Promise<ReadonlyArray<ScopeId>> {
-  return session.transaction(LIMIT, async (query) => {
-    const found = await query<{ scope: ScopeId }>(SCOPES, [last, PORTION]);
-    const scopes = found.map(({ scope }) => scope);
-    if (scopes.length === 0) return [];
-    await query(FORGET_RECOUNTS, [scopes, keptFrom]);
-    await query(FORGET_SUMS, [scopes, keptFrom]);
-    await query(CLOSE_HOURS, [scopes, hourOf(keptFrom)]);
-    return scopes;
-  });
-}
 
 /** Each scope is found by one look-up in each of the two indexes, however many rows it has. */
 const SCOPES = `
@@ -58,21 +72,31 @@ with recursive found (scope_id, place) as (
 select scope_id::text as scope from found where scope_id is not null order by scope_id`;
 
 const FORGET_RECOUNTS = `
-delete from gateway_operator.recount where scope_id = any($1::uuid[]) and window_end <= $2::bigint`;
+with deleted as (
+  delete from gateway_operator.recount where ctid = any(array(
+    select r.ctid from gateway_operator.recount r
+    where r.scope_id = any($1::uuid[]) and r.window_end <= $2::bigint limit $3::int for update skip locked))
+  returning 1)
+select count(*)::int as deleted from deleted`;
 
 const FORGET_SUMS = `
-delete from gateway_operator.sum where ctid = any(array(
-  select s.ctid from gateway_operator.sum s
-  where s.scope_id = any($1::uuid[]) and s.window_start < $2::bigint and s.window_end <= $2::bigint
-  order by s.scope_id, s.window_start, s.window_end for update skip locked))`;
+with deleted as (
+  delete from gateway_operator.sum where ctid = any(array(
+    select s.ctid from gateway_operator.sum s
+    where s.scope_id = any($1::uuid[]) and s.window_start < $2::bigint and s.window_end <= $2::bigint
+    order by s.scope_id, s.window_start, s.window_end limit $3::int for update skip locked))
+  returning 1)
+select count(*)::int as deleted from deleted`;
 
 /** One statement, so that a recount sees each hour either in `hour_sum` or in the opening balance. */
 const CLOSE_HOURS = `
-with closed as (
+with deleted as (
   delete from gateway_operator.hour_sum where ctid = any(array(
     select h.ctid from gateway_operator.hour_sum h where h.scope_id = any($1::uuid[]) and h.hour < $2::bigint
-    order by h.scope_id, h.hour for update skip locked))
-  returning scope_id, amount)
-insert into gateway_operator.opening_balance as o (scope_id, amount)
-select scope_id, sum(amount) from closed group by scope_id order by scope_id
-on conflict (scope_id) do update set amount = o.amount + excluded.amount`;
+    order by h.scope_id, h.hour limit $3::int for update skip locked))
+  returning scope_id, amount),
+closed as (
+  insert into gateway_operator.opening_balance as o (scope_id, amount)
+  select scope_id, sum(amount) from deleted group by scope_id order by scope_id
+  on conflict (scope_id) do update set amount = o.amount + excluded.amount)
+select count(*)::int as deleted from deleted`;

@@ -39,11 +39,12 @@ async function lockDays(query: Query): Promise<void> {
 
 /**
  * Reads when the first kept day begins; 0: all are kept. Days before it are not made again. Days that a person drops
- * with SQL are not recorded: they are made again.
+ * with SQL are not recorded: they are made again. The present day is kept, also if all clocks were ahead at a drop.
  */
 export async function readKeptFrom(query: Query): Promise<Millis> {
   const [row] = await query<{ time: number }>(
-    'select extract(epoch from kept_from)::float8 * 1000 as time from gateway_operator.retention',
+    `select extract(epoch from least(kept_from, (now() at time zone 'UTC')::date))::float8 * 1000 as time
+    from gateway_operator.retention`,
   );
   return row?.time ?? 0;
 }
@@ -89,13 +90,14 @@ export function createPartitions(session: Session) {
       return time !== undefined && time < keptFrom;
     },
     /**
-     * Drops whole days, one transaction each. The current day, `keptDays` days before it, and days that the window of a
+     * Drops whole days, one transaction each. `now`: the caller's clock. What is deleted is decided by this clock or the
+     * database's, whichever is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and days that the window of a
      * budget may reach are kept (an edit of its duration counts single seconds at the edge). Then forgets the accounts
      * of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in progress last longer than
      * bookings may wait, or days are left, the next resync continues.
      */
-    drop: async (keptDays: number) => {
-      const [row] = await session.query<DropPlan>(LIMIT, UNNEEDED, [keptDays, MAX_DROPPED]);
+    drop: async (keptDays: number, now: Millis) => {
+      const [row] = await session.query<DropPlan>(LIMIT, UNNEEDED, [keptDays, MAX_DROPPED, now]);
       const { days = [], keptFrom: bound = null } = row ?? {};
       const dropped: string[] = [];
       for (const day of days) {
@@ -172,9 +174,9 @@ longest as (
     when 's' then 1 when 'm' then 60 when 'h' then 3600 when 'd' then 86400 when 'w' then 604800 when 'mo' then 2592000 end) as seconds
   from duration where text is not null),
 bound as (
-  select least(now() at time zone 'UTC' - make_interval(days => $1),
-    now() at time zone 'UTC' - make_interval(days => 1, secs => coalesce(seconds, 0) * 31 / 30.0))::date as day
-  from longest),
+  select least(today - make_interval(days => $1),
+    today - make_interval(days => 1, secs => coalesce(seconds, 0) * 31 / 30.0))::date as day
+  from longest, (select least(now(), to_timestamp($3::float8 / 1000)) at time zone 'UTC' as today) as clock),
 present as (
   select distinct right(c.relname, 10) as day
   from pg_catalog.pg_inherits i

@@ -1,4 +1,5 @@
 // The reconciler as a Node process: on plain Kubernetes and Knative.
+
 import { setTimeout as pause } from 'node:timers/promises';
 import { createBackends } from '#adapters/backends/backends.ts';
 import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
@@ -6,6 +7,7 @@ import { createIssuer } from '#adapters/certificates/issuer.ts';
 import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
 import { createFetch, createProxyFor } from '#adapters/process/proxies.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { LIFETIMES } from '../../../functions/reconcile/certificates/renewal.ts';
@@ -70,9 +72,14 @@ main(async () => {
   if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
 });
 
-/** Ledger rows that are older than the retention are dropped in whole days. */
+/** Ledger rows that are older than the retention are dropped in whole days. A failure is tried again in a minute. */
 async function retain(days: number | 'forever', database: DatabaseWithin, log: Log): Promise<void> {
   if (days === 'forever') return;
-  const dropped = await database.dropDays(days);
-  if (dropped.length > 0) log.info('days of ledger rows were dropped; sums of current windows stay', { days: dropped });
+  try {
+    const dropped = await database.dropDays(days, Date.now());
+    if (dropped.length > 0)
+      log.info('days of ledger rows were dropped; sums of current windows stay', { days: dropped });
+  } catch (error) {
+    log.warn('cannot drop days of ledger rows and their sums', { why: reasonOf(error) });
+  }
 }

@@ -57,7 +57,7 @@ test('every table stops growing: after 500 days each has as many rows as after 1
     const booked = await ledger.bookBatch({ epoch: 1, account: at, storeCalls: day + 1, rows });
     expect(booked).toEqual({ outcome: 'booked', rejected: [] });
     // The database's clock is at the last day.
-    await database.dropDays(KEPT + DAYS - 1 - day);
+    await database.dropDays(KEPT + DAYS - 1 - day, Date.now());
     if ((day + 1) % 100 === 0) counts.set(day + 1, await rowsOf());
   }
   expect(Object.keys(counts.get(500) ?? {})).toContain('ledger_row');

@@ -267,9 +267,9 @@ describe('several connections', () => {
       `update gateway_operator.account set closed_at = now() - interval '200 days' where account = $1`,
       [old],
     );
-    expect(await database.dropDays(365)).toEqual([]);
+    expect(await database.dropDays(365, Date.now())).toEqual([]);
     expect(await rowOf(old)).toBeDefined();
-    expect(await database.dropDays(60)).not.toEqual([]);
+    expect(await database.dropDays(60, Date.now())).not.toEqual([]);
     expect([await rowOf(old), await rowOf(recent), await rowOf(live)]).toMatchObject([
       undefined,
       { isClosed: true },
@@ -294,11 +294,11 @@ describe('several connections', () => {
     await during(
       (query) => query('select 1 from gateway_operator.account where account = $1 for update', [locked]),
       async () => {
-        expect(await database.dropDays(60)).not.toEqual([]);
+        expect(await database.dropDays(60, Date.now())).not.toEqual([]);
         expect([await rowOf(old), await rowOf(locked)]).toMatchObject([undefined, { isClosed: true }]);
       },
     );
-    expect(await database.dropDays(60)).toEqual([]);
+    expect(await database.dropDays(60, Date.now())).toEqual([]);
     expect([await rowOf(locked), await expiredRows()]).toEqual([undefined, []]);
   });
 

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Window } from '#core/ports/money.ts';
 import { idAt, ledgerRowOf, scopeNumber } from '#core/ports/test/ledger-row.fixture.ts';
 import { scopeWrite } from '#core/ports/test/registry.scenario.promises.ts';
@@ -65,14 +65,14 @@ test('days that nobody wants to keep are dropped whole; sums of windows in force
   ];
   await bookLedgerRows(database, INSTANCE, [old, recent]);
   const spent = async () => (await database.sums(old.scopeWindows)).map((sum) => sum.spent);
-  expect(await database.dropDays(365)).toEqual([]);
+  expect(await database.dropDays(365, Date.now())).toEqual([]);
   expect(await spent()).toEqual([34n]);
 
-  const dropped = await database.dropDays(60);
+  const dropped = await database.dropDays(60, Date.now());
   // The day of the ledger row, and the day that was made after it.
   expect(dropped).toHaveLength(2);
   expect(dropped[0]).toBe(dayOf(now - 200 * DAY));
-  expect(await database.dropDays(60)).toEqual([]);
+  expect(await database.dropDays(60, Date.now())).toEqual([]);
   expect((await database.bookedOf([old.id, recent.id])).size).toBe(1);
   expect(await spent()).toEqual([34n]);
   expect(await hoursAndOpening()).toEqual({ hours: '4', opening: '30' });
@@ -89,7 +89,7 @@ test('what a journal brings that is older than what is kept is booked neither tw
   await bookLedgerRows(database, INSTANCE, [booked]);
   // One process knows the days, the other has just started.
   const other = createDatabase(connection, { log });
-  await database.dropDays(60);
+  await database.dropDays(60, Date.now());
   const recent = [ledgerRowOf({ id: idAt(now), cost: 1n }), ledgerRowOf({ id: idAt(now), cost: 2n })];
   expect(await bookLedgerRows(database, INSTANCE, [booked, ...recent.slice(0, 1), lost])).toEqual({
     rejected: [lost.id, booked.id],
@@ -123,7 +123,7 @@ test.each([
     INSTANCE,
     times.map((time, place) => ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows })),
   );
-  const dropped = await database.dropDays(60);
+  const dropped = await database.dropDays(60, Date.now());
   expect(dropped[0]).toBe(dayOf(now - 400 * DAY));
   expect(dropped).not.toContain(dayOf(window.start));
   await recount(window);
@@ -145,7 +145,7 @@ test('a budget that is lengthened into a dropped day counts all that was spent b
   const spent = async () => (await database.sums([{ scopeId, window }])).map((sum) => sum.spent);
   await recount(window);
   expect(await spent()).toEqual([111_000n]);
-  expect(await database.dropDays(60)).toContain(dayOf(hour));
+  expect(await database.dropDays(60, Date.now())).toContain(dayOf(hour));
   await recount(window);
   expect(await spent()).toEqual([111_111n]);
   expect(await hoursAndOpening()).toEqual({ hours: '100000', opening: '11111' });
@@ -164,7 +164,7 @@ test('a long report delays the drop of a day, but neither bookings nor the days 
   await session.run(30_000, async (query) => {
     await query('begin');
     await query('select count(*) from gateway_operator.ledger_row');
-    const dropping = database.dropDays(60);
+    const dropping = database.dropDays(60, Date.now());
     const booked = await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(now), cost: 2n })]);
     expect(booked).toEqual({ rejected: [] });
     expect(await dropping).toEqual([]);
@@ -174,12 +174,12 @@ test('a long report delays the drop of a day, but neither bookings nor the days 
   });
   await session.close();
   expect((await database.sums(old.scopeWindows)).map(({ spent }) => spent)).toEqual([33n]);
-  expect(await database.dropDays(60)).toContain(dayOf(now - 200 * DAY));
+  expect(await database.dropDays(60, Date.now())).toContain(dayOf(now - 200 * DAY));
 });
 
 test('a journal older than the kept days is for a person to decide, also if no day was ever dropped', async () => {
   const late = ledgerRowOf({ id: idAt(Date.now() - 200 * DAY), cost: 30n });
-  expect(await database.dropDays(60)).toEqual([]);
+  expect(await database.dropDays(60, Date.now())).toEqual([]);
   expect(await bookLedgerRows(database, INSTANCE, [late])).toEqual({ rejected: [late.id] });
   expect((await rejected())[0]?.reason).toMatch(/RETAIN_DAYS/);
 });
@@ -216,7 +216,7 @@ test('of the sums, those of ended windows leave with the rows of their time, and
     return ledgerRowOf({ id: idAt(time), cost: 10n ** BigInt(place), scopeWindows: [{ scopeId, window }] });
   });
   await bookLedgerRows(database, INSTANCE, rows);
-  expect(await database.dropDays(60)).not.toEqual([]);
+  expect(await database.dropDays(60, Date.now())).not.toEqual([]);
   const sums = await database.sums(windows.map((window) => ({ scopeId, window })));
   expect(sums.map(({ spent }) => spent)).toEqual([0n, 10n, 100n, 1000n]);
   const left = await server.query(connection, 'select window_end::float8 as end from gateway_operator.sum order by 1');
@@ -245,13 +245,77 @@ test('sums leave in portions, once for each day, and a row that is locked is lef
     await query('begin');
     for (const table of ['sum', 'hour_sum'])
       await query(`select 1 from gateway_operator.${table} where scope_id = $1 for update`, [scopeNumber(600)]);
-    await database.dropDays(61);
+    await database.dropDays(61, Date.now());
     await query('rollback');
   });
   await session.close();
   expect(await counts()).toEqual({ sums: 1, hours: 1, openings: 1099, opening: '7693' });
-  await database.dropDays(61);
+  await database.dropDays(61, Date.now());
   expect(await counts()).toEqual({ sums: 1, hours: 1, openings: 1099, opening: '7693' });
-  await database.dropDays(60);
+  await database.dropDays(60, Date.now());
   expect(await counts()).toEqual({ sums: 0, hours: 0, openings: 1100, opening: '7700' });
+});
+
+test('more rows of a scope than one transaction deletes leave in several, and none is lost', async () => {
+  const firstHour = Math.floor((Date.now() - 400 * DAY) / HOUR);
+  await bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(Date.now() - 400 * DAY), cost: 1n })]);
+  await server.query(
+    connection,
+    `insert into gateway_operator.hour_sum (scope_id, hour, amount)
+    select ('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::int + h, 1
+    from generate_series(1, 8) n, generate_series(1, 5500) h`,
+    [firstHour],
+  );
+  await database.dropDays(60, Date.now());
+  const [row] = await server.query(
+    connection,
+    `select (select count(*)::int from gateway_operator.hour_sum) as hours, (select sum(amount)::text from gateway_operator.opening_balance) as opening,
+      (select summed_from = kept_from from gateway_operator.retention) as "isDone"`,
+  );
+  expect(row).toEqual({ hours: 0, opening: '44001', isDone: true });
+});
+
+describe('while a clock is ahead', () => {
+  const aheadOf = async <T>(interval: string, work: (ahead: Database) => Promise<T>): Promise<T> => {
+    await server.query(
+      connection,
+      `create schema ahead; create function ahead.now() returns timestamptz language sql stable
+      as $$ select pg_catalog.now() + interval '${interval}' $$`,
+    );
+    await server.query(connection, `alter database "${connection.dbname}" set search_path = ahead, pg_catalog`);
+    const ahead = createDatabase(connection, { log });
+    try {
+      return await work(ahead);
+    } finally {
+      await ahead.close();
+      await server.query(connection, `alter database "${connection.dbname}" reset search_path`);
+    }
+  };
+  const window = { start: Date.now() - 10 * DAY, end: Date.now() + 20 * DAY };
+  const scopeWindows = [{ scopeId: scopeNumber(1), window }];
+  const book = (time: number) =>
+    bookLedgerRows(database, INSTANCE, [ledgerRowOf({ id: idAt(time), cost: 5n, scopeWindows })]);
+  const spent = async () => (await database.sums(scopeWindows)).map((sum) => sum.spent);
+
+  test("no day and no sum is deleted: the database's clock", async () => {
+    await book(Date.now());
+    expect(await aheadOf('2 years', (ahead) => ahead.dropDays(400, Date.now()))).toEqual([]);
+    expect(await spent()).toEqual([5n]);
+    expect(await book(Date.now())).toEqual({ rejected: [] });
+  });
+
+  test("no day and no sum is deleted: the reconciler's clock", async () => {
+    await book(Date.now());
+    expect(await database.dropDays(400, Date.now() + 800 * DAY)).toEqual([]);
+    expect(await spent()).toEqual([5n]);
+  });
+
+  test('if both were, what is booked afterwards is booked as ever', async () => {
+    await book(Date.now());
+    expect(await aheadOf('2 years', (ahead) => ahead.dropDays(400, Date.now() + 730 * DAY))).not.toEqual([]);
+    await database.close();
+    database = createDatabase(connection, { log });
+    expect(await book(Date.now())).toEqual({ rejected: [] });
+    expect(await spent()).toEqual([5n]);
+  });
 });
