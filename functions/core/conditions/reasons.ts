@@ -30,7 +30,7 @@ interface ReasonRow {
   readonly isConverged?: true;
   /**
    * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the
-   * key (`BLOCKERS` in functions/reconcile/plan/member.ts). False: the key works, or is refused for another reason:
+   * key (`BLOCKERS` in functions/reconcile/plan/scope-object.ts). False: the key works, or is refused for another reason:
    * its expiry, a budget, the scope of its User or Team, or the lack of a policy.
    */
   readonly isBlocking?: boolean;
@@ -362,11 +362,6 @@ const TABLE = {
     ...PARTS,
     text: 'An object of another owner has a name that the workload, the HTTPRoute or the Ingress needs. Delete it, or rename the instance.',
     page: 'operate/gateways.md',
-  },
-  WrittenByLaterVersion: {
-    ...WORKLOAD,
-    text: 'A later version of the operator wrote an object of the workload. Update the operator, or roll the gateway back too.',
-    page: 'install/upgrade.md#after-a-rollback',
   },
   ReplicaFailure: {
     ...WORKLOAD,

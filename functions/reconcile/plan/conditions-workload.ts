@@ -21,7 +21,6 @@ export interface WorkloadConditions {
   readonly isRolling: boolean;
 }
 
-const FOREIGN = 'WorkloadConflict' as const;
 const TYPES = ['Deployment', 'Knative'] as const;
 
 /** While a new type starts, the previous one continues serving at its address. */
@@ -61,7 +60,7 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const writeProblem = view.partsProblem ?? whyNotWritten(view, type, world);
   const refused = world.failures.get(idOf(object.kind, object.metadata));
   const leftAlone = PARTS_OF[type].flatMap((part) => whyLeftAlone(view, part, world) ?? []);
-  const foreign = leftAlone.filter(({ reason }) => reason === FOREIGN);
+  const foreign = leftAlone.flatMap((one) => (one.reason === undefined ? [] : [one]));
   const problem = refused?.reason === 'WorkloadRefused' ? refused : foreign[0];
   const { reached, isCurrent, isRolling, url } = evaluateType(view, type) ?? ABSENT;
   const ofKnative = reached === NOT_CREATED ? undefined : (url ?? (typeBefore === type ? urlBefore : undefined));
@@ -71,8 +70,8 @@ export function evaluateOwnType(view: InstanceView, world: World): WorkloadCondi
   const cause = blocking ?? (reached === NOT_CREATED ? writeProblem : undefined);
   if (cause !== undefined) return { reached: { ok: false, ...cause }, ...own, isRolling: false };
   const obstacle = problem ?? leftAlone[0] ?? writeProblem;
-  if (!reached.ok || obstacle === undefined) return { reached, ...own };
-  return { reached: { ok: true, message: `${reached.message}; changes wait: ${obstacle.message}` }, ...own };
+  if (obstacle === undefined) return { reached, ...own };
+  return { reached: { ...reached, message: `${reached.message}; changes wait: ${obstacle.message}` }, ...own };
 }
 
 /**
@@ -138,6 +137,12 @@ export function whyNotShared(
   return { reason: 'StoreNotShared', message };
 }
 
+/** `reason`: absent if the part belongs to the instance, which may work as the part is. */
+type LeftAlone = { readonly part: PartName; readonly message: string } & (
+  | { readonly reason: 'WorkloadConflict' }
+  | { readonly reason?: undefined }
+);
+
 /**
  * Why a part is not changed: it belongs to somebody else, or a later version of the operator wrote it. An operator that
  * was rolled back, or that an update has not stopped yet, never undoes what a later version wrote.
@@ -146,18 +151,18 @@ export function whyLeftAlone(
   { object, parts }: InstanceView,
   part: PartName,
   { platform }: World,
-): (Problem & { readonly part: PartName }) | undefined {
+): LeftAlone | undefined {
   const live = parts.get(part);
   if (live === undefined) return undefined;
   const title = partTitle(part, object.metadata.name);
   if (!live.isOurs) {
     const message = `${title} exists and does not belong to this instance, so it is not changed: delete it, or give the instance another name`;
-    return { part, reason: FOREIGN, message };
+    return { part, reason: 'WorkloadConflict', message };
   }
   const later = laterVersion(live, platform.version);
   if (later === undefined) return undefined;
   const message = `${title} was written by version ${later} of the operator, which is later than this one, so it is not changed: update the operator, or remove the annotation ${VERSION_ANNOTATION} from it`;
-  return { part, reason: 'WrittenByLaterVersion', message };
+  return { part, message };
 }
 
 /**

@@ -106,6 +106,19 @@ describe('an instance', () => {
     expect(JSON.stringify(await main())).not.toContain(PASSWORD);
   });
 
+  test('whose Secrets cannot be read is not ready, and names one; when they can be, it is', async () => {
+    await harness.apply(makeInstance());
+    harness.cluster.inject(({ verb, resource }) => {
+      if (verb === 'get' && resource === RESOURCES.secrets) throw new Error('refused');
+    });
+    await harness.resync();
+    expect(await ready()).toBe('False SecretUnreadable');
+    expect(await message('DatabaseReady')).toBe('Secret "db" could not be read: refused');
+    harness.cluster.inject(() => undefined);
+    await harness.resync();
+    expect(await ready()).toBe('True Ready');
+  });
+
   test('whose database answers but cannot be migrated is not ready', async () => {
     await harness.apply(makeInstance());
     harness.onDatabase = (method) => {
@@ -136,6 +149,23 @@ describe('an instance', () => {
     await harness.edit(gatewayInstances, 'main', { spec: { models: [misspelt] } });
     await harness.resync();
     expect(await ready()).toBe('False ProviderUnknown');
+  });
+
+  test('with one entry of a provider that has no address of its own stays ready and names the entry', async () => {
+    const [first] = (makeInstance().spec as { models: [object] }).models;
+    const prices = { inputCostPerMillionTokens: '1', outputCostPerMillionTokens: '1' };
+    const addressless = {
+      modelName: 'mini',
+      identifier: 'mini',
+      requiresAuth: false,
+      gatewayParams: { model: 'azure/gpt-5-mini', ...prices },
+    };
+    await harness.apply(makeInstance({ models: [first, addressless] }));
+    await harness.resync();
+    expect(await ready()).toBe('True Ready');
+    expect(await condition('ModelsReady')).toBe('False AddressMissing');
+    expect(await message('ModelsReady')).toContain('spec.models[1].gatewayParams.model');
+    expect((await main()).models).toMatchObject([{ ready: true }, { ready: false, reason: 'AddressMissing' }]);
   });
 
   test('with one entry without a price names the entry, which no key can use, and serves the others', async () => {

@@ -309,6 +309,10 @@ describe('an operator of an earlier version', () => {
     expect(await resyncs()).toEqual([]);
     expect(await ready()).toBe('True Ready');
     expect(await message('WorkloadReady')).toContain('was written by version 1.10.0 of the operator');
+    await runDeployment(harness, 'main-gateway', { updated: 0, available: 0 });
+    await resyncs();
+    expect(await ready()).toBe('False WorkloadNotReady');
+    expect(await message('WorkloadReady')).toContain('was written by version 1.10.0 of the operator');
     await edit({ type: 'External', url: 'https://llm.example.com' });
     expect(await resyncs()).toEqual([]);
     await edit({ type: 'Deployment', url: null });
