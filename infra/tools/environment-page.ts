@@ -58,6 +58,8 @@ of ended windows and the sums by hour are deleted with their days. One opening b
 it counts all that was spent before them: possibly too much, never too little. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
 an error in the log and the alert \`GatewayLedgerEntryRejected\`, because nothing can tell whether it was booked before. A person decides.
 
+The age of a day counts by the clock of PostgreSQL or of the reconciler, whichever is behind: one wrong clock deletes nothing. If reconcilers of several clusters use one database, the smallest \`RETAIN_DAYS\` counts for all.
+
 ## Programs
 
 The manifests and the chart also start these programs, with their variables.

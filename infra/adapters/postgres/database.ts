@@ -44,6 +44,8 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     epochs: (instanceUid: string, user: EpochUser) => createEpochs(session, instanceUid, user),
     ledgerDatabase: (instanceUid: string, random: Random) =>
       createLedgerDatabase({ session, partitions, random, log: deps.log }, instanceUid),
+    /** Makes this day and the next days of ledger rows: bookings need not make them. */
+    ensureDays: () => partitions.ensureUpcoming(),
     /**
      * Drops whole days of ledger rows, except the current day and a number of days before it; returns them. `now`: the
      * caller's clock. Then the sums leave that nothing needs: those of windows in force stay.

@@ -68,8 +68,8 @@ export function createPartitions(session: Session) {
 
   return {
     /**
-     * Makes the partitions of these ids' days, and of the days after them, in the transaction of `query`. Does nothing
-     * for days that this process knows.
+     * Makes the partitions of these ids' days in the transaction of `query`. Does nothing for days that this process
+     * knows.
      */
     ensureFor: (query: Query, ids: ReadonlyArray<string>) => make(query, daysOf(ids)),
     /** Forgets the known days, since other processes drop days: the next `ensureFor` looks for all of them again. */
@@ -117,8 +117,7 @@ function daysOf(ids: ReadonlyArray<string>): ReadonlyArray<Day> {
   for (const id of ids) {
     const time = timeOf(id);
     if (time === undefined) continue;
-    const day = Math.floor(time / DAY);
-    days.add(day).add(day + 1);
+    days.add(Math.floor(time / DAY));
   }
   return [...days];
 }

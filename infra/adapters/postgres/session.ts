@@ -182,7 +182,9 @@ const IDLE: Millis = 2000;
 
 async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query) => Promise<T>): Promise<T> {
   const bounds = `set local statement_timeout = ${limit}; set local idle_in_transaction_session_timeout = ${IDLE}`;
-  await query(`begin; ${bounds}`);
+  // The database's own default may be stricter: then a transaction that waited for a lock would not see what the one
+  // before it has committed, and a recount would lose a booking.
+  await query(`begin isolation level read committed; ${bounds}`);
   let value: T;
   try {
     value = await work(query);

@@ -57,7 +57,7 @@ export function openUpstash(
     if (next !== undefined && next !== accepted) {
       await response.body?.cancel();
       response = await send(body, next, signal);
-      if (response.status !== UNAUTHORIZED) accepted = next;
+      if (response.ok) accepted = next;
     }
     return resultOf(response.status, await readText(response, maxReply));
   };

@@ -4,11 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { createBackends } from '#adapters/backends/backends.ts';
 import { openCounterStore } from '#adapters/backends/open-counter-store.ts';
 import { createIssuer } from '#adapters/certificates/issuer.ts';
-import { createDatabase, type DatabaseWithin } from '#adapters/postgres/database.ts';
+import { createDatabase } from '#adapters/postgres/database.ts';
 import { createFetch, createProxyFor } from '#adapters/process/proxies.ts';
 import { probeShared } from '#adapters/redis/probe.ts';
-import { reasonOf } from '#core/failure/error-text.ts';
-import type { Log } from '#core/ports/telemetry.ts';
 import { createReconcile } from '../../../functions/reconcile/app.ts';
 import { LIFETIMES } from '../../../functions/reconcile/certificates/renewal.ts';
 import { PROCESS_LIMITS } from '../../../functions/reconcile/limits.ts';
@@ -16,6 +14,7 @@ import { ReconcileEnvironment } from '../../runtime/config/environments.ts';
 import { RELEASE_VERSION } from '../../runtime/config/release.ts';
 import { readEnvironment } from '../../runtime/config/variable.ts';
 import { openApi } from '../../runtime/node/api-access.ts';
+import { maintainDays } from '../../runtime/node/ledger-days.ts';
 import { replaceNameLookup } from '../../runtime/node/name-lookup.ts';
 import { MAX_CONNECTIONS, main, openFunction } from '../../runtime/node/process.ts';
 import { createReadiness } from '../../runtime/node/readiness.ts';
@@ -39,7 +38,7 @@ main(async () => {
     clear,
     flush: async (instance, work) => {
       await flush(instance, work);
-      await retain(environment.RETAIN_DAYS, work.database, log);
+      await maintainDays(environment.RETAIN_DAYS, work.database, { now: parts.clock.now(), log });
     },
     probeShared: (connection, instanceUid) => probeShared(connection, instanceUid, fetch),
   });
@@ -71,15 +70,3 @@ main(async () => {
   );
   if (environment.RESYNC_AT_START === 'true') await resyncAtStart({ fetch: app.fetch, log, now: Date.now, pause });
 });
-
-/** Ledger rows that are older than the retention are dropped in whole days. A failure is tried again in a minute. */
-async function retain(days: number | 'forever', database: DatabaseWithin, log: Log): Promise<void> {
-  if (days === 'forever') return;
-  try {
-    const dropped = await database.dropDays(days, Date.now());
-    if (dropped.length > 0)
-      log.info('days of ledger rows were dropped; sums of current windows stay', { days: dropped });
-  } catch (error) {
-    log.warn('cannot drop days of ledger rows and their sums', { why: reasonOf(error) });
-  }
-}

@@ -2,7 +2,18 @@
 // one without a comment has the meaning of the variable of the same name in environments.ts.
 import { parseJson } from '#core/json/json.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
-import { count, domains, httpsAddress, image, instancePath, list, processes, segments, tokens } from './readers.ts';
+import {
+  count,
+  domains,
+  httpsAddress,
+  image,
+  instancePath,
+  list,
+  processes,
+  retention,
+  segments,
+  tokens,
+} from './readers.ts';
 import {
   bound,
   boundIfThere,
@@ -57,6 +68,7 @@ export const ReconcileBindings = {
     GATEWAY_IMAGE: image,
     GATEWAY_PULL_SECRETS: optional(list),
     SECRET_METADATA_PREFIXES: optional(domains),
+    RETAIN_DAYS: withDefault(retention, '400'),
     /**
      * Requests that your Cloudflare plan allows to one invocation, see
      * [batches](../install/workers.md#resyncs-in-batches).

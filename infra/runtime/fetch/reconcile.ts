@@ -13,6 +13,7 @@ import { createCursors } from '../../../functions/reconcile/round-robin.ts';
 import { ReconcileBindings } from '../config/bindings.ts';
 import { RELEASE_VERSION } from '../config/release.ts';
 import { readEnvironment } from '../config/variable.ts';
+import { maintainDays } from '../node/ledger-days.ts';
 import { createStoreMaintenance } from '../node/store-maintenance.ts';
 import { requireToken } from '../triggers/token.ts';
 import { type Bindings, NO_METRICS, workerCluster, workerDependencies, workerLog } from './platform.ts';
@@ -41,11 +42,16 @@ const MAX_REPLY_BYTES = 16 * 1024 * 1024;
 async function run(environment: ReconcileBindings, request: Request): Promise<Response> {
   const log = workerLog('reconcile');
   const dependencies = workerDependencies();
+  const { clear, flush } = createStoreMaintenance({ ...dependencies, open: openShared, log, metrics: NO_METRICS });
   const backends = createBackends({
     clock: dependencies.clock,
     maxReplyBytes: MAX_REPLY_BYTES,
     openDatabase: (connection) => createDatabase(connection, { log, trustsSystemOnly: true }),
-    ...createStoreMaintenance({ ...dependencies, open: openShared, log, metrics: NO_METRICS }),
+    clear,
+    flush: async (instance, work) => {
+      await flush(instance, work);
+      await maintainDays(environment.RETAIN_DAYS, work.database, { now: dependencies.clock.now(), log });
+    },
     probeShared: async (connection, instanceUid) =>
       connection.type === 'upstash'
         ? probeUpstash(connection, instanceUid)

@@ -61,6 +61,16 @@ test('a server elsewhere without TLS is spoken to without, also when many calls 
   ]);
 });
 
+test('a transaction sees what others commit before each of its statements, also if the database asks for more isolation', async () => {
+  const connection = await plain.migratedDatabase();
+  await plain.query(
+    connection,
+    `alter database "${connection.dbname}" set default_transaction_isolation = 'repeatable read'`,
+  );
+  const level = await sessionAt(connection).transaction(LIMIT, (query) => query('show transaction_isolation'));
+  expect(level).toEqual([{ transaction_isolation: 'read committed' }]);
+});
+
 test('a session that rests while others call it serves all of them, and dials anew for a later call', async () => {
   const session = sessionAt(plain.connection);
   await session.query(LIMIT, 'select 1');

@@ -1,0 +1,24 @@
+// The days of ledger rows of a database: made ahead, and dropped after RETAIN_DAYS.
+import type { DatabaseWithin } from '#adapters/postgres/database.ts';
+import { reasonOf } from '#core/failure/error-text.ts';
+import type { Millis } from '#core/ports/money.ts';
+import type { Log } from '#core/ports/telemetry.ts';
+
+/**
+ * Makes the next days, so that no booking has to, and drops days before the kept ones. A failure is tried again with the
+ * next resync: for a week, bookings find their days.
+ */
+export async function maintainDays(
+  kept: number | 'forever',
+  database: Pick<DatabaseWithin, 'ensureDays' | 'dropDays'>,
+  { now, log }: { readonly now: Millis; readonly log: Log },
+): Promise<void> {
+  try {
+    await database.ensureDays();
+    if (kept === 'forever') return;
+    const days = await database.dropDays(kept, now);
+    if (days.length > 0) log.info('days of ledger rows were dropped; sums of current windows stay', { days });
+  } catch (error) {
+    log.warn('cannot make or drop days of ledger rows', { why: reasonOf(error) });
+  }
+}
