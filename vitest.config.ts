@@ -17,6 +17,8 @@ const LAWS = [
 interface Suite {
   readonly name: string;
   readonly files: ReadonlyArray<string>;
+  /** Files of other rows that do more here. */
+  readonly also?: ReadonlyArray<string>;
   readonly when: 'npm test' | 'TEST_ALL' | 'TEST_DOCS' | 'TEST_CAMPAIGNS';
 }
 
@@ -25,8 +27,9 @@ interface Suite {
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
  * a million ledger rows, one fault after the other under load, the time of every regular expression, the laws for every
- * shape, and all runs of random tests. A file belongs to the first row that names it. All but `laws` and `unit` start
- * real parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
+ * shape, and all runs of random tests. It also runs on both clusters what CI runs on one. A file belongs to the first
+ * row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
+ * kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
@@ -51,6 +54,7 @@ const SUITES: ReadonlyArray<Suite> = [
       'infra/adapters/postgres/test/plans.world.test.ts',
       'test/rules/regular-expressions.world.test.ts',
     ],
+    also: ['test/{e2e/keys,admission/kubectl,admission/down,crds/crds-upgrade}.world.test.ts'],
   },
   {
     name: 'smoke',
@@ -78,7 +82,7 @@ export default defineConfig({
   },
 });
 
-function projectOf({ name, files }: Suite): TestProjectConfiguration {
+function projectOf({ name, files, also = [] }: Suite): TestProjectConfiguration {
   const before = SUITES.slice(
     0,
     SUITES.findIndex((suite) => suite.name === name),
@@ -86,7 +90,7 @@ function projectOf({ name, files }: Suite): TestProjectConfiguration {
   return {
     test: {
       name,
-      include: [...files],
+      include: [...files, ...also],
       exclude: [...before.flatMap((suite) => suite.files), 'node_modules/**', 'dist/**'],
       setupFiles: ['./test/reconcile/search-after-each.ts'],
       expect: { poll: WAITING },

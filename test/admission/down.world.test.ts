@@ -1,4 +1,4 @@
-// What happens while the admission function is down? On the embedded cluster and on a real API server.
+// What happens while the admission function is down?
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createMetrics } from '#adapters/telemetry/metrics.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
@@ -13,7 +13,7 @@ import { backendsOf } from '../doubles/backends.ts';
 import { createMemoryLedgerRows } from '../doubles/ledger-rows.ts';
 import { createMemoryRegistry } from '../doubles/registry.ts';
 import type { ChildResult } from '../support/child.ts';
-import { CLUSTERS } from '../support/clusters.ts';
+import { bothInCampaigns } from '../support/clusters.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeSideBySide } from '../support/side-by-side.ts';
 import { silentLog } from '../support/silent-log.ts';
@@ -27,7 +27,7 @@ import { sentencesOf } from './sentences.ts';
 const WEBHOOK =
   /failed calling webhook "mutate\.gateway-operator\.dev": failed to call webhook: Post "https:\/\/127\.0\.0\.1:\d+\/[^/]+\/mutate\?timeout=5s": dial tcp 127\.0\.0\.1:\d+: connect: connection refused/;
 
-describeSideBySide(CLUSTERS, 'with the admission function down', ({ name }) => {
+describeSideBySide(bothInCampaigns(), 'with the admission function down', ({ name }) => {
   let harness: Harness;
   let up: () => Promise<void>;
 

@@ -4,7 +4,7 @@ import { toManifest } from '#crds/generators/crd.ts';
 import { type Kind, type KindName, kindOf, kinds } from '#crds/kinds/kinds.ts';
 import { edited, good, type Manifest } from '#crds/test/cases/case.ts';
 import { run } from '../support/child.ts';
-import { CLUSTERS, startCluster } from '../support/clusters.ts';
+import { bothInCampaigns, startCluster } from '../support/clusters.ts';
 import type { Answer, TestControlPlane } from '../support/control-plane.ts';
 import { eventually } from '../support/eventually.ts';
 import { describeUnless } from '../support/skip-unless.ts';
@@ -128,7 +128,7 @@ const OLD: ReadonlyArray<OldObject> = [
   },
 ];
 
-for (const { name, why } of CLUSTERS) {
+for (const { name, why } of bothInCampaigns()) {
   describeUnless(why, `an upgrade of the CRDs, on the ${name} cluster,`, () => {
     let server: TestControlPlane;
 

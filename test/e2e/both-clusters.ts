@@ -11,8 +11,9 @@ export function describeOnBothClusters(
   name: string,
   options: ReadonlyArray<string>,
   tests: (stack: () => TestStack, cluster: ClusterName) => void,
+  clusters = CLUSTERS,
 ): void {
-  describeSideBySide(CLUSTERS, name, (cluster) => {
+  describeSideBySide(clusters, name, (cluster) => {
     let stack: TestStack;
     beforeAll(async () => {
       stack = await startTestStack([...options, ...OPTIONS[cluster.name]]);

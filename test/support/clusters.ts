@@ -14,6 +14,10 @@ export const CLUSTERS: ReadonlyArray<{ readonly name: ClusterName; readonly why:
 /** The real one where there is one: for tests that take long. */
 export const ONE_CLUSTER = CLUSTERS.filter(({ why }) => why === undefined).slice(-1);
 
+/** Both in `npm run campaigns`, else these: for tests in which the clusters rarely differ. */
+export const bothInCampaigns = (places: typeof CLUSTERS = ONE_CLUSTER): typeof CLUSTERS =>
+  process.env.TEST_CAMPAIGNS ? CLUSTERS : places;
+
 export const startCluster = (name: ClusterName): Promise<TestControlPlane> =>
   name === 'real' ? startControlPlane() : startEmbeddedPlane();
 
