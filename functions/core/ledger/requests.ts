@@ -90,8 +90,7 @@ export interface LimitUse {
 /** The additions to sums after which a batch, which is one transaction, gets no further row. */
 export const MAX_ADDITIONS = 20_000;
 
-const additionsOf = (rows: ReadonlyArray<Pick<LedgerRow, 'scopeWindows'>>): number =>
-  rows.reduce((sum, { scopeWindows }) => sum + Math.max(1, scopeWindows.length), 0);
+const additionsOf = ({ scopeWindows }: Pick<LedgerRow, 'scopeWindows'>): number => Math.max(1, scopeWindows.length);
 
 /** The rows in portions of one transaction each. */
 export function toTransactions(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<ReadonlyArray<LedgerRow>> {
@@ -103,7 +102,7 @@ export function toTransactions(rows: ReadonlyArray<LedgerRow>): ReadonlyArray<Re
       portions.push(portion);
     }
     portion.push(row);
-    additions += additionsOf([row]);
+    additions += additionsOf(row);
   }
   return portions;
 }
@@ -129,8 +128,16 @@ export function createRequests() {
     in: (state: UnbookedState): ReadonlyArray<EndedRequest> => ended[state],
     /** Requests that PostgreSQL is not known to have, the oldest first. */
     unbooked: (): ReadonlyArray<EndedRequest> => UNBOOKED_STATES.flatMap((state) => ended[state]),
-    unbookedCount: (): number => UNBOOKED_STATES.reduce((sum, state) => sum + ended[state].length, 0),
-    oldest: (): EndedRequest | undefined => UNBOOKED_STATES.map((state) => ended[state][0]).find(Boolean),
+    // Each request asks for these two.
+    unbookedCount(): number {
+      let count = 0;
+      for (const state of UNBOOKED_STATES) count += ended[state].length;
+      return count;
+    },
+    oldest(): EndedRequest | undefined {
+      for (const state of UNBOOKED_STATES) if (ended[state].length > 0) return ended[state][0];
+      return undefined;
+    },
     /** Whether all requests that have ended are reported to the store. */
     isReported: (): boolean => ended.unreported.length + ended.inCall.length === 0,
     /** The number of additions that the open batch may still get. */
@@ -158,9 +165,11 @@ export function createRequests() {
       const moving: EndedRequest[] = [];
       for (const request of ended[from]) (isMoved(request) ? moving : staying).push(request);
       ended[from] = staying;
-      if (from === 'openBatch') openAdditions -= additionsOf(moving.map(({ row }) => row));
-      if (to === 'openBatch') openAdditions += additionsOf(moving.map(({ row }) => row));
-      for (const request of moving) changeState(request, to);
+      for (const request of moving) {
+        if (from === 'openBatch') openAdditions -= additionsOf(request.row);
+        if (to === 'openBatch') openAdditions += additionsOf(request.row);
+        changeState(request, to);
+      }
       // Requests that become unreported again are older than the other unreported requests.
       if (to === 'unreported') ended[to] = [...moving, ...ended[to]];
       else if (to !== 'booked') for (const request of moving) ended[to].push(request);

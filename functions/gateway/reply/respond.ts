@@ -1,4 +1,5 @@
 // Heads and bodies of replies: our own headers, some of the provider's headers, and errors in the format of each API.
+import { createLru } from '#core/caches/lru.ts';
 import { type Failure, type FailureCode, type FailureReply, toReply } from '#core/failure/failure.ts';
 import { formatMoney } from '#core/money/money.ts';
 import type { HttpExchange } from '#core/ports/http-exchange.ts';
@@ -82,9 +83,23 @@ function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext)
   if (rates !== undefined) Object.assign(headers, rateHeaders(rates));
   if (budget !== undefined) {
     headers['x-gateway-budget-remaining'] = formatMoney(budget.remaining);
-    headers['x-gateway-budget-reset'] = new Date(budget.resetAt).toISOString();
+    headers['x-gateway-budget-reset'] = resetText(budget.resetAt);
   }
   return headers;
+}
+
+/** The maximum number of texts of resets. Budgets of an instance share their windows, so there are few. */
+const MAX_RESETS = 1_000;
+const resets = createLru<string>(MAX_RESETS);
+
+/** The text of a reset, kept: writing one takes as long as all other headers together. */
+function resetText(resetAt: Millis): string {
+  const key = String(resetAt);
+  const known = resets.get(key);
+  if (known !== undefined) return known;
+  const text = new Date(resetAt).toISOString();
+  resets.set(key, text);
+  return text;
 }
 
 /**

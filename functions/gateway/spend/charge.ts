@@ -109,7 +109,9 @@ export function settlementOf(
   const isRequested = webSearchesAt(target, request.webSearches) !== undefined;
   const isUncounted = isRequested && reported.webSearches === undefined;
   const usage = isUncounted ? { ...reported, webSearches: 1 } : reported;
-  const listed = larger(costOf(usage, price), costOf(toHigherRates(usage, request), price));
+  const higher = toHigherRates(usage, request);
+  const atUsualRates = costOf(usage, price);
+  const listed = higher === usage ? atUsualRates : larger(atUsualRates, costOf(higher, price));
   const cost = provider.reportsCost ? larger(listed, usage.cost ?? 0n) : listed;
   return {
     cost: smaller(cost, counted === undefined ? reserved.reservation.amount : MAX_COST),

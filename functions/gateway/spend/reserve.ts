@@ -66,21 +66,17 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
     const amount = costliest.maxCost;
     const minAmount = candidates.reduce((max, next) => larger(max, minCostOf(next, request)), 0n);
     const estimates: RateEstimates = { tokens: tokensOf(request, candidates) };
-    const money = {
+    const reserved = await ledger.reserve({
+      ...estimates,
+      id,
       namespace: caller.key.object.namespace,
       scopes: chargedScopes,
       amount,
       minAmount,
       model: request.model,
       identifier: costliest.entry.identifier,
-    };
-    const modelEntryLimits = isLimited ? { modelEntryLimits: NO_ENTRY_YET } : {};
-    const reserved = await ledger.reserve({
-      id,
-      ...money,
-      ...estimates,
       waited: caller.databaseTime,
-      ...modelEntryLimits,
+      modelEntryLimits: isLimited ? NO_ENTRY_YET : undefined,
     });
     if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;

@@ -1,7 +1,7 @@
 // The additions of a batch to sums and hours, in portions, so that each statement ends within its time limit.
 import type { LedgerRow } from '#core/ports/ledger-rows.ts';
 import type { Millis, Nano, Window } from '#core/ports/money.ts';
-import type { ScopeId } from '#core/ports/policy.ts';
+import type { ScopeId, ScopeWindow } from '#core/ports/policy.ts';
 import { timeOf } from '../process/ids.ts';
 import { literal } from './literal.ts';
 import { lowestId } from './partitions.ts';
@@ -10,6 +10,12 @@ import { hourOf } from './recount.ts';
 /** The number of additions after which a statement gets no further scope. */
 const PORTION = 10_000;
 const SECOND: Millis = 1000;
+
+/** The second and the amount that a row adds to each of its counters. */
+interface RowAddition {
+  readonly second: Millis;
+  readonly amount: Nano;
+}
 
 interface Addition extends Window {
   readonly scopeId: ScopeId;
@@ -35,20 +41,20 @@ export interface AdditionPortion {
  */
 export function createAdditions() {
   const byScope = new Map<ScopeId, Addition[]>();
-  const addTo = (additions: Addition[], { scopeId, start, end, second, amount }: Addition): void => {
+  const addTo = (additions: Addition[], { scopeId, window: { start, end } }: ScopeWindow, own: RowAddition): void => {
     const latest = additions.at(-1);
-    if (latest?.second === second && latest.start === start && latest.end === end) latest.amount += amount;
-    else additions.push({ scopeId, start, end, second, amount });
+    if (latest?.second === own.second && latest.start === start && latest.end === end) latest.amount += own.amount;
+    else additions.push({ scopeId, start, end, ...own });
   };
   return {
     add(rows: ReadonlyArray<LedgerRow>): void {
       for (const { id, scopeWindows, cost } of rows) {
         const time = timeOf(id) ?? 0;
-        const second = time - (time % SECOND);
-        for (const { scopeId, window } of scopeWindows) {
-          const additions = byScope.get(scopeId) ?? [];
-          if (additions.length === 0) byScope.set(scopeId, additions);
-          addTo(additions, { scopeId, ...window, second, amount: cost });
+        const own = { second: time - (time % SECOND), amount: cost };
+        for (const scopeWindow of scopeWindows) {
+          const additions = byScope.get(scopeWindow.scopeId) ?? [];
+          if (additions.length === 0) byScope.set(scopeWindow.scopeId, additions);
+          addTo(additions, scopeWindow, own);
         }
       }
     },
