@@ -191,7 +191,7 @@ interface Access {
 
 const nameOf = ({ verb, group, resource }: Right) => `${verb} of ${group}/${resource}`;
 
-/** Notes every request that is not forbidden. Discovery needs no right of ours. */
+/** Notes every request that is not forbidden. Discovery needs no right. */
 const noting =
   (requests: Access[], send: KubeTransport): KubeTransport =>
   async (request) => {

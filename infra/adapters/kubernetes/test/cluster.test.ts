@@ -257,20 +257,16 @@ describe('reads', () => {
     [16, 1, 4],
     [16, 5, 16],
   ])('of %i at a time: %i namespaces have %i', async (maxReads, namespaces, expected) => {
-    let [reading, max] = [0, 0];
-    replies = [
-      (_request, response) => {
-        reading += 1;
-        max = Math.max(max, reading);
-        setTimeout(() => {
-          reading -= 1;
-          response.end(JSON.stringify(map('x')));
-        }, 5);
-      },
-    ];
+    const waiting = held();
     const one = reader(maxReads);
-    await Promise.all(Array.from({ length: 40 }, (_, index) => of(one, `n${index % namespaces}`)));
-    expect(max).toBe(expected);
+    const reads = Promise.all(Array.from({ length: 40 }, (_, index) => of(one, `n${index % namespaces}`)));
+    await expect.poll(() => waiting.length).toBe(expected);
+    for (let answered = 0; answered < 40; answered += 1) {
+      await expect.poll(() => waiting.length).toBeGreaterThan(answered);
+      expect(waiting.length - answered).toBeLessThanOrEqual(expected);
+      waiting[answered]?.();
+    }
+    await reads;
   });
 
   test('of a namespace leave slots for those of others, of Namespaces and of the whole cluster, however many wait', async () => {
