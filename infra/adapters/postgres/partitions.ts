@@ -101,7 +101,7 @@ export function createPartitions(session: Session) {
       const { days = [], keptFrom: bound = null } = row ?? {};
       const dropped: string[] = [];
       for (const day of days) {
-        if (!(await isDroppedNow(session, day))) break;
+        if (!(await tryDropDay(session, day))) break;
         dropped.push(day);
         knownDays.clear();
       }
@@ -196,7 +196,7 @@ on conflict (is_only) do update set kept_from = excluded.kept_from where r.kept_
  * Drops a day, unless a transaction in progress still uses the tables after a moment: no booking waits for a long report.
  * The tables are locked in the order in which a booking locks them.
  */
-function isDroppedNow(session: Session, day: string): Promise<boolean> {
+function tryDropDay(session: Session, day: string): Promise<boolean> {
   return session.transaction(LIMIT, async (query) => {
     try {
       await query(`set local lock_timeout = ${DROP_WAIT}`);
