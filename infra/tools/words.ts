@@ -108,6 +108,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /(?<!test )\bkits?\b/i, places: EVERYWHERE, use: 'test kit' },
   { pattern: /\bscenes?\b/i, places: EVERYWHERE, use: 'scenario' },
   { pattern: /\b(adversity|mood|storm)\b/i, places: EVERYWHERE, use: 'fault' },
+  { pattern: /\baccount ended\b/i, places: NAMES, use: 'accountClosed; the lease of an account ends' },
   // Names of STYLE's table.
   { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline' },
   { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay' },

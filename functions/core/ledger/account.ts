@@ -13,7 +13,7 @@ import { createRequests, type EndedRequest, type LiveReservation, limitsOf, type
  * The reason why an account is left: another process has frozen, closed or forgotten it, the store is in another epoch
  * or has gone back in time, or our own error has left the account half changed.
  */
-export type LeaveReason = 'accountEnded' | 'epoch' | 'wentBack' | 'error';
+export type LeaveReason = 'accountClosed' | 'epoch' | 'wentBack' | 'error';
 
 /**
  * The state of the store as a process knows it, as plain data: on Workers, requests share it, since they share no I/O

@@ -70,11 +70,11 @@ export function createMembership(context: LedgerContext): Membership {
     Object.assign(account, {
       isOpen: false,
       whenOpen: Promise.withResolvers(),
-      isRebuilding: reason !== 'accountEnded',
+      isRebuilding: reason !== 'accountClosed',
     });
     account.joinedEpoch = 0;
     if (reason === 'wentBack') account.staleEpoch = account.epoch;
-    if (reason === 'accountEnded') {
+    if (reason === 'accountClosed') {
       const message =
         'ledger: another process has closed the account, because this process made no call for 20 s; the charges for it are corrected';
       log.warn(message, {
@@ -88,7 +88,7 @@ export function createMembership(context: LedgerContext): Membership {
     // The next replies might fail in the same way, so the process joins later.
     if (reason === 'error') retryLater();
     else rejoin();
-    if (reason === 'accountEnded') notifyAccountClosed(context);
+    if (reason === 'accountClosed') notifyAccountClosed(context);
   };
 
   const beatPostgres = async (): Promise<void> => {

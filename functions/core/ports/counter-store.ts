@@ -91,7 +91,7 @@ export interface AccountCall {
   readonly lease: Millis;
   /**
    * The deadline on the store's clock: a call that arrives later grants nothing (its requests get `late`), the rest is
-   * done. A first call that arrives later opens no account (`accountEnded`).
+   * done. A first call that arrives later opens no account (`accountClosed`).
    */
   readonly deadline: Millis;
   /** The number of the batch that `spend` belongs to, and of the last batch that PostgreSQL has. */
@@ -176,11 +176,11 @@ export type AccountReply =
    */
   | (StoreReply & { readonly outcome: 'window' })
   /**
-   * Nothing was done. `accountEnded`: the account is frozen or forgotten, its first call came after the deadline, or the
+   * Nothing was done. `accountClosed`: the account is frozen or forgotten, its first call came after the deadline, or the
    * number is older than the last. `wentBack`: the store has gone back in time, to an earlier call of the account than
    * the previous one, or to none.
    */
-  | (StoreReply & { readonly outcome: 'stale'; readonly why: 'accountEnded' | 'wentBack' })
+  | (StoreReply & { readonly outcome: 'stale'; readonly why: 'accountClosed' | 'wentBack' })
   | StaleStore;
 
 /** The reply of a store in another epoch, or in none (0): nothing was done. */

@@ -121,7 +121,7 @@ function answerCall(store: state.MemoryStore, call: AccountCall, now: Millis): A
     const hasEnded =
       existing === undefined ? call.callNumber === 1 && now > call.deadline : existing.isFrozen || existing.isFinished;
     const stale = { outcome: 'stale', now, storeCalls: store.storeCalls } as const;
-    if (hasEnded || call.callNumber <= last) return { ...stale, why: 'accountEnded' };
+    if (hasEnded || call.callNumber <= last) return { ...stale, why: 'accountClosed' };
     if (call.callNumber !== last + 1) return { ...stale, why: 'wentBack' };
   }
   state.recordCall(store, now);

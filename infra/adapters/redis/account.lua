@@ -591,7 +591,7 @@ function operations.call()
   local isRepeated = callNumber == account.callNumber and (state == 'live' or state == 'finished')
   if not isRepeated then
     local hasEnded = callNumber <= account.callNumber or (state ~= 'live' and state ~= 'unknown') or (state == 'unknown' and isLate)
-    local why = hasEnded and 'accountEnded' or callNumber > account.callNumber + 1 and 'wentBack'
+    local why = hasEnded and 'accountClosed' or callNumber > account.callNumber + 1 and 'wentBack'
     if why then return { outcome = 'stale', why = why, now = now, storeCalls = storeCalls } end
   end
   recordCall()

@@ -74,7 +74,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
         await one.call();
         const part = { changes: [changeOf(key, { spend: 1n })] };
-        expect(await one.send({ ...part, callNumber: 1 })).toMatchObject({ outcome: 'stale', why: 'accountEnded' });
+        expect(await one.send({ ...part, callNumber: 1 })).toMatchObject({ outcome: 'stale', why: 'accountClosed' });
         expect(await one.send({ ...part, callNumber: 4 })).toMatchObject({ outcome: 'stale', why: 'wentBack' });
         expect(await start().send({ ...part, callNumber: 2 })).toMatchObject({ outcome: 'stale', why: 'wentBack' });
         expect(await read(key)).toEqual([[0n, 0n]]);

@@ -24,7 +24,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
     const { nextId, counter, loadCounter, start, read, forget, pagesOf } = scenario;
     const freeze = (account: string) => scenario.freeze(account, false);
     const freezeOwn = (account: string) => scenario.freeze(account);
-    const closedReply = { outcome: 'stale', why: 'accountEnded' };
+    const closedReply = { outcome: 'stale', why: 'accountClosed' };
 
     /** A process with 50 of escrow, 20 of them at risk, and 7 unbooked. */
     const startWithFigures = async (of: Parameters<typeof changeOf>[0], lease = LEASE) => {
