@@ -37,7 +37,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
         storeCalls,
         missing: live.filter((each) => each.store === store && each.joined < epoch).length,
         isOfOtherStore: store !== user.store,
-        hasSuccessor: live.some(
+        hasLaterProcess: live.some(
           (each) =>
             (each.store !== user.store || (epoch > 0 && each.joined === epoch)) && each.startedAt > user.startedAt,
         ),

@@ -205,11 +205,11 @@ async function join(context: LedgerContext): Promise<void> {
  * process that has started last wins. A process with an earlier store books requests that have ended, and does not
  * serve while a later process lives; a process with the latest store raises the epoch, if its store takes writes.
  */
-async function moveToOwnStore(context: LedgerContext, { epoch, hasSuccessor }: EpochState): Promise<void> {
+async function moveToOwnStore(context: LedgerContext, { epoch, hasLaterProcess }: EpochState): Promise<void> {
   const { account, log, knownByIsolate, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
   if (knownByIsolate !== undefined && knownByIsolate.epoch > 0) throw new Error(MOVED);
-  if (!hasSuccessor) {
+  if (!hasLaterProcess) {
     await raise(context, epoch);
     return log.warn(
       'ledger: this process moves the counters to another counter store, and builds them from PostgreSQL',
@@ -242,9 +242,9 @@ async function bookWhileWaiting(context: LedgerContext): Promise<void> {
  */
 function isAtOtherServer(
   { storeEpoch, raisedEpoch }: Account,
-  { epoch, isOpen, age, hasSuccessor }: EpochState,
+  { epoch, isOpen, age, hasLaterProcess }: EpochState,
 ): boolean {
-  return !isOpen && raisedEpoch !== epoch && storeEpoch < epoch && (hasSuccessor || age >= JOIN_TIMEOUT);
+  return !isOpen && raisedEpoch !== epoch && storeEpoch < epoch && (hasLaterProcess || age >= JOIN_TIMEOUT);
 }
 
 /**
@@ -260,7 +260,7 @@ async function raiseOrReconnect(context: LedgerContext, from: number): Promise<v
       return counterStore.reconnect();
     }
     const state = await epochs.state();
-    if (state.epoch === from && state.hasSuccessor && !state.isOfOtherStore) {
+    if (state.epoch === from && state.hasLaterProcess && !state.isOfOtherStore) {
       Object.assign(account, { staleEpoch: undefined, reconnectedEpoch: 0 });
       await bookWhileWaiting(context);
       throw new Error(

@@ -22,7 +22,7 @@ export interface EpochState {
    * Whether a live process that has started later than this process has another store, or has joined the epoch: while it
    * lives, this process does not take the epoch to its own store.
    */
-  readonly hasSuccessor: boolean;
+  readonly hasLaterProcess: boolean;
   /** The number of live processes that are still in an epoch of another store than the current epoch's. */
   readonly liveOnOtherStores: number;
 }

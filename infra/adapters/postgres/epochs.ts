@@ -50,7 +50,7 @@ live as (
 select (select max(version) from gateway_operator.migration) as version, state.epoch::float8 as epoch, state.is_open as "isOpen", state.age::float8 as age, state.store_calls::float8 as "storeCalls",
   state.store <> $2 as "isOfOtherStore",
   exists (
-    select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasSuccessor",
+    select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasLaterProcess",
   (select count(*)::integer from live where live.store = state.store and live.epoch < state.epoch) as missing,
   (select count(*)::integer from live where live.store <> state.store and live.epoch > 0) as "liveOnOtherStores"
 from state`;

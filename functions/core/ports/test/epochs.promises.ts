@@ -61,13 +61,13 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
     test('a process has a successor while a live process with another store has started later', async () => {
       const other = epochsOf({ store: 'other', startedAt: 1 });
       await epochs.heartbeat('old', 0);
-      expect(await other.heartbeat('new', 0)).toMatchObject({ hasSuccessor: false });
-      expect(await epochs.heartbeat('old', 0)).toMatchObject({ hasSuccessor: true });
+      expect(await other.heartbeat('new', 0)).toMatchObject({ hasLaterProcess: false });
+      expect(await epochs.heartbeat('old', 0)).toMatchObject({ hasLaterProcess: true });
       expect(await epochsOf({ ...ONE_STORE, startedAt: 2 }).heartbeat('newest', 0)).toMatchObject({
-        hasSuccessor: false,
+        hasLaterProcess: false,
       });
       await other.leave('new');
-      expect(await epochs.heartbeat('old', 0)).toMatchObject({ hasSuccessor: false });
+      expect(await epochs.heartbeat('old', 0)).toMatchObject({ hasLaterProcess: false });
     });
 
     test('processes that are in an epoch of another store count as live on other stores until they have left it', async () => {
