@@ -136,6 +136,16 @@ describeUnless(whyNoHelm, 'the chart, rendered', () => {
     expect(policies('namespaces={apps}', 'metricsFrom=null')[0]?.spec).toMatchObject({ ingress: [serving] });
   });
 
+  test('without the policy of the webhook, no network is needed', () => {
+    const policies = (...values: string[]) =>
+      readDocuments(template(...values.map((value) => `--set=networkPolicies.${value}`)))
+        .filter(({ kind }) => kind === 'NetworkPolicy')
+        .map(({ metadata }) => metadata.name);
+    expect(policies('enabled=true', 'podCidrs={10.244.0.0/16}')).toEqual(['admission', 'reconcile']);
+    expect(policies('enabled=true', 'webhook=false')).toEqual(['reconcile']);
+    expect(policies('webhook=true')).toEqual([]);
+  });
+
   test('every object but kinds and Pods has the labels that Kubernetes recommends', () => {
     const documents = readDocuments(template('--set=podMonitor.enabled=true,prometheusRule.enabled=true'));
     for (const { kind, metadata } of documents.filter(({ kind: one }) => !/^(CustomResourceDefinition|Pod)$/.test(one)))

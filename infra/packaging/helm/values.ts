@@ -210,11 +210,19 @@ export const Values = z.strictObject({
       enabled: z
         .boolean()
         .default(false)
-        .describe('Whether only API servers reach the webhook, and only this namespace reaches the reconciler.'),
+        .describe(
+          'Whether only API servers reach the webhook (see `webhook`), and only this namespace reaches the reconciler.',
+        ),
       podCidrs: z
         .array(z.string())
         .default([])
-        .describe('Networks of your Pods, which then cannot reach the webhook. Required with `enabled`.'),
+        .describe('Networks of your Pods, which then cannot reach the webhook. Required with `enabled` and `webhook`.'),
+      webhook: z
+        .boolean()
+        .default(true)
+        .describe(
+          'Whether the webhook has a policy. Set `false` if API servers have addresses in the networks of the Pods (EKS with the Amazon VPC CNI).',
+        ),
       gateways: z
         .strictObject({
           namespaces: z
