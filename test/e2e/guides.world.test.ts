@@ -136,7 +136,9 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
       (reply) => reply.includes('key_blocked'),
     );
     expect(await type(block(page, 'stopped'), { BASE_URL: desk.url, LEAKED: leaked })).toContain('key_blocked');
+    expect(await type(block(page, 'which'), { LEAKED: leaked })).toBe('current\n');
     await type(block(page, 'replace'));
+    expect(await type(block(page, 'which'), { LEAKED: leaked })).toBe('previous\n');
     await type(block(page, 'unblock'));
     const value = await keyValue();
     await eventually(

@@ -123,11 +123,12 @@ describeOnBothClusters('pages', ['--schedule', '86400'], (stack, cluster) => {
     await accepts('secret llm-database', undefined, operate('database', 'Secret', 'yaml'));
     const values = parse(operate('metrics', 'values', 'yaml'));
     expect(Values.parse(values)).toMatchObject(values);
+    await type(install('upgrade', 'end of the trial'));
     // The embedded cluster has no quotas, and no policies.
     if (cluster === 'embedded') return;
     const quota = operate('reconciler', 'quota', 'yaml');
     await type(`kubectl create namespace team-a\nkubectl apply -f - <<'END'\n${quota}\nEND`);
-    for (const name of ['policies', 'gateway policies']) await type(install('kubernetes', name));
+    for (const name of ['policies', 'policies on EKS', 'gateway policies']) await type(install('kubernetes', name));
     await type(install('kubernetes', 'one team'));
   });
 
