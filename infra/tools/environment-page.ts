@@ -55,7 +55,7 @@ OpenTelemetry's SDK reads [further variables](../operate/metrics.md#traces) by i
 
 With the chart, the value is \`reconcile.retainDays\`. \`RETAIN_DAYS\` changes no sum of a current window. Resyncs also keep every day that the longest \`budgetDuration\` of a living VirtualKey, User, Team or model budget reaches, so an edited duration counts to the second. The sums
 of ended windows and the sums by hour are deleted with their days. One opening balance per VirtualKey, User, Team and model budget remains. If a budget is lengthened later, to a window that begins before the kept days,
-it counts all that was spent before them: possibly too much, never too little. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
+it counts all that was spent before them, so its spend may be too large, but never too small. A journal record older than the kept days goes to \`entry_rejected\` with its reason,
 an error in the log and the alert \`GatewayLedgerEntryRejected\`, because nothing can tell whether it was booked before. A person decides.
 
 The age of a day counts by the clock of PostgreSQL or of the reconciler, whichever is behind: one wrong clock deletes nothing. If reconcilers of several clusters use one database, the smallest \`RETAIN_DAYS\` counts for all.

@@ -186,7 +186,7 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
     // The embedded cluster has neither policies nor rights.
     if (cluster === 'embedded') return;
     await type(`${tenants}`);
-    expect(await type(`${rights}`)).toBe('yes\nno\nno\n');
+    expect(await type(`${rights}`)).toBe('yes\nno\nno\nno\n');
     await eventually(
       () => type(`${refused}`).catch(({ stderr }) => stderr as string),
       (output) => output.includes(message),
