@@ -9,6 +9,7 @@ import { needsLabels } from '#core/rules/allowed-namespaces.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
 import { type KindName, kindOf } from '#crds/kinds/kinds.ts';
 import { isReport, type Result } from './action.ts';
+import { blocksOf } from './key/own-blockers.ts';
 import type { Observation, ObserveContext } from './observe/context.ts';
 import { observeClaims } from './observe/database.ts';
 import { observeInstance } from './observe/instance.ts';
@@ -172,8 +173,8 @@ async function observeWithOrphans(
 
 /**
  * Labels of the namespaces whose scope objects an instance selects by label, including oversized namespaces. Nothing is
- * planned for the scope objects of a namespace that cannot be read, except that those whose spec is blocked are
- * blocked.
+ * planned for the scope objects of a namespace that cannot be read, except that those that are blocked
+ * themselves get a blocked policy.
  */
 async function observeNamespaces({ deps, all }: ObserveContext, world: WorldBuilder): Promise<void> {
   const { listed } = world;
@@ -184,10 +185,8 @@ async function observeNamespaces({ deps, all }: ObserveContext, world: WorldBuil
   const oversized = isSelecting ? all.oversizedNamespaces.keys() : [];
   const names = new Set([...selected.map(({ metadata }) => metadata.namespace), ...oversized]);
   await readLabels(deps, names, world.namespaces);
-  const unknown = selected.filter(({ spec, metadata }) => spec.blocked && !world.namespaces.has(metadata.namespace));
-  if (unknown.length === 0) return;
-  const blocked = unknown.map(({ metadata: { uid, generation } }) => [uid, generation] as const);
-  world.blocked = new Map([...world.blocked, ...blocked]);
+  const blocked = blocksOf(selected.filter(({ metadata }) => !world.namespaces.has(metadata.namespace)));
+  if (blocked.length > 0) world.blocked = new Map([...world.blocked, ...blocked]);
 }
 
 /**

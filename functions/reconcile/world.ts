@@ -69,7 +69,8 @@ export interface World {
    */
   readonly disabled: ReadonlySet<string>;
   /**
-   * Generations, by uid, of scope objects whose spec is blocked, and that are not planned for otherwise in this run.
+   * Generations, by uid, of scope objects that are blocked themselves, and that are not planned for otherwise in this
+   * run.
    */
   readonly blocked: ReadonlyMap<string, number>;
   /**

@@ -30,8 +30,9 @@ interface ReasonRow {
   readonly isConverged?: true;
   /**
    * Whether the policy of a VirtualKey that is not ready for this reason is `blocked`, so that the gateway refuses the
-   * key (`BLOCKERS` in functions/reconcile/plan/scope-object.ts). False: the key works, or is refused for another reason:
-   * its expiry, a budget, the scope of its User or Team, or the lack of a policy.
+   * key. With `missingOwnerText`, `chargedScopes` finds the cause; without it, the cause is in the object itself
+   * (functions/reconcile/key/own-blockers.ts). False: the key works, or is refused for another reason: its expiry, a
+   * budget, the scope of its User or Team, or the lack of a policy.
    */
   readonly isBlocking?: boolean;
   /**
@@ -42,7 +43,7 @@ interface ReasonRow {
   readonly needsNoSecretRead?: true;
   /**
    * The text for clients whose VirtualKey is blocked because the User or a Team that it names cannot be charged.
-   * Absent: they get the text of an error code (docs/use/errors.md).
+   * Absent: they get the text of an error code (docs/use/errors.md). Only a row with `isBlocking: true` may have it.
    */
   readonly missingOwnerText?: string;
   /** The page that explains the reason, below docs/. */
@@ -51,8 +52,13 @@ interface ReasonRow {
 
 /** A reason for which an object is not ready must have `isBlocking`. */
 type BlockingDecision =
-  | { readonly conditions?: { readonly Ready?: 'True' }; readonly isBlocking?: never }
-  | { readonly conditions: ReasonRow['conditions']; readonly isBlocking: boolean };
+  | {
+      readonly conditions?: { readonly Ready?: 'True' };
+      readonly isBlocking?: never;
+      readonly missingOwnerText?: never;
+    }
+  | { readonly conditions: ReasonRow['conditions']; readonly isBlocking: false; readonly missingOwnerText?: never }
+  | { readonly conditions: ReasonRow['conditions']; readonly isBlocking: true };
 
 const CAUSE = { conditions: { Ready: 'False' }, event: 'Warning' } as const;
 const NO_SECRET_READ = { ...CAUSE, needsNoSecretRead: true } as const;
@@ -491,10 +497,13 @@ export type Reason = keyof typeof TABLE;
 
 export const REASONS: Readonly<Record<Reason, ReasonRow>> = TABLE;
 
-/** The reasons for which the policy of a VirtualKey is blocked. */
-export type BlockingReason = {
-  [Name in Reason]: (typeof TABLE)[Name] extends { readonly isBlocking: true } ? Name : never;
-}[Reason];
+type ReasonWith<Row> = { [Name in Reason]: (typeof TABLE)[Name] extends Row ? Name : never }[Reason];
+
+/** The reasons for which a VirtualKey is blocked because its User or a Team cannot be charged. */
+export type MissingOwnerReason = ReasonWith<{ readonly isBlocking: true; readonly missingOwnerText: string }>;
+
+/** The reasons for which a VirtualKey, User or Team is blocked whose cause is in the object itself. */
+export type OwnBlockingReason = Exclude<ReasonWith<{ readonly isBlocking: true }>, MissingOwnerReason>;
 
 /**
  * A reason without a row: the name of a rule about a spec, a reason of the workload's controller, or a reason that was

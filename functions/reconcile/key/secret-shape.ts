@@ -11,6 +11,7 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { OWNED, OWNED_LABEL, OWNED_LABELS, RETAINED_LABEL } from '#crds/names/group.ts';
 import type { InstanceAddress, SecretMarks, SecretShape } from '../action.ts';
 import { type KeyView, type PresentSecret, presentSecret } from '../world.ts';
+import { isOwnBlocked } from './own-blockers.ts';
 import { fingerprintOf } from './secret-fingerprint.ts';
 
 /** Annotation of the Secret: the uid of the VirtualKey that the Secret was created for. */
@@ -64,9 +65,9 @@ export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
 }
 
 /** Labels and annotations of the Secret of a retained key value: the next runs have no VirtualKey to read them from. */
-export const retainedMarks = ({ metadata, spec }: VirtualKey): SecretMarks => ({
+export const retainedMarks = (key: VirtualKey): SecretMarks => ({
   labels: { ...OWNED_LABELS, [RETAINED_LABEL]: 'true' },
-  annotations: { [KEY_UID_ANNOTATION]: metadata.uid, [BLOCKED_ANNOTATION]: spec.blocked ? 'true' : null },
+  annotations: { [KEY_UID_ANNOTATION]: key.metadata.uid, [BLOCKED_ANNOTATION]: isOwnBlocked(key) ? 'true' : null },
 });
 
 type Texts = Readonly<Record<string, string>>;

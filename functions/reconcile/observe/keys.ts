@@ -9,6 +9,7 @@ import { ownMember } from '#core/json/json.ts';
 import { type KubeObject, RESOURCES } from '#core/ports/cluster.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import type { ReconcileDeps } from '../deps.ts';
+import { blocksOf } from '../key/own-blockers.ts';
 import { whyRotate } from '../key/rotation.ts';
 import { fingerprintOf } from '../key/secret-fingerprint.ts';
 import { comparedParts, mayBeOurs, secretNameOf } from '../key/secret-shape.ts';
@@ -56,12 +57,8 @@ export function selectKeys(
   if (deferred.length > 0)
     for (const key of taken) roundRobin.advance(lists[wasProcessed(key) ? 'unready' : 'edited'], toRow(key));
   world.deferred = new Set(deferred.map(({ kind, metadata }) => idOf(kind, metadata)));
-  const blocked = deferred.filter(({ spec }) => spec.blocked);
-  if (blocked.length > 0)
-    world.blocked = new Map([
-      ...world.blocked,
-      ...blocked.map(({ metadata: { uid, generation } }) => [uid, generation] as const),
-    ]);
+  const blocked = blocksOf(deferred);
+  if (blocked.length > 0) world.blocked = new Map([...world.blocked, ...blocked]);
   const read = all.complete === 'all' ? Map.groupBy(unchanged, ({ metadata }) => metadata.namespace) : [];
   const due = [...read].flatMap(([namespace, keys]) => {
     const isDue = roundRobin.section(`Secrets of ${namespace} for ${path}`, shares.secretsOf(namespace));

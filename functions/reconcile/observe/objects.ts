@@ -14,6 +14,7 @@ import { ANNOTATION_NAMES } from '#crds/names/annotations.ts';
 import { OWNED_LABEL } from '#crds/names/group.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Violation } from '#crds/validation/violation.ts';
+import { blocksOf } from '../key/own-blockers.ts';
 import { PROCESS_LIMITS } from '../limits.ts';
 import type { RunTarget } from '../run-target.ts';
 import {
@@ -64,8 +65,8 @@ export async function loadObjects(
       removeObject(found, own);
       const { metadata, object } = own;
       found.notLoaded.add(metadata.uid);
-      if (object !== undefined && 'blocked' in object.spec && object.spec.blocked)
-        found.blocked.set(metadata.uid, metadata.generation);
+      if (object !== undefined && object.kind !== 'GatewayInstance')
+        for (const [uid, generation] of blocksOf([object])) found.blocked.set(uid, generation);
       if (own.kind === 'VirtualKey' && isAbandoned(own)) found.disabled.add(own.metadata.uid);
     },
   });

@@ -1,5 +1,5 @@
 // The Users and Teams that are charged together with a VirtualKey.
-import type { BlockingReason } from '#core/conditions/reasons.ts';
+import type { MissingOwnerReason } from '#core/conditions/reasons.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { type Reference, referenceFound } from '#core/rules/references.ts';
 import type { Team } from '#crds/kinds/team.ts';
@@ -25,7 +25,7 @@ import { claimOf, type InstanceAccess } from './access.ts';
  */
 export interface ChargedScopes {
   readonly charged: ReadonlyArray<OwnClaim & { readonly object: User | Team }>;
-  readonly unchargeable: ReadonlyArray<Finding<BlockingReason>>;
+  readonly unchargeable: ReadonlyArray<Finding<MissingOwnerReason>>;
   readonly isWaiting: boolean;
 }
 
@@ -38,7 +38,7 @@ export function createChargedScopes(
   return (key) => {
     const references = referencesOf(key, world, teamsOf);
     const charged: Array<ChargedScopes['charged'][number]> = [];
-    const unchargeable: Finding<BlockingReason>[] = [];
+    const unchargeable: Finding<MissingOwnerReason>[] = [];
     for (const reference of references) {
       const object = (reference.kind === 'User' ? userAt : teamAt)(world, pathOf(reference));
       const missing = referenceFound(reference, toReferred(object), key.spec.connectionRef.instanceRef);

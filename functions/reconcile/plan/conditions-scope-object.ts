@@ -11,6 +11,7 @@ import { referenceFound } from '#core/rules/references.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
+import { ownBlockersOf } from '../key/own-blockers.ts';
 import { dueAt, expiryOf, isExpired, overlapEnd } from '../key/rotation.ts';
 import { isOurs, secretNameOf } from '../key/secret-shape.ts';
 import {
@@ -81,7 +82,9 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
     // The Users and Teams that are charged exist, and the VirtualKey is not blocked: its policy is not blocked either.
     ...blockersOf(key, context),
     // Its User and its Teams are not blocked.
-    ...charged.map(({ object }) => whyBlocked(object, `${titleOf(object)} is blocked`)),
+    ...charged.flatMap(({ object }) =>
+      ownBlockersOf(object).map(({ reason }) => ({ reason, message: `${titleOf(object)} is blocked` })),
+    ),
     // The lifetime of the VirtualKey is not over.
     whyExpired(key, own.claim, now),
     // The budgets of the VirtualKey, its User and its Teams are not spent.
@@ -98,7 +101,10 @@ function causesOfKey(view: KeyView, own: OwnClaim, context: PlanContext): Readon
 /** Why VirtualKeys cannot be charged to a User or Team, or why a User's own VirtualKey does not exist. */
 const causesOfOwner = (scopeObject: ScopeObject, own: OwnClaim, context: PlanContext): ReadonlyArray<Cause> => [
   scopeObject.kind === 'User' ? whyNoKey(scopeObject, context) : undefined,
-  whyBlocked(scopeObject, 'spec.blocked is true: none of its VirtualKeys works'),
+  ...ownBlockersOf(scopeObject).map(({ reason, message }) => ({
+    reason,
+    message: `${message}: none of its VirtualKeys works`,
+  })),
   scopeObject.kind === 'User' ? whyNoTeam(scopeObject, context) : undefined,
   whyExceeded(scopeObject, `this ${scopeObject.kind} has`, own, context.now),
   whyUnserved(scopeObject, own, context),
@@ -122,9 +128,6 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
   return { reason: 'Pending', message: 'the key value does not work yet' };
 }
-
-const whyBlocked = ({ spec }: ScopeObject, message: string): Cause =>
-  spec.blocked ? { reason: 'Blocked', message } : undefined;
 
 function whyExpired(key: VirtualKey, claim: Claim, now: number): Cause {
   if (!isExpired(key, claim, now)) return undefined;

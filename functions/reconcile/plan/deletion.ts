@@ -5,6 +5,7 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Claim } from '#core/ports/registry.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, about, aboutClaim, event } from '../action.ts';
+import { isOwnBlocked, ownBlockersOf } from '../key/own-blockers.ts';
 import { hasMarks, isFound, isLabelled, isOurs, retainedMarks, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
@@ -177,7 +178,7 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   const marks = retainedMarks(key);
   const isMarked = hasMarks(secret, marks);
   // A policy that is blocked because a User or Team is missing does not charge it: nothing unblocks it but an adoption.
-  const blocked = key.spec.blocked || claim?.policy.blocked === true;
+  const blocked = isOwnBlocked(key) || claim?.policy.blocked === true;
   const isRemembered = claim?.policy.retained === secret.name && claim.policy.blocked === blocked;
   const retained = claim && { scopeId: claim.scopeId, anchor: claim.anchor, blocked, retained: secret.name };
   const write = retained && { policy: retained, generation: key.metadata.generation, isNew: false };
@@ -244,12 +245,13 @@ export function planAbandonment(scopeObject: ScopeObject, context: PlanContext):
 function planBlock(key: VirtualKey, context: PlanContext): Action[] {
   const claim = context.ownClaim(key)?.claim;
   const retained = claim && retainedSecret(claim);
-  const isDone = !key.spec.blocked || claim?.policy?.blocked === true;
+  const [blocker] = ownBlockersOf(key);
+  const isDone = blocker === undefined || claim?.policy?.blocked === true;
   if (claim === undefined || retained === undefined || isDone || scopeObjectBlockedBy(key, context) !== undefined)
     return [];
   const { scopeId, anchor } = claim;
   const write = { policy: { scopeId, anchor, blocked: true, retained }, generation: key.metadata.generation };
-  return [{ action: 'PutScope', ...aboutClaim(key, 'spec.blocked is true'), ...write, isNew: false }];
+  return [{ action: 'PutScope', ...aboutClaim(key, blocker.message), ...write, isNew: false }];
 }
 
 const TIMED_OUT = 'cleaning up was tried for 20 seconds';

@@ -1,7 +1,7 @@
 // The scope of a VirtualKey, User or Team: the first claim of an alias wins. The policy, by which the gateway decides,
 // follows the spec.
 
-import type { BlockingReason } from '#core/conditions/reasons.ts';
+import type { MissingOwnerReason, OwnBlockingReason } from '#core/conditions/reasons.ts';
 import { parseMoney } from '#core/money/money.ts';
 import type { FurtherBudget, KeyPolicy, ScopePolicy, SpecRateLimits } from '#core/ports/policy.ts';
 import { digestOf } from '#core/ports/policy-digest.ts';
@@ -14,6 +14,7 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { type Action, about, aboutClaim, event, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
 import { alignmentOf, budgetedScopes, budgetOf, renewedBudget } from '../key/budget.ts';
+import { isOwnBlocked, ownBlockersOf } from '../key/own-blockers.ts';
 import { expiryOf } from '../key/rotation.ts';
 import { isLabelled, isOurs } from '../key/secret-shape.ts';
 import {
@@ -222,11 +223,12 @@ export function planBlocks(path: string, instance: InstanceView, { world }: Plan
     const { uid, namespace, name } = holder;
     const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
     const write = { policy: { scopeId, anchor, blocked: true }, generation, isNew: false, holder: uid };
-    return [{ action: 'PutScope', ...on, why: 'spec.blocked is true', ...write }];
+    return [{ action: 'PutScope', ...on, why: BLOCKED, ...write }];
   });
 }
 
 const DISABLED = 'its object is malformed, or in deletion: nothing can be planned for it';
+const BLOCKED = 'its object is blocked';
 const OWNERLESS = 'a User or Team that it is charged to is gone: it is blocked until a VirtualKey adopts it';
 
 /** Answers once for each namespace: an instance may have 100,000 claims. */
@@ -251,7 +253,8 @@ function policyOf(
   context: PlanContext,
 ): ScopePolicy | KeyPolicy | undefined {
   const { scopeId, anchor } = scope;
-  const { models, blocked } = scopeObject.spec;
+  const { models } = scopeObject.spec;
+  const blocked = isOwnBlocked(scopeObject);
   const limits = rateLimitsOf(scopeObject);
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
   const common = {
@@ -283,32 +286,17 @@ function policyOf(
   };
 }
 
-type Blocker = Problem<BlockingReason> | Finding<BlockingReason>;
-
-/** Finds causes for which the policy of a VirtualKey is blocked. */
-type FindBlockers = (key: VirtualKey, context: PlanContext) => ReadonlyArray<Blocker>;
-
-/** A VirtualKey whose User or Team cannot be charged would spend without charging that scope. */
-const findUnchargeable: FindBlockers = (key, context) => context.chargedScopes(key).unchargeable;
-
-const findBlocked: FindBlockers = ({ spec: { blocked } }) =>
-  blocked ? [{ reason: 'Blocked', message: 'spec.blocked is true' }] : [];
-
-/** The function that finds each cause whose row in the table of reasons is `isBlocking`. */
-const BLOCKERS: Readonly<Record<BlockingReason, FindBlockers>> = {
-  UserNotFound: findUnchargeable,
-  UserOfOtherInstance: findUnchargeable,
-  UserNotReady: findUnchargeable,
-  TeamOfOtherInstance: findUnchargeable,
-  TeamNotFound: findUnchargeable,
-  TeamNotReady: findUnchargeable,
-  Blocked: findBlocked,
-};
-
-const ALL_BLOCKERS = [...new Set(Object.values(BLOCKERS))];
-
-/** The causes for which the policy of a VirtualKey is blocked, so that the gateway refuses the key. */
-export const blockersOf: FindBlockers = (key, context) => ALL_BLOCKERS.flatMap((find) => find(key, context));
+/**
+ * The causes for which the policy of a VirtualKey is blocked, so that the gateway refuses the key. A VirtualKey whose
+ * User or Team cannot be charged would spend without charging that scope.
+ */
+export const blockersOf = (
+  key: VirtualKey,
+  context: PlanContext,
+): ReadonlyArray<Finding<MissingOwnerReason> | Problem<OwnBlockingReason>> => [
+  ...context.chargedScopes(key).unchargeable,
+  ...ownBlockersOf(key),
+];
 
 /** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
 export const rateLimitsOf = ({ spec }: ScopeObject): SpecRateLimits =>
