@@ -1,5 +1,5 @@
-// What in a VirtualKey, User or Team itself blocks it. This is the only place that decides that: a new cause is a member
-// of the table, and has its effect also while the object is deferred, not loaded, or deleted with `Retain`.
+// The causes in a VirtualKey, User or Team itself for which it is blocked. Only this table has them: each has its effect
+// also while the object is deferred, not loaded, or deleted with `Retain`.
 import type { OwnBlockingReason } from '#core/conditions/reasons.ts';
 import type { Problem, ScopeObject } from '../world.ts';
 
