@@ -1,5 +1,5 @@
-// The causes in a VirtualKey, User or Team itself for which it is blocked. Only this table has them: each has its effect
-// also while the object is deferred, not loaded, or deleted with `Retain`.
+// The causes in a VirtualKey, User or Team itself for which it is blocked. Only this table has them. Each has its
+// effect also while the object is deferred, not loaded, or deleted with `Retain`.
 import type { OwnBlockingReason } from '#core/conditions/reasons.ts';
 import type { Problem, ScopeObject } from '../world.ts';
 
