@@ -103,7 +103,7 @@ test.each([8, 16, 100])('%i instances on one database are all closed and audited
     const booked = await database.sums(instances.map(({ counter }) => counter));
     expect(booked.map(({ spent }) => spent)).toEqual(instances.map(() => 5n));
     const shown = await Promise.all(instances.map(({ uid, counter }) => stores.get(uid)?.read([counter])));
-    expect(shown).toEqual(instances.map(() => [{ spent: 5n, reserved: 0n }]));
+    expect(shown).toEqual(instances.map(() => [{ spent: 5n, escrowOfAll: 0n }]));
     const dialled = 'select 1 from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()';
     expect((await server.query(connection, dialled, [connection.dbname])).length).toBeLessThanOrEqual(9);
   } finally {

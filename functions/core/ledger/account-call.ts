@@ -232,7 +232,7 @@ export function applyDone(
   counters.forEach((counter, index) => {
     const [change, result] = [call.changes[index], reply.counters[index]];
     if (change === undefined || result === undefined) return;
-    const { spent, reserved: escrowOfAll, escrow, isWantedByOthers } = result;
+    const { spent, escrowOfAll, escrow, isWantedByOthers } = result;
     counter.limitAtGrant = limitAtGrantOf(counter, change, escrow);
     confirmReport(counter);
     counter.isInStore = true;

@@ -116,7 +116,7 @@ export interface AccountCall {
 export interface CounterReply {
   readonly spent: Nano;
   /** Escrow of all accounts. */
-  readonly reserved: Nano;
+  readonly escrowOfAll: Nano;
   /** Escrow of this account. */
   readonly escrow: Nano;
   /**
@@ -281,7 +281,7 @@ export interface AuditReply extends StoreReply {
  * The counter store: memory, Redis over TCP, or Upstash over HTTPS, with one promise suite (counter-store.promises.ts).
  * Throws if the store is unreachable or its reply is lost: then it is unknown whether the work was done, and all of it
  * may be repeated. Every method is one atomic step, and rejects within 2 s if no reply comes. A counter is { spent,
- * reserved }; `reserved` is the sum of the accounts' escrow. An absent counter is not zero: it is loaded before
+ * escrowOfAll }; `escrowOfAll` is the sum of the accounts' escrow. An absent counter is not zero: it is loaded before
  * anything is reported, requested or charged in it. It is dropped when its window is over and no account has figures in
  * it.
  */
@@ -295,7 +295,7 @@ export interface CounterStore {
   /** Reads counters; undefined for a counter that is not loaded. */
   read(
     counters: ReadonlyArray<ScopeWindow>,
-  ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly reserved: Nano } | undefined>>;
+  ): Promise<ReadonlyArray<{ readonly spent: Nano; readonly escrowOfAll: Nano } | undefined>>;
   /**
    * Freezes an account before it is closed: an account of another process only if its lease has ended; the own account
    * of the process (`isOwn`) immediately. Its escrow stays until `forget`, or until the next account of the process

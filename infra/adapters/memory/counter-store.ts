@@ -62,7 +62,7 @@ export function createMemoryCounterStore({
     async read(counters) {
       return counters.map((scopeWindow) => {
         const counter = state.counterOf(store, scopeWindow);
-        return counter.spent === undefined ? undefined : { spent: counter.spent, reserved: state.escrowIn(counter) };
+        return counter.spent === undefined ? undefined : { spent: counter.spent, escrowOfAll: state.escrowIn(counter) };
       });
     },
     async freeze(inEpoch, id, isOwn) {
@@ -132,7 +132,7 @@ function answerCall(store: state.MemoryStore, call: AccountCall, now: Millis): A
   const replies = state.changedCounters(store, account, call).map(
     ({ counter, figures: { escrow } }): CounterReply => ({
       spent: counter.spent ?? 0n,
-      reserved: state.escrowIn(counter),
+      escrowOfAll: state.escrowIn(counter),
       escrow,
       isWantedByOthers: isWantedByOthers(counter, now, account.id),
     }),

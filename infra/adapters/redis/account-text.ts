@@ -39,7 +39,7 @@ export const fromText = <T>(text: string): T =>
   // The script is part of this adapter.
   JSON.parse(text, revive) as T;
 
-const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'reserved', 'escrow', 'risk', 'spend', 'by']);
+const AMOUNTS: ReadonlySet<string> = new Set(['amount', 'spent', 'escrowOfAll', 'escrow', 'risk', 'spend', 'by']);
 
 function revive(key: string, json: unknown): unknown {
   if (AMOUNTS.has(key)) return BigInt(String(json));
@@ -58,10 +58,10 @@ function toState([counter, figures, isWantedByOthers]: readonly [
   figures: string,
   isWantedByOthers: boolean,
 ]): CounterReply {
-  const [spent = '', reserved = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
+  const [spent = '', escrowOfAll = '', escrow = ''] = [...counter.split(' '), ...figures.split(' ')];
   return {
     spent: spent === '-' ? 0n : BigInt(spent),
-    reserved: BigInt(reserved),
+    escrowOfAll: BigInt(escrowOfAll),
     escrow: BigInt(escrow),
     isWantedByOthers,
   };

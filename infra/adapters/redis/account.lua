@@ -8,7 +8,7 @@
 --                   of all processes, and of the first call after it;
 --                   account > `callNumber state leaseEnd booked reported`: the number of its last call, its state, the end of
 --                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
---   c COUNTERS      hash: counter > `spent reserved`, then the accounts that were last refused because of escrow, each with
+--   c COUNTERS      hash: counter > `spent escrowOfAll`, then the accounts that were last refused because of escrow, each with
 --                   the time; spent is `-` while the counter is absent and accounts have figures in it
 --   e LOADED        sorted set: loaded counter > the time until which it is kept although no account uses it
 --   l LEASES        sorted set: account > the end of its lease
@@ -141,8 +141,8 @@ end
 -- An absent counter has no `spent`.
 local function addCounter(name, text)
   if counters[name] then return end
-  local spent, reserved, refusals = match(text or '- 0', '^(%S+) (%S+)(.*)$')
-  counters[name] = { name = name, spent = spent ~= '-' and sum(spent) or nil, reserved = sum(reserved), refusals = refusals, text = text or '- 0' }
+  local spent, escrowOfAll, refusals = match(text or '- 0', '^(%S+) (%S+)(.*)$')
+  counters[name] = { name = name, spent = spent ~= '-' and sum(spent) or nil, escrowOfAll = sum(escrowOfAll), refusals = refusals, text = text or '- 0' }
 end
 local function windowOf(counter)
   local first, last = match(counter.name, '^(%-?%d+):(%-?%d+) ')
@@ -152,7 +152,7 @@ local function counterOf(name)
   if counters[name] == nil then addCounter(name, redisCall('HGET', COUNTERS, name)) end
   return counters[name]
 end
-local function counterText(counter) return (counter.spent and textOf(counter.spent) or '-') .. ' ' .. textOf(counter.reserved) end
+local function counterText(counter) return (counter.spent and textOf(counter.spent) or '-') .. ' ' .. textOf(counter.escrowOfAll) end
 -- The accounts that were refused in the counter within the last second, except one account.
 local function refusalsIn(counter, except)
   if counter.refusals == '' then return '' end
@@ -320,7 +320,7 @@ local function forgetFigures(account, names, isCharged)
   for _, name in ipairs(names) do
     local counter, figure = counters[name], account.figures[name]
     if figure and not figure.isForgotten then
-      counter.reserved, figure.escrow, figure.isForgotten = counter.reserved - figure.escrow, ZERO, true
+      counter.escrowOfAll, figure.escrow, figure.isForgotten = counter.escrowOfAll - figure.escrow, ZERO, true
       if isCharged and counter.spent then counter.spent = counter.spent + figure.risk end
     end
   end
@@ -482,7 +482,7 @@ local function obstacleOf(changes)
   if absent[1] then return { outcome = 'absent', absent = absent } end
   return isOver and { outcome = 'window' } or nil
 end
-local function addEscrow(change, by) change.figure.escrow, change.counter.reserved = change.figure.escrow + by, change.counter.reserved + by end
+local function addEscrow(change, by) change.figure.escrow, change.counter.escrowOfAll = change.figure.escrow + by, change.counter.escrowOfAll + by end
 -- Applies a change: spend is taken from escrow, as far as there is any; idle escrow is returned; escrow of a
 -- previous account is carried over.
 local function applyChange(change, account)
@@ -517,7 +517,7 @@ local function decide(request, account)
   if refusal or rateRefusal then return refusal or rateRefusal end
   for i, change in ipairs(request.counters) do
     local counter = change.counter
-    if change.limit and ZERO < granted and change.limit < counter.spent + counter.reserved + granted then
+    if change.limit and ZERO < granted and change.limit < counter.spent + counter.escrowOfAll + granted then
       refusal = refusal or { outcome = 'held', counter = i - 1 }
       -- Two accounts are enough to know for each account whether another account was refused.
       counter.refusals = ' ' .. account.id .. ' ' .. nowText .. (match(refusalsIn(counter, account.id), '^ %S+ %d+') or '')
@@ -556,7 +556,7 @@ local function grantAhead(changes)
     local counter = change.counter
     if change.ahead ~= ZERO and change.limit and not change.isRefused and refusalsIn(counter) == '' then
       share = share or 16 * liveAccounts()
-      if money.times(change.ahead, share) <= change.limit - counter.spent - counter.reserved then addEscrow(change, change.ahead) end
+      if money.times(change.ahead, share) <= change.limit - counter.spent - counter.escrowOfAll then addEscrow(change, change.ahead) end
     end
   end
 end
@@ -677,7 +677,7 @@ function operations.read()
   local states = {}
   for i, name in ipairs(input.counters) do
     local counter = counterOf(name)
-    states[i] = counter.spent and { textOf(counter.spent), textOf(counter.reserved) } or false
+    states[i] = counter.spent and { textOf(counter.spent), textOf(counter.escrowOfAll) } or false
   end
   return states
 end

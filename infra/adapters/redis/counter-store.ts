@@ -84,7 +84,7 @@ export function createRedisCounterStore({
     async read(counters) {
       if (counters.length === 0) return [];
       const states = await run<ReadonlyArray<false | [string, string]>>('read', { counters: counters.map(nameOf) });
-      return states.map((state) => (state ? { spent: BigInt(state[0]), reserved: BigInt(state[1]) } : undefined));
+      return states.map((state) => (state ? { spent: BigInt(state[0]), escrowOfAll: BigInt(state[1]) } : undefined));
     },
     freeze: (epoch, account, isOwn) => run<FreezeReply>('freeze', { epoch, account, isOwn }),
     figures: (epoch, account, cursor) => run<FiguresReply>('figures', { epoch, account, cursor }),

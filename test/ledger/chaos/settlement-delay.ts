@@ -57,5 +57,5 @@ async function spentOf({ counterStore }: Harness, counter: ScopeWindow): Promise
 /** Whether nothing is reserved, not even escrow ahead of requests. */
 async function isFree({ counterStore }: Harness, counter: ScopeWindow): Promise<boolean> {
   const [state] = await counterStore.read([counter]);
-  return state?.reserved === 0n;
+  return state?.escrowOfAll === 0n;
 }

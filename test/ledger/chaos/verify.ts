@@ -151,11 +151,11 @@ const untilRest = (harness: Harness): Promise<string[]> =>
 /** What is not finished, as sentences: without requests, only empty accounts of running gateways are left. */
 async function unfinishedWork({ counterStore, gateways }: Harness): Promise<string[]> {
   const { counters } = await counterStore.loaded(0, 100);
-  const reserved = (await counterStore.read(counters)).filter((counter) => counter?.reserved !== 0n);
+  const reserved = (await counterStore.read(counters)).filter((counter) => counter?.escrowOfAll !== 0n);
   const known = await counterStore.accounts(false, 100);
   const unbooked = known.filter((account) => account.unbooked > 0);
   return [
-    ...reserved.map((counter) => `${counter?.reserved} nano-dollars are reserved`),
+    ...reserved.map((counter) => `${counter?.escrowOfAll} nano-dollars are reserved`),
     ...unbooked.map(({ account }) => `${account} has an unbooked batch`),
     ...(known.length > gateways.length ? [`${gateways.length} gateways have ${known.length} accounts`] : []),
   ];

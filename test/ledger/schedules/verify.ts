@@ -148,11 +148,11 @@ async function verifyCounters(execution: Execution): Promise<string[]> {
     const charged = sum(
       rows.filter(({ scopeWindows }) => scopeWindows.some((each) => counterKey(each) === counterKey(of))),
     );
-    const { spent = charged, reserved = 0n } = shown[at] ?? {};
+    const { spent = charged, escrowOfAll = 0n } = shown[at] ?? {};
     if (sums[at]?.spent !== charged)
       wrong.push(`${of.scopeId}: ledger rows are ${charged}, their sum is ${sums[at]?.spent}`);
     if (spent !== charged) wrong.push(`${of.scopeId}: the counter shows ${spent}, ledger rows are ${charged}`);
-    if (reserved !== 0n) wrong.push(`${of.scopeId}: ${reserved} are reserved for nothing`);
+    if (escrowOfAll !== 0n) wrong.push(`${of.scopeId}: ${escrowOfAll} are reserved for nothing`);
     const limit = scenario.limits[scopes.findIndex(({ scopeId }) => scopeId === of.scopeId)] ?? 0n;
     const allowed = limit + allowanceOf(execution, of);
     if (charged > allowed) wrong.push(`${of.scopeId}: ${charged} were spent of ${limit} (${allowed} at most)`);

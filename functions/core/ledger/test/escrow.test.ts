@@ -41,7 +41,7 @@ const now = async (amount: Nano, ...scopes: ReadonlyArray<ScopePolicy>): Promise
 const figures = async (scope: ScopePolicy = key) => {
   const { scopeWindows } = await scenario.take(ledger, 0n, scope);
   const [shown] = await scenario.store.part.read(scopeWindows);
-  return shown ?? { spent: 0n, reserved: 0n };
+  return shown ?? { spent: 0n, escrowOfAll: 0n };
 };
 
 describe('a request is admitted in memory', () => {
@@ -122,10 +122,10 @@ describe('escrow', () => {
       await scenario.time.advance(10);
     }
     await scenario.time.advance(30);
-    const { spent, reserved } = await figures();
+    const { spent, escrowOfAll } = await figures();
     expect(spent).toBe(0n);
-    expect((reserved - 400_000n) * 16n).toBeLessThanOrEqual(1_000_000n - 400_000n);
-    expect(reserved).toBeGreaterThan(400_000n);
+    expect((escrowOfAll - 400_000n) * 16n).toBeLessThanOrEqual(1_000_000n - 400_000n);
+    expect(escrowOfAll).toBeGreaterThan(400_000n);
   });
 
   test('is none near the limit: a request asks for exactly its reservation', async () => {
@@ -135,7 +135,7 @@ describe('escrow', () => {
       await scenario.time.advance(30);
     }
     await scenario.time.advance(30);
-    expect(await figures(small)).toEqual({ spent: 900n, reserved: 0n });
+    expect(await figures(small)).toEqual({ spent: 900n, escrowOfAll: 0n });
   });
 
   test.each([0, 130, 260, 390, 520, 650, 780, 910])(
@@ -144,7 +144,7 @@ describe('escrow', () => {
       await scenario.time.advance(later);
       await warm();
       const { scopeWindows } = await scenario.take(ledger, 100n, key);
-      const held = async () => (await scenario.store.part.read(scopeWindows))[0]?.reserved;
+      const held = async () => (await scenario.store.part.read(scopeWindows))[0]?.escrowOfAll;
       expect(await held()).toBeGreaterThan(100n);
       await scenario.time.advance(1000);
       expect(await held()).toBe(100n);
@@ -162,8 +162,8 @@ describe('escrow', () => {
   test('of one process refuses no other: it goes back where another waits', async () => {
     const other = await scenario.start();
     await warm();
-    const { reserved } = await figures();
-    expect(reserved).toBeGreaterThan(0n);
+    const { escrowOfAll } = await figures();
+    expect(escrowOfAll).toBeGreaterThan(0n);
     const rest = 1_000_000n - (await figures()).spent;
     const { outcome: came, millis } = await scenario.tryReservation(other, requestOf(rest, key));
     expect(came).toBe('reserved');
@@ -187,7 +187,7 @@ describe('escrow', () => {
     await warm();
     const before = { scopeId: 'key', window: { start: Date.UTC(2026, 0, 1), end: edge } };
     await scenario.time.advance(1500);
-    expect((await scenario.store.part.read([before]))[0]?.reserved).toBe(0n);
+    expect((await scenario.store.part.read([before]))[0]?.escrowOfAll).toBe(0n);
   });
 });
 

@@ -43,7 +43,7 @@ test('a request that waits over the edge of a window is held to the limit of the
   const third = watch(ledger.reserve(requestOf(4n, key)));
   await scenario.time.advance(500);
   expect([second.now, third.now]).toEqual(['reserved', 'waiting']);
-  expect(await shownOf(key)).toEqual({ spent: 0n, reserved: 4n });
+  expect(await shownOf(key)).toEqual({ spent: 0n, escrowOfAll: 4n });
 });
 
 test('escrow that is granted after its request gave up goes back', async () => {
@@ -56,7 +56,7 @@ test('escrow that is granted after its request gave up goes back', async () => {
   expect(late.now).toBe('unavailable');
   scenario.store.behaviour = 'up';
   await scenario.time.advance(5000);
-  expect(await shownOf(key)).toEqual({ spent: 1n, reserved: 0n });
+  expect(await shownOf(key)).toEqual({ spent: 1n, escrowOfAll: 0n });
 });
 
 test('while PostgreSQL is silent the store is not asked over and over for what must be loaded first', async () => {

@@ -49,7 +49,7 @@ const counters = () =>
 const expiredRows = () => scenario.ledgerRows.all().filter(({ kind }) => kind === 'expired');
 /** The distinct amounts of spend and escrow in all counters. */
 const shownIn = async (of: ReturnType<typeof counters>): Promise<ReadonlySet<string>> =>
-  new Set((await scenario.store.part.read(of)).map((one) => `${one?.spent} ${one?.reserved}`));
+  new Set((await scenario.store.part.read(of)).map((one) => `${one?.spent} ${one?.escrowOfAll}`));
 
 describe('an account with more counters than a page', () => {
   test('is charged and forgotten by steps of bounded size', async () => {
@@ -81,7 +81,9 @@ describe('an account with more counters than a page', () => {
             : undefined;
         await scenario.start({ ...IMMORTAL, failureOf });
         const isSetAside = async (): Promise<boolean> =>
-          (await scenario.store.part.read(all)).every((one) => one !== undefined && one.spent + one.reserved >= AMOUNT);
+          (await scenario.store.part.read(all)).every(
+            (one) => one !== undefined && one.spent + one.escrowOfAll >= AMOUNT,
+          );
         await scenario.time.advance(18_000);
         for (let second = 0; second < 12; second += 1) {
           await scenario.time.advance(1000);

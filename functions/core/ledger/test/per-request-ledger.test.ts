@@ -68,7 +68,7 @@ test('a visit is one call before its request and at most two after it, and leave
   await ended(ledger.close());
   expect(calls.length).toBeLessThanOrEqual(3);
   expect(await store.part.accounts(false, 10)).toEqual([]);
-  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 26n, reserved: 0n }]);
+  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 26n, escrowOfAll: 0n }]);
   calls.length = 0;
   await time.advance(10_000);
   expect(calls).toEqual([]);
@@ -87,7 +87,7 @@ test('a visit that outlives a lease renews it with a call every five seconds, an
   await ended(ledger.settle(reservation, settlementOf(25n)));
   await ended(ledger.close());
   expect(ledgerRows.all()).toMatchObject([{ id: reservation.id, kind: 'settled', cost: 25n }]);
-  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 25n, reserved: 0n }]);
+  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 25n, escrowOfAll: 0n }]);
 });
 
 test('a visit whose reservation grows is one more call, and is charged whole where it dies', async () => {
@@ -97,7 +97,7 @@ test('a visit whose reservation grows is one more call, and is charged whole whe
   calls.length = 0;
   expect((await ended(ledger.grow(reservation, 20n))).value).toEqual({ ok: true, value: undefined });
   expect([calls.length, reservation.amount]).toEqual([1, 50n]);
-  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 0n, reserved: 50n }]);
+  expect(await store.part.read(reservation.scopeWindows)).toEqual([{ spent: 0n, escrowOfAll: 50n }]);
   isAlive = false;
   await time.advance(60_000);
   for (const pause of [3000, 100]) {

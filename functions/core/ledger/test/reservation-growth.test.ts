@@ -23,7 +23,7 @@ async function grow(reservation: Reservation, by: Nano, of = ledger) {
 
 /** Escrow in the store, of all accounts. */
 async function heldIn({ scopeWindows }: Reservation): Promise<ReadonlyArray<Nano | undefined>> {
-  return (await scenario.store.part.read(scopeWindows)).map((one) => one?.reserved);
+  return (await scenario.store.part.read(scopeWindows)).map((one) => one?.escrowOfAll);
 }
 
 const booked = () => scenario.ledgerRows.all().map(({ kind, cost }) => ({ kind, cost }));

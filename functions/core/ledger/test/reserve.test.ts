@@ -280,7 +280,7 @@ describe('one call', () => {
     await ledger.release(second);
     await scenario.time.advance(25);
     expect(scenario.calls.flatMap(({ changes }) => changes)).toMatchObject([{ spend: 10n, risk: 0n }]);
-    expect((await scenario.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, reserved: 0n });
+    expect((await scenario.store.part.read(first.scopeWindows))[0]).toEqual({ spent: 10n, escrowOfAll: 0n });
   });
 
   test('loads all counters that a tick misses with one reading of their sums', async () => {

@@ -137,7 +137,7 @@ describe('a reservation', () => {
     await scenario.time.advance(2 * MINUTE);
     expect(scenario.ledgerRows.all()).toMatchObject([{ kind: 'settled', cost: 60n, estimated: true }]);
     expect(await scenario.store.part.read(scenario.ledgerRows.all()[0]?.scopeWindows ?? [])).toEqual([
-      { spent: 60n, reserved: 0n },
+      { spent: 60n, escrowOfAll: 0n },
     ]);
   });
 

@@ -23,7 +23,7 @@ describe('a stop', () => {
     await scenario.ended(ledger.close());
     expect(costs()).toEqual([5n]);
     expect(await leftIn()).toEqual([]);
-    expect(await scenario.store.part.read(reservation.scopeWindows)).toEqual([{ spent: 5n, reserved: 0n }]);
+    expect(await scenario.store.part.read(reservation.scopeWindows)).toEqual([{ spent: 5n, escrowOfAll: 0n }]);
     expect(scenario.folder.records).toEqual([]);
   });
 
@@ -191,7 +191,7 @@ describe('a stop', () => {
     for (const reservation of reservations) void ledger.settle(reservation, settlementOf(1n));
     await scenario.ended(ledger.close());
     const shown = await scenario.store.part.read(reservations.flatMap(({ scopeWindows }) => scopeWindows));
-    expect(new Set(shown.map((one) => one?.reserved))).toEqual(new Set([0n]));
+    expect(new Set(shown.map((one) => one?.escrowOfAll))).toEqual(new Set([0n]));
     expect(Math.max(...scenario.calls.map(({ changes }) => changes.length))).toBeLessThanOrEqual(256);
   });
 

@@ -30,11 +30,11 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
           requests: [requestOf(20n)],
         };
         const first = await one.call(part);
-        expect(first.counters).toMatchObject([{ spent: 10n, reserved: 48n, escrow: 48n }]);
+        expect(first.counters).toMatchObject([{ spent: 10n, escrowOfAll: 48n, escrow: 48n }]);
         await two.reservation(30n, key);
         const again = await one.repeat();
         expect(again).toMatchObject({ outcome: 'done', replies: first.replies, storeCalls: first.storeCalls + 1 });
-        expect(again).toMatchObject({ counters: [{ spent: 10n, reserved: 78n, escrow: 48n }] });
+        expect(again).toMatchObject({ counters: [{ spent: 10n, escrowOfAll: 78n, escrow: 48n }] });
         expect(await freeze(one.account)).toMatchObject({
           callNumber: 2,
           figures: [{ escrow: 48n, risk: 45n, unbooked: [{ batch: 1, spend: 10n }] }],
@@ -131,7 +131,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         expect(await read(key)).toEqual([undefined]);
         await under.store.load(under.epoch, [{ ...key, spent: 70n }]);
         expect(await read(key)).toEqual([[70n, 25n]]);
-        expect(await one.report(key, { spend: 20n })).toMatchObject({ spent: 90n, reserved: 5n, escrow: 5n });
+        expect(await one.report(key, { spend: 20n })).toMatchObject({ spent: 90n, escrowOfAll: 5n, escrow: 5n });
       });
     });
 
@@ -167,7 +167,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
         });
         expect(await one.report(key, { spend: 3n, returned: 4n, risk: 1n })).toMatchObject({
           spent: 3n,
-          reserved: 1n,
+          escrowOfAll: 1n,
           escrow: 1n,
         });
       });
@@ -187,7 +187,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
           deadline: under.now() - 1000,
         });
         expect(late.replies).toEqual([{ outcome: 'late' }, { outcome: 'late' }]);
-        expect(late.counters).toMatchObject([{ spent: 10n, reserved: 15n, escrow: 15n }]);
+        expect(late.counters).toMatchObject([{ spent: 10n, escrowOfAll: 15n, escrow: 15n }]);
         expect(await one.repeat()).toMatchObject({ replies: late.replies });
         expect(await freeze(one.account)).toMatchObject({ figures: [{ risk: 7n }] });
       });
@@ -231,7 +231,7 @@ export function describeCalls(make: () => Promise<AccountsUnderTest>): void {
       expect(reply.counters).toEqual(
         counters.map((_, at) => ({
           spent: 1n + BigInt(at),
-          reserved: escrowAt(at),
+          escrowOfAll: escrowAt(at),
           escrow: escrowAt(at),
           isWantedByOthers: false,
         })),

@@ -173,9 +173,9 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         // Its live reservations are 20; they were charged, which is taken back in the same call.
         const change = changeOf(key, { carriedOver: 20n, risk: 20n, spend: -20n });
         expect(await two.call({ changes: [change], previousAccounts: [one.account] })).toMatchObject({
-          counters: [{ spent: 7n, reserved: 20n, escrow: 20n }],
+          counters: [{ spent: 7n, escrowOfAll: 20n, escrow: 20n }],
         });
-        expect(await two.repeat()).toMatchObject({ counters: [{ spent: 7n, reserved: 20n }] });
+        expect(await two.repeat()).toMatchObject({ counters: [{ spent: 7n, escrowOfAll: 20n }] });
         expect(await read(team)).toEqual([[0n, 5n]]);
         await forget(one.account, true);
         expect(await under.store.accounts(false, 10)).toMatchObject([{ account: two.account }]);
@@ -209,7 +209,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
           previousAccounts: [one.account, nextId()],
         });
         expect(reply.replies).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'reserved' }, { outcome: 'held' }]);
-        expect(reply.counters).toMatchObject([{ spent: 27n, reserved: 73n }]);
+        expect(reply.counters).toMatchObject([{ spent: 27n, escrowOfAll: 73n }]);
         expect(await one.send()).toMatchObject(closedReply);
       });
 
@@ -218,7 +218,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const one = start();
         await one.reservation(50n, key);
         const last = await one.call({ changes: [changeOf(key, { spend: 30n, returned: 20n })], finishesAccount: true });
-        expect(last.counters).toMatchObject([{ spent: 30n, reserved: 0n, escrow: 0n }]);
+        expect(last.counters).toMatchObject([{ spent: 30n, escrowOfAll: 0n, escrow: 0n }]);
         expect(await one.repeat()).toMatchObject({ outcome: 'done', counters: [{ spent: 30n }] });
         expect(await one.send({ changes: [changeOf(key, { spend: 1n })] })).toMatchObject(closedReply);
         expect(await under.store.accounts(false, 10)).toEqual([]);

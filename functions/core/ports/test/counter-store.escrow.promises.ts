@@ -26,8 +26,8 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       test('is granted whole, up to a sixteenth of what is left, and is not at risk', async () => {
         const key = await loadCounter('key', 1000n, 200n);
         const one = start();
-        expect(await one.report(key, { ahead: 51n })).toMatchObject({ reserved: 0n, escrow: 0n });
-        expect(await one.report(key, { ahead: 50n })).toMatchObject({ reserved: 50n, escrow: 50n });
+        expect(await one.report(key, { ahead: 51n })).toMatchObject({ escrowOfAll: 0n, escrow: 0n });
+        expect(await one.report(key, { ahead: 50n })).toMatchObject({ escrowOfAll: 50n, escrow: 50n });
         expect(await figuresOf(one.account)).toMatchObject([{ escrow: 50n, risk: 0n }]);
       });
 
@@ -69,7 +69,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       test('is never granted near the limit, and is not needed without one', async () => {
         const [key, free] = [await loadCounter('key', 100n, 85n), await loadCounter('free')];
         expect(await start().report(key, { ahead: 1n })).toMatchObject({ escrow: 0n });
-        expect(await start().report(free, { ahead: 1n })).toMatchObject({ escrow: 0n, reserved: 0n });
+        expect(await start().report(free, { ahead: 1n })).toMatchObject({ escrow: 0n, escrowOfAll: 0n });
       });
     });
 
@@ -113,7 +113,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.reservation(50n, key);
         expect(await one.report(key, { spend: 20n, returned: 10n, risk: 20n })).toMatchObject({
           spent: 20n,
-          reserved: 20n,
+          escrowOfAll: 20n,
           escrow: 20n,
         });
         expect(await start().reservation(61n, key)).toMatchObject({ outcome: 'held' });
@@ -125,9 +125,9 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         const [one, two] = [start(), start()];
         await one.reservation(50n, key);
         await two.reservation(50n, key);
-        expect(await one.report(key, { spend: 70n })).toMatchObject({ spent: 70n, reserved: 50n, escrow: 0n });
+        expect(await one.report(key, { spend: 70n })).toMatchObject({ spent: 70n, escrowOfAll: 50n, escrow: 0n });
         expect(await two.reservation(1n, key)).toMatchObject({ outcome: 'held' });
-        expect(await two.report(key, { spend: 50n })).toMatchObject({ spent: 120n, reserved: 0n });
+        expect(await two.report(key, { spend: 50n })).toMatchObject({ spent: 120n, escrowOfAll: 0n });
         expect(await two.reservation(0n, key)).toMatchObject({ outcome: 'exceeded', spent: 120n });
       });
 
@@ -137,7 +137,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
         await one.reservation(10n, key);
         expect(await one.report(key, { spend: -30n, risk: 10n })).toMatchObject({
           spent: 60n,
-          reserved: 10n,
+          escrowOfAll: 10n,
           escrow: 10n,
         });
         expect(await figuresOf(one.account)).toMatchObject([
@@ -196,7 +196,7 @@ export function describeEscrow(make: () => Promise<AccountsUnderTest>): void {
       const one = start();
       expect(await one.report(key, { carriedOver: 60n, risk: 60n, spend: 7n })).toMatchObject({
         spent: 97n,
-        reserved: 60n,
+        escrowOfAll: 60n,
         escrow: 60n,
       });
       expect(await start().reservation(1n, key)).toMatchObject({ outcome: 'held' });

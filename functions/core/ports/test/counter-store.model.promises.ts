@@ -174,7 +174,7 @@ export function modelAccounts(limit: Nano) {
     repliesOf: (id: string, now: Millis) =>
       COUNTERS.map((of) => ({
         spent: at(spent, of),
-        reserved: escrowIn(of),
+        escrowOfAll: escrowIn(of),
         escrow: at(find(id).escrow, of),
         isWantedByOthers: isWantedByOthers(of, now, id),
       })),

@@ -42,12 +42,12 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
       const reply = await one.call({ changes: [changeOf(key), changeOf(team)], requests });
       expect(reply).toMatchObject({
         replies: [{ outcome: 'reserved', amount: 10n }],
-        counters: [{ spent: edge - 10n, reserved: 10n, escrow: 10n }, { reserved: 10n }],
+        counters: [{ spent: edge - 10n, escrowOfAll: 10n, escrow: 10n }, { escrowOfAll: 10n }],
       });
       expect(await two.reservation(1n, team)).toMatchObject({ outcome: 'held' });
       expect(await one.report(key, { spend: 3n, returned: 1n, risk: 6n })).toMatchObject({
         spent: edge - 7n,
-        reserved: 6n,
+        escrowOfAll: 6n,
         escrow: 6n,
       });
       expect(await two.reservation(2n, key)).toMatchObject({ outcome: 'held' });
@@ -65,16 +65,19 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
         const one = start();
         expect(await one.reservation(edge, key)).toMatchObject({ outcome: 'reserved', amount: edge });
         expect(await one.reservation(edge - 1n, key)).toMatchObject({ outcome: 'reserved' });
-        expect(await one.report(key, { spend: edge - 1n, risk: edge })).toMatchObject({ spent: edge, reserved: edge });
+        expect(await one.report(key, { spend: edge - 1n, risk: edge })).toMatchObject({
+          spent: edge,
+          escrowOfAll: edge,
+        });
         expect(
           await one.report(key, { spend: 2n - edge, risk: edge - 1n, carriedOver: edge }, { batch: 2 }),
         ).toMatchObject({
           spent: 2n,
-          reserved: 2n * edge,
+          escrowOfAll: 2n * edge,
           escrow: 2n * edge,
         });
         expect(await one.report(key, { spend: 1n, risk: edge + 1n }, { batch: 2 })).toMatchObject({
-          reserved: 2n * edge - 1n,
+          escrowOfAll: 2n * edge - 1n,
         });
         const reply = await freeze(one.account, true);
         expect(reply).toMatchObject({

@@ -106,7 +106,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         { outcome: 'reserved', rates: left(0) },
         { outcome: 'limited', rates: left(0) },
       ]);
-      expect(reply.counters).toMatchObject([{ reserved: 0n }, { reserved: 5n }, { reserved: 1n, escrow: 1n }]);
+      expect(reply.counters).toMatchObject([{ escrowOfAll: 0n }, { escrowOfAll: 5n }, { escrowOfAll: 1n, escrow: 1n }]);
     });
 
     test('refuse before escrow does, and after spend', async () => {

@@ -25,9 +25,9 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const reply = await one.call({ changes: [changeOf(key)], requests: [requestOf(60n)] });
       expect(reply).toMatchObject({
         replies: [{ outcome: 'reserved', amount: 60n }],
-        counters: [{ spent: 30n, reserved: 60n, escrow: 60n, isWantedByOthers: false }],
+        counters: [{ spent: 30n, escrowOfAll: 60n, escrow: 60n, isWantedByOthers: false }],
       });
-      expect(await two.report(key, {})).toEqual({ spent: 30n, reserved: 60n, escrow: 0n, isWantedByOthers: false });
+      expect(await two.report(key, {})).toEqual({ spent: 30n, escrowOfAll: 60n, escrow: 0n, isWantedByOthers: false });
       expect(await freeze(one.account)).toMatchObject({
         figures: [{ scopeId: 'key', window: key.window, escrow: 60n, risk: 60n, unbooked: [] }],
       });
@@ -124,7 +124,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const requests = [60n, 50n, 40n, 1n].map((amount) => requestOf(amount));
       const reply = await start().call({ changes: [changeOf(key)], requests });
       expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['reserved', 'held', 'reserved', 'held']);
-      expect(reply.counters).toMatchObject([{ reserved: 100n, escrow: 100n }]);
+      expect(reply.counters).toMatchObject([{ escrowOfAll: 100n, escrow: 100n }]);
     });
 
     test('gets what the same call settles and returns', async () => {
@@ -134,7 +134,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const change = changeOf(key, { spend: 30n, returned: 50n, risk: 20n });
       const reply = await one.call({ changes: [change], requests: [requestOf(51n), requestOf(50n)] });
       expect(reply.replies).toMatchObject([{ outcome: 'held' }, { outcome: 'reserved', amount: 50n }]);
-      expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
+      expect(reply.counters).toMatchObject([{ spent: 30n, escrowOfAll: 70n, escrow: 70n }]);
     });
 
     test('for more money of a reservation gets it in the window of that reservation, also when it is over, and only within the limit', async () => {
@@ -150,7 +150,7 @@ export function describeRequests(make: () => Promise<AccountsUnderTest>): void {
       const requests = [31n, 30n, 1n].map((amount) => requestOf(amount, { isGrowth: true }));
       const reply = await one.call({ changes: [changeOf(key, { risk: 40n })], requests });
       expect(reply.replies.map(({ outcome }) => outcome)).toEqual(['held', 'reserved', 'held']);
-      expect(reply.counters).toMatchObject([{ spent: 30n, reserved: 70n, escrow: 70n }]);
+      expect(reply.counters).toMatchObject([{ spent: 30n, escrowOfAll: 70n, escrow: 70n }]);
       expect(await one.send({ changes: [changeOf(key)], requests: [...requests, requestOf(1n)] })).toMatchObject({
         outcome: 'window',
       });

@@ -136,7 +136,7 @@ export function accountsScenario(under: () => AccountsUnderTest) {
 
   /** Spend and escrow of these counters. */
   const read = async (...counters: ScopeWindow[]): Promise<ReadonlyArray<readonly [Nano, Nano] | undefined>> =>
-    (await under().store.read(counters)).map((one) => one && [one.spent, one.reserved]);
+    (await under().store.read(counters)).map((one) => one && [one.spent, one.escrowOfAll]);
 
   /** Pages of the figures of a frozen account, from the first one on. */
   const pagesOf = async (account: string) => {

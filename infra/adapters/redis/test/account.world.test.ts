@@ -169,7 +169,9 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const reply = await start().call({ changes: counters.map((of) => changeOf(of, { spend: 2n })), requests: asks });
     expect(reply.replies.filter(({ outcome }) => outcome === 'reserved')).toHaveLength(MAX_REQUESTS);
     expect(reply.counters).toHaveLength(MAX_COUNTERS);
-    expect(new Set(reply.counters.map(({ spent, reserved }) => `${spent} ${reserved}`))).toEqual(new Set(['2 3']));
+    expect(new Set(reply.counters.map(({ spent, escrowOfAll }) => `${spent} ${escrowOfAll}`))).toEqual(
+      new Set(['2 3']),
+    );
   });
 
   /** An account with so many figures, which are loaded counters; its lease has ended. */
