@@ -110,6 +110,7 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\b(adversity|mood|storm)\b/i, places: EVERYWHERE, use: 'fault' },
   { pattern: /\baccount ended\b/i, places: NAMES, use: 'accountClosed; the lease of an account ends' },
   { pattern: /\bhas successor\b/i, places: NAMES, use: 'hasLaterProcess; a successor continues the journal' },
+  { pattern: /\b(create closing|closing close)\b/i, places: NAMES, use: 'createEndedAccounts, closeNamedIn' },
   // Names of STYLE's table.
   { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline' },
   { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay' },

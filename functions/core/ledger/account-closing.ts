@@ -3,11 +3,13 @@
 
 import type { AccountRow, FreezeReply } from '../ports/counter-store.ts';
 import type { AccountClosing, LedgerDatabase } from '../ports/ledger-database.ts';
+import type { Millis } from '../ports/money.ts';
 import { counterKey } from '../ports/policy.ts';
 import { recordStoreCalls, STOPPED } from './account.ts';
-import type { StoreContext } from './context.ts';
+import type { EndedAccounts, LedgerContext, StoreContext } from './context.ts';
 import { auditCounters } from './counter-audit.ts';
 import { load } from './counter-loading.ts';
+import { logFailure } from './failures.ts';
 
 interface ClosingRequest {
   readonly epoch: number;
@@ -132,4 +134,49 @@ export async function closeEnded(context: StoreContext, epoch: number, account: 
   if (callNumber < row.callNumber) return 'wentBack';
   await forgetAccount(context, { epoch, account, isCharged: row.isCharged }, { auditsFirst: !row.isCharged });
   return 'done';
+}
+
+/** Pauses between attempts to close the same account: each is twice as long as the previous one. */
+const FIRST_PAUSE: Millis = 500;
+const MAX_PAUSE: Millis = 16_000;
+
+/** Closes the ended accounts that replies name, one after the other. */
+export function createEndedAccounts(context: LedgerContext): EndedAccounts {
+  const { account: own, isPerRequest, intervalClock } = context;
+  const ended = new Set<string>();
+  /** Accounts that could not be closed: each attempt is followed by a longer pause. */
+  const pauses = new Map<string, { readonly millis: Millis; readonly until: Millis }>();
+  let running: Promise<void> | undefined;
+
+  const run = async (): Promise<void> => {
+    for (const account of ended) {
+      if (own.isStopped) break;
+      // An account that could not be closed is named again by a later reply.
+      ended.delete(account);
+      try {
+        if ((await closeEnded(context, own.epoch, account)) === 'wentBack') context.membership.leave('wentBack');
+        pauses.delete(account);
+      } catch (error) {
+        if (own.isStopped) break;
+        logFailure(context, 'close', error, { account });
+        const millis = Math.min(2 * (pauses.get(account)?.millis ?? FIRST_PAUSE / 2), MAX_PAUSE);
+        pauses.set(account, { millis, until: intervalClock.now() + millis });
+      }
+    }
+    running = undefined;
+  };
+
+  return {
+    closeNamedIn({ endedAccounts: accounts, storeCalls }): void {
+      if (own.isStopped) return;
+      if (accounts.length === 0) pauses.clear();
+      // Requests on Workers get the same ended accounts at the same time: each call closes one of them, selected by its
+      // number in the store.
+      const first = storeCalls % accounts.length;
+      for (const account of isPerRequest ? accounts.slice(first, first + 1) : accounts)
+        if (intervalClock.now() >= (pauses.get(account)?.until ?? 0)) ended.add(account);
+      if (ended.size > 0) running ??= run();
+    },
+    stop: async (): Promise<void> => running,
+  };
 }

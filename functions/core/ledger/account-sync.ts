@@ -151,7 +151,7 @@ export function createSync(context: LedgerContext): AccountSync {
       context.reservations.onReply(sent, reply);
       context.settlement.onReported();
       context.booking.scheduleBooking();
-      context.closing.close(reply);
+      context.endedAccounts.closeNamedIn(reply);
       return;
     }
     for (const waiter of sent.waiters) {

@@ -75,7 +75,7 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
   readonly settlement: Settlements;
   readonly booking: Booking;
   readonly membership: Membership;
-  readonly closing: Closing;
+  readonly endedAccounts: EndedAccounts;
 }
 
 /** Requests between their arrival and their reservation. */
@@ -185,9 +185,9 @@ export interface Membership {
 }
 
 /** Accounts of other processes whose lease has ended. */
-export interface Closing {
+export interface EndedAccounts {
   /** Closes the accounts that the reply names, one after the other. */
-  close(reply: DoneReply): void;
+  closeNamedIn(reply: DoneReply): void;
   /** Resolves when the account that is being closed is closed, or its closing has failed. */
   stop(): Promise<void>;
 }

@@ -8,7 +8,7 @@ import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
 import { createAccount, createKnownStore, STOPPED } from './account.ts';
 import { beginCall, takeRateChanges } from './account-call.ts';
-import { forgetAccount } from './account-closing.ts';
+import { createEndedAccounts, forgetAccount } from './account-closing.ts';
 import { createSync } from './account-sync.ts';
 import { beginAlertMetrics } from './alert-metrics.ts';
 import { book, bookWithoutAccount, createBooking, unbookedCount } from './booking.ts';
@@ -16,7 +16,7 @@ import type { LedgerContext, LedgerDependencies } from './context.ts';
 import { createKnownSpend, createLoading, createSpend } from './counter-loading.ts';
 import { guardTimer, logFailure } from './failures.ts';
 import { withLoggedErrors } from './journal-records.ts';
-import { createClosing, maintain } from './maintenance.ts';
+import { maintain } from './maintenance.ts';
 import { createMembership } from './membership.ts';
 import { createMoveToModelEntry } from './rates.ts';
 import { toTransactions } from './requests.ts';
@@ -139,8 +139,8 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     get membership() {
       return membership;
     },
-    get closing() {
-      return closing;
+    get endedAccounts() {
+      return endedAccounts;
     },
   };
   const waitQueue = createWaitQueue(context);
@@ -150,7 +150,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   const settlement = createSettlements(context);
   const booking = createBooking(context);
   const membership = createMembership(context);
-  const closing = createClosing(context);
+  const endedAccounts = createEndedAccounts(context);
   return context;
 }
 
@@ -174,12 +174,12 @@ function startBeats({ timer, account, sync, settlement, membership, booking }: L
 }
 
 async function closeParts(context: LedgerContext): Promise<void> {
-  const { account, timer, sync, booking, waitQueue, membership, closing } = context;
+  const { account, timer, sync, booking, waitQueue, membership, endedAccounts } = context;
   account.isStopped = true;
   for (const part of [sync, booking, waitQueue]) part.close();
   account.whenOpen.promise.catch(() => undefined);
   account.whenOpen.reject(new Error(STOPPED));
-  const closed = withTimeout(timer, TIMEOUT, 'counter store or database', closing.stop());
+  const closed = withTimeout(timer, TIMEOUT, 'counter store or database', endedAccounts.stop());
   await Promise.all([closed.catch((error) => logFailure(context, 'stop', error)), membership.close()]);
 }
 

@@ -456,6 +456,6 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
   {
     name: 'accounts of the dead that nobody closes',
     scenario: { faults: { vanish: 1 } },
-    edits: [{ file: `${CORE}/account-sync.ts`, line: 'context.closing.close(reply);', becomes: ';' }],
+    edits: [{ file: `${CORE}/account-sync.ts`, line: 'context.endedAccounts.closeNamedIn(reply);', becomes: ';' }],
   },
 ];
