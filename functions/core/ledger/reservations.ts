@@ -98,11 +98,13 @@ export function createReservations(context: LedgerContext): Reservations {
   };
 
   return {
-    async reserve(request): Promise<ReservationResult> {
+    reserve(request): Promise<ReservationResult> {
+      const onError = (error: unknown): ReservationResult => count(err(toError(context, error)));
       try {
-        return count(await reserve(request));
+        const result = reserve(request);
+        return result instanceof Promise ? result.then(count, onError) : Promise.resolve(count(result));
       } catch (error) {
-        return count(err(toError(context, error)));
+        return Promise.resolve(onError(error));
       }
     },
 
@@ -219,9 +221,9 @@ function startReservation(
 /**
  * Records a reservation. Resolves when the journal has it, or cannot have it: then the risk is reported to the store.
  */
-export async function recordReservation(context: LedgerContext, reservation: LiveReservation): Promise<void> {
+export function recordReservation(context: LedgerContext, reservation: LiveReservation): Promise<unknown> {
   const { id, amount, scopeWindows, model, identifier } = reservation;
-  await append(context, { type: 'reserve', id, amount, scopeWindows, model, identifier });
+  return append(context, { type: 'reserve', id, amount, scopeWindows, model, identifier });
 }
 
 function toRateMembers(

@@ -81,7 +81,8 @@ export function createSettlements(context: LedgerContext): Settlements {
     const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
     addEndedRequest(account, { row, counters, costToCover, endedAt: intervalClock.now() });
     endLive(live, 'settled', usageAtEnd({ isCalled: true, tokens }));
-    await (isWritten ? whenCovered(counters) : context.booking.flush());
+    const waiting = isWritten ? whenCovered(counters) : context.booking.flush();
+    if (waiting !== undefined) await waiting;
   };
 
   const release = async (live: LiveReservation, isCalled: boolean): Promise<void> => {

@@ -80,8 +80,16 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
     if (!access.ok) return access;
     const { candidates, isLimited, chargedScopes } = access.value;
     const { routing, storeResponses = false } = snapshot;
-    const shared = { routing, storeResponses, candidates, isLimited, chargedScopes };
-    const grant: Grant = { [ticket]: true, caller, request, ...shared };
+    const grant: Grant = {
+      [ticket]: true,
+      caller,
+      request,
+      routing,
+      storeResponses,
+      candidates,
+      isLimited,
+      chargedScopes,
+    };
     if (webSearches === undefined) return ok(grant);
     const priced = candidates.filter(
       ({ price, provider }) => price.webSearch !== undefined || isOfflineAt(provider, webSearches),

@@ -20,6 +20,8 @@ export interface Caller extends KeyRecord {
   readonly databaseTime: Millis;
 }
 
+type Authenticated = Result<Caller, RequestFailure>;
+
 export type Authenticate = ReturnType<typeof createAuthenticate>;
 
 interface FoundPolicy {
@@ -40,16 +42,26 @@ const INVALID: RequestFailure = { failure: { code: 'invalid_api_key' } };
 export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolicy: FindPolicy) {
   /**
    * `onRecord` gets the record of the key, also if the key is refused. `databaseTime`: the time that earlier look-ups
-   * of this request took.
+   * of this request took. A key with a fresh record needs no wait.
    */
-  return async function authenticate(
+  return function authenticate(
     client: Pick<HttpExchange, 'header'>,
-    { databaseTime = 0, onRecord }: AuthenticateOptions = {},
-  ): Promise<Result<Caller, RequestFailure>> {
+    options: AuthenticateOptions = {},
+  ): Authenticated | Promise<Authenticated> {
     const key = keyIn(client);
     if (key === undefined) return err(INVALID);
     const startedAt = deps.clock.now();
-    const found = await findPolicy(deps.hash(key));
+    const found = findPolicy(deps.hash(key));
+    return found instanceof Promise
+      ? found.then((result) => toCaller(result, startedAt, options))
+      : toCaller(found, startedAt, options);
+  };
+
+  function toCaller(
+    found: Result<FoundPolicy, string>,
+    startedAt: Millis,
+    { databaseTime = 0, onRecord }: AuthenticateOptions,
+  ): Authenticated {
     const now = deps.clock.now();
     if (!found.ok) return err({ failure: { code: 'ledger_unavailable', why: found.failure } });
     const { record, freshUntil } = found.value;
@@ -58,8 +70,8 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     const failure = refusalOf(record, now);
     if (failure !== undefined) return err({ failure, chargedScopes: chargedScopesOf(record) });
     const until = Math.min(freshUntil, record.key.expiresAt ?? freshUntil);
-    return ok({ [ticket]: true, ...record, freshUntil: until, databaseTime: databaseTime + now - startedAt });
-  };
+    return ok({ ...record, [ticket]: true, freshUntil: until, databaseTime: databaseTime + now - startedAt });
+  }
 }
 
 /**

@@ -45,7 +45,8 @@ export function createReply(
     const settlement = settlementOfReply(exchange, reply);
     if (!(await settle.settleDurably(reserved, settlement, log))) return err(UNSETTLED);
     log.writeReply(200, 'complete');
-    client.begin(200, headersOf(exchange, log, await remaining(requestLimitsOf(reserved))));
+    const left = remaining(requestLimitsOf(reserved));
+    client.begin(200, headersOf(exchange, log, left instanceof Promise ? await left : left));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its memory until its client has taken it.
     if (reply.body.length > LONG_TEXT) await client.drained();
@@ -69,7 +70,7 @@ export function createReply(
   }
 }
 
-function headersOf({ headers, target }: Exchange, { context }: RequestLog, left: RemainingLimits) {
+function headersOf({ headers, target }: Exchange, { context }: RequestLog, { rates, budget }: RemainingLimits) {
   const { clamped, sentLimit } = target.limit;
-  return replyHeaders(headers, { ...context, ...left }, clamped ? sentLimit : undefined);
+  return replyHeaders(headers, { ...context, rates, budget }, clamped ? sentLimit : undefined);
 }

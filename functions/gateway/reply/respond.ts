@@ -65,10 +65,8 @@ export function replyHeaders(
 ): Record<string, string> {
   const upstreamId = upstream['x-request-id'] ?? upstream['request-id'];
   const retryAfter = upstream['retry-after'];
-  const headers: Record<string, string> = {
-    'content-type': upstream['content-type'] ?? 'application/json',
-    ...ownHeaders(context),
-  };
+  const headers = ownHeaders(context);
+  headers['content-type'] = upstream['content-type'] ?? 'application/json';
   if (upstreamId !== undefined) headers['x-upstream-request-id'] = upstreamId;
   if (retryAfter !== undefined) headers['retry-after'] = retryAfter;
   if (context.budget !== undefined) Object.assign(headers, context.errors.budgetHeaders?.(context.budget, false));
@@ -77,7 +75,7 @@ export function replyHeaders(
 }
 
 /** Headers of every reply: the ids of the request, and the rest of the key's rates and budgets. */
-function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext): HeaderRecord {
+function ownHeaders({ requestId, clientRequestId, rates, budget }: ReplyContext): Record<string, string> {
   const headers: Record<string, string> = { 'x-request-id': requestId };
   if (clientRequestId !== undefined) headers['x-client-request-id'] = clientRequestId;
   if (rates !== undefined) Object.assign(headers, rateHeaders(rates));

@@ -1,7 +1,7 @@
 // Bodies of requests: each is read whole, if memory has room for it and it arrives in time.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { MAX_VALUES } from '#core/json/json-limits.ts';
+import { type JsonSize, MAX_VALUES } from '#core/json/json-limits.ts';
 import type { BodyRefusal, HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { KeyPolicy } from '#core/ports/policy.ts';
@@ -41,6 +41,12 @@ const TOO_MANY_MEMBERS: Failure = {
   message: `The request body must have at most ${MAX_MEMBERS} members. Send each member once.`,
 };
 
+function failureOfSize(body: Uint8Array, size: JsonSize, share: RequestMemory): Failure | undefined {
+  if (size.values > MAX_VALUES) return TOO_MANY_VALUES;
+  if (size.members > MAX_MEMBERS) return TOO_MANY_MEMBERS;
+  return share.countWork(workOf(body, size)) ? undefined : OVERLOADED;
+}
+
 /** The sender of a body. */
 interface Sender {
   readonly client: HttpExchange;
@@ -71,26 +77,18 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
       return more > 0 && !share.take(more) ? 'no room' : undefined;
     });
     // Nearly all bodies arrive together with their headers.
-    if (announced > 0 && received.bytes === announced) return await accept(await reading, { client, share, key });
-    const pace = watchPace(client, received);
+    const pace = announced > 0 && received.bytes === announced ? undefined : watchPace(client, received);
     const body = await reading;
-    pace.stop();
-    return pace.isSlow() ? err(TOO_SLOW) : accept(body, { client, share, key });
-  };
-
-  async function accept(
-    body: Uint8Array | BodyRefusal | 'broken',
-    { client, share }: Sender,
-  ): Promise<Result<Uint8Array, Failure>> {
+    pace?.stop();
+    if (pace?.isSlow()) return err(TOO_SLOW);
     if (body === 'broken') return err(INCOMPLETE);
     if (typeof body === 'string') return err(failureOf(body));
-    const size = await share.sizeOf(body);
-    if (size.values > MAX_VALUES) return err(TOO_MANY_VALUES);
-    if (size.members > MAX_MEMBERS) return err(TOO_MANY_MEMBERS);
-    if (!share.countWork(workOf(body, size))) return err(OVERLOADED);
+    const sizing = share.sizeOf(body);
+    const failure = failureOfSize(body, sizing instanceof Promise ? await sizing : sizing, share);
+    if (failure !== undefined) return err(failure);
     if (share.isLarge) await share.turn();
     return client.hasLeft() ? err({ code: 'client_left' }) : ok(body);
-  }
+  };
 
   /** Stops the reading of a body that arrives too slowly. */
   function watchPace(client: HttpExchange, received: { readonly bytes: number }) {

@@ -113,11 +113,11 @@ export function outputLimit(
   // A free answer needs no default limit, only that of the entry.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
   const clamped = !isUnlimited && maxOutput < (request.limit ?? 0);
-  const whole = { max: maxOutput, ...(isSent || clamped ? { sentLimit: maxOutput } : {}), clamped };
-  if (affordable === undefined) return whole;
+  const sentLimit = isSent || clamped ? maxOutput : undefined;
+  if (affordable === undefined) return { max: maxOutput, sentLimit, clamped };
   const perAnswer = Number(affordable / BigInt(request.n));
   if (perAnswer < maxOutput) return { max: perAnswer, sentLimit: perAnswer, clamped: true, cutAt: affordable };
-  return { ...whole, cutAt: affordable };
+  return { max: maxOutput, sentLimit, clamped, cutAt: affordable };
 }
 
 /** The candidates with their bounds. `random`: absent for free requests. */

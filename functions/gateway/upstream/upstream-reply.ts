@@ -162,7 +162,7 @@ function typeOf({ headers }: UpstreamResponse): string {
 }
 
 function toReplyOptions({ clock, marks, endpoint }: CallContext): ReplyOptions {
-  return { created: Math.floor(clock.now() / 1000), ...marks, redact: (words) => withoutSecrets(words, endpoint) };
+  return { ...marks, created: Math.floor(clock.now() / 1000), redact: (words) => withoutSecrets(words, endpoint) };
 }
 
 interface PartialBody {

@@ -237,8 +237,8 @@ function callOf({ attempts, target, deadline, share }: Attempt, room: number): R
 
 /** Bytes of a call beside the request's own body: a translated body, or the copy for a signature. */
 function copiedBytesOf({ body, signing }: Call, { bytes }: RequestBody): number {
-  const copied = body.filter(
-    (part) => signing !== undefined || typeof part === 'string' || part.buffer !== bytes.buffer,
-  );
-  return copied.reduce((sum, { length }) => sum + length, 0);
+  let copied = 0;
+  for (const part of body)
+    if (signing !== undefined || typeof part === 'string' || part.buffer !== bytes.buffer) copied += part.length;
+  return copied;
 }

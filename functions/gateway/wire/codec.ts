@@ -101,7 +101,7 @@ export interface OutputLimit {
   /** The maximum tokens of one answer: for dialects that require a limit. */
   readonly max: number;
   /** The limit that is sent for each answer; absent: none is sent. */
-  readonly sentLimit?: number;
+  readonly sentLimit?: number | undefined;
   /** `sentLimit` is less than the client's limit. */
   readonly clamped: boolean;
   /** A stream is cut when it has certainly produced more tokens than this; absent: the target is free. */

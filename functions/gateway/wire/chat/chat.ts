@@ -33,8 +33,7 @@ const MAX_ANSWERS = 1024;
 export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const parsed = readBody(bytes);
   if (!parsed.ok) return parsed;
-  const { members, ...shared } = parsed.value;
-  const { body } = shared;
+  const { body, model, members, hourInCache } = parsed.value;
   const { object } = body;
   const { messages, stream, stream_options: options, n } = members;
   if (!Array.isArray(messages)) return invalid('"messages" must be an array.', 'messages');
@@ -54,7 +53,9 @@ export function toChat(bytes: Uint8Array): Result<ModelRequest, Failure> {
   const input = measure(bytes.length, messages, members.tools);
   const [newer, older] = [limitOf(members.max_completion_tokens), limitOf(members.max_tokens)];
   return ok({
-    ...shared,
+    body,
+    model,
+    hourInCache,
     stream: stream === true,
     streamOptions: isMap(options) ? object.members.findLast(({ name }) => name === 'stream_options') : undefined,
     includeUsage: isMap(options) && options.include_usage === true,
