@@ -49,9 +49,9 @@ export function invalid(resource: Resource, object: KubeObject, before?: KubeObj
 
 /** As stored: plain JSON, `stringData` folded into `data`, deeply frozen so that no caller can change the store. */
 export function settle(object: KubeObject): KubeObject {
-  const { stringData, ...rest } = JSON.parse(JSON.stringify(object)) as KubeObject;
-  if (object.kind !== 'Secret' || !isRecord(stringData))
-    return freeze(JSON.parse(JSON.stringify(object)) as KubeObject);
+  const stored = JSON.parse(JSON.stringify(object)) as KubeObject;
+  const { stringData, ...rest } = stored;
+  if (object.kind !== 'Secret' || !isRecord(stringData)) return freeze(stored);
   const encoded = Object.entries(stringData).map(([entry, text]) => [
     entry,
     Buffer.from(String(text), 'utf8').toString('base64'),

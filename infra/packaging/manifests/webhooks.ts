@@ -38,9 +38,13 @@ interface Webhook {
 
 const FILE = join(import.meta.dirname, '../../platforms/kubernetes/install.yaml');
 
+/** As the file has them. It is read once. */
+let configurations: ReadonlyArray<KubeObject> | undefined;
+
 export function webhookConfigurations(options: WebhookOptions): ReadonlyArray<KubeObject> {
-  const documents = readDocuments(readFileSync(FILE, 'utf8'));
-  const configurations = documents.filter(({ kind }) => kind.endsWith('WebhookConfiguration'));
+  configurations ??= readDocuments(readFileSync(FILE, 'utf8')).filter(({ kind }) =>
+    kind.endsWith('WebhookConfiguration'),
+  );
   return configurations.map((configuration) => ({
     ...configuration,
     webhooks: (configuration.webhooks as ReadonlyArray<Webhook>).map((webhook) => ({
