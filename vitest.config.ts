@@ -47,14 +47,19 @@ const SUITES: ReadonlyArray<Suite> = [
     when: 'TEST_CAMPAIGNS',
     files: [
       'test/ledger/{schedules,many-instances,single-faults}.world.test.ts',
-      'test/{e2e/faults,admission/memory}.world.test.ts',
+      'test/{e2e/faults,e2e/ends,admission/memory}.world.test.ts',
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',
       'infra/adapters/postgres/test/plans.world.test.ts',
       'test/rules/regular-expressions.world.test.ts',
     ],
-    also: ['test/{e2e/keys,admission/kubectl,admission/down,crds/crds-upgrade}.world.test.ts'],
+    also: [
+      'test/{e2e/keys,e2e/walk,admission/kubectl,admission/down,crds/*,reconcile/access}.world.test.ts',
+      'test/apiserver/**/random-*.world.test.ts',
+      'infra/adapters/redis/test/counter-store.world.test.ts',
+      'infra/adapters/postgres/test/ledger-{rows,database}.world.test.ts',
+    ],
   },
   {
     name: 'smoke',

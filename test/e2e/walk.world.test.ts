@@ -5,12 +5,12 @@ import { expect, test } from 'vitest';
 import { CATEGORY } from '#crds/names/group.ts';
 import { eventually } from '../support/eventually.ts';
 import { ASK, answerTo } from '../support/stack.ts';
-import { describeOnBothClusters } from './both-clusters.ts';
+import { describeOnOneCluster } from './both-clusters.ts';
 
 const KEY = ['get', 'virtualkey', 'example-service', '-o'] as const;
 
 /** The walk of the README. */
-describeOnBothClusters('the walk', [], (stack) => {
+describeOnOneCluster('the walk', [], (stack) => {
   const ok = (...words: string[]) => stack().ok(...words);
   const status = async () => JSON.parse(await ok(...KEY, 'json')).status;
   const keyValue = async () => {
