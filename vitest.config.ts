@@ -27,9 +27,9 @@ interface Suite {
  * minutes. `npm run docs:test` applies the samples and runs the commands of the guides. `npm run campaigns` searches
  * orders of events for minutes, kills parts of the whole stack, and has hostile servers, large objects, many instances,
  * a million ledger rows, one fault after the other under load, the time of every regular expression, the laws for every
- * shape, and all runs of random tests. It also runs on both clusters what CI runs on one. A file belongs to the first
- * row that names it. All but `laws` and `unit` start real parts: PostgreSQL, Redis, kubectl, workerd, a real
- * kube-apiserver.
+ * shape, the unpacked image, a gateway behind an Ingress or a Gateway, and all runs of random tests. It also runs on both
+ * clusters what CI runs on one. A file belongs to the first row that names it. All but `laws` and `unit` start real
+ * parts: PostgreSQL, Redis, kubectl, workerd, a real kube-apiserver.
  */
 const SUITES: ReadonlyArray<Suite> = [
   { name: 'laws', when: 'npm test', files: LAWS },
@@ -51,7 +51,8 @@ const SUITES: ReadonlyArray<Suite> = [
       'test/reconcile/laws/*.world.test.ts',
       'test/hostile/*.world.test.ts',
       'infra/adapters/{postgres,redis}/test/hostile.world.test.ts',
-      'infra/adapters/postgres/test/plans.world.test.ts',
+      'infra/adapters/postgres/test/{plans,growth,large-claims,portions}.world.test.ts',
+      'test/platforms/{image,outside}.world.test.ts',
       'test/rules/regular-expressions.world.test.ts',
     ],
     also: [
