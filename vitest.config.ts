@@ -17,7 +17,7 @@ const LAWS = [
 interface Suite {
   readonly name: string;
   readonly files: ReadonlyArray<string>;
-  /** Files of other rows that do more here. */
+  /** Files of other rows that do more here: both clusters, all random runs, or each right. */
   readonly also?: ReadonlyArray<string>;
   readonly when: 'npm test' | 'TEST_ALL' | 'TEST_DOCS' | 'TEST_CAMPAIGNS';
 }

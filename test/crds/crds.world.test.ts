@@ -11,6 +11,7 @@ import { validate } from '#crds/validation/validate.ts';
 import { whyNoControlPlane } from '../support/control-plane.ts';
 import { type Mutant, mutant } from '../support/crds-mutants.ts';
 import { eventually } from '../support/eventually.ts';
+import { runs } from '../support/runs.ts';
 import { type SharedControlPlane, sharedControlPlane } from '../support/shared-servers.ts';
 import { describeUnless } from '../support/skip-unless.ts';
 
@@ -95,7 +96,7 @@ describeUnless(why, 'a real API server', () => {
       const { accepted, message } = outcomeOf(await server.call('POST', path, full(kind, object)));
       expect(accepted, JSON.stringify({ message, found })).toBe(found.length === 0);
     };
-    await fc.assert(fc.asyncProperty(mutant, validated), { numRuns: 1000 });
+    await fc.assert(fc.asyncProperty(mutant, validated), { numRuns: runs(1000) });
   });
 
   test('says `unchanged` when the same manifests and objects are applied again', () => {

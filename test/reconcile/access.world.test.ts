@@ -17,7 +17,7 @@ import { PARTS } from '../../functions/reconcile/workload/object-parts.ts';
 import { IN_CLUSTER, webhookConfigurations } from '../../infra/packaging/manifests/webhooks.ts';
 import { type AccessRule, accessRules, type Right, rightsOf, rulesWithout } from '../support/access-rules.ts';
 import { startControlPlane, type TestControlPlane, whyNoControlPlane } from '../support/control-plane.ts';
-import { describeUnless, testUnless } from '../support/skip-unless.ts';
+import { describeUnless, testUnless, whyNoCampaign } from '../support/skip-unless.ts';
 import { HTTP_ROUTES, KNATIVE_SERVICES } from './foreign-crds.ts';
 import { createHarness, type Harness } from './harness.ts';
 import { createWalks, type Walks } from './walks.ts';
@@ -27,8 +27,6 @@ const rbac = '/apis/rbac.authorization.k8s.io/v1';
 const ROLE = { path: `${rbac}/clusterroles`, name: 'gateway-operator-reconcile' };
 
 const RULES = accessRules('reconcile');
-
-const NO_CAMPAIGN = process.env.TEST_CAMPAIGNS ? undefined : 'part of npm run campaigns';
 
 describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
   let plane: TestControlPlane;
@@ -151,7 +149,7 @@ describeUnless(whyNoControlPlane(), 'the service account of reconcile', () => {
 
   for (const right of rightsOf(RULES)) {
     const name = `needs ${right.verb} of ${right.resource}: without it something fails`;
-    testUnless(NO_CAMPAIGN, name, () => walkWithout(right));
+    testUnless(whyNoCampaign, name, () => walkWithout(right));
   }
 
   test('misses nothing when all is granted again: what failed, failed for what was taken', async () => {

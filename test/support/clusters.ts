@@ -1,7 +1,7 @@
 // The clusters of tests that run on both: the embedded one and a real API server, behind one interface.
 import { startEmbedded } from '../apiserver/servers.ts';
 import { caller, startControlPlane, type TestControlPlane, whyNoControlPlane } from './control-plane.ts';
-import { whyNotAll } from './skip-unless.ts';
+import { whyNoCampaign, whyNotAll } from './skip-unless.ts';
 
 export type ClusterName = 'embedded' | 'real';
 
@@ -16,7 +16,7 @@ export const ONE_CLUSTER = CLUSTERS.filter(({ why }) => why === undefined).slice
 
 /** Both in `npm run campaigns`, else these: for tests in which the clusters rarely differ. */
 export const bothInCampaigns = (places: typeof CLUSTERS = ONE_CLUSTER): typeof CLUSTERS =>
-  process.env.TEST_CAMPAIGNS ? CLUSTERS : places;
+  whyNoCampaign === undefined ? CLUSTERS : places;
 
 export const startCluster = (name: ClusterName): Promise<TestControlPlane> =>
   name === 'real' ? startControlPlane() : startEmbeddedPlane();

@@ -4,6 +4,9 @@ import { describe, test } from 'vitest';
 /** Why a test of the whole suite is skipped in this run; undefined in the whole suite. */
 export const whyNotAll: string | undefined = process.env.TEST_ALL ? undefined : 'part of TEST_ALL=1 npm test';
 
+/** Why a rare case is skipped in this run; undefined in the campaigns. */
+export const whyNoCampaign: string | undefined = process.env.TEST_CAMPAIGNS ? undefined : 'part of npm run campaigns';
+
 /** The name, with the reason if any. The summary reporter reads it from there. */
 export const named = (name: string, why: string | undefined): string =>
   why === undefined ? name : `${name} (skipped: ${why})`;

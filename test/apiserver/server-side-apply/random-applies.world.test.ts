@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startCluster } from '../../support/clusters.ts';
 import { type TestControlPlane, whyNoControlPlane } from '../../support/control-plane.ts';
+import { runs } from '../../support/runs.ts';
 import { type SharedControlPlane, sharedControlPlane } from '../../support/shared-servers.ts';
 import { describeUnless } from '../../support/skip-unless.ts';
 import { type Step, widgetDefinition } from './cases.ts';
@@ -61,7 +62,7 @@ describeUnless(whyNoControlPlane(), 'a real API server', () => {
       const comparable = (answers: readonly unknown[]) => (until < 0 ? answers : answers.slice(0, until)).map(whole);
       expect(comparable(ours)).toEqual(comparable(theirs));
     });
-    await fc.assert(same, { numRuns: 80, seed: 20261121 });
+    await fc.assert(same, { numRuns: runs(80), seed: 20261121 });
   });
 });
 

@@ -1,6 +1,7 @@
 // Promises of rates over minutes: how far two minutes err, and when room comes back (LEDGER 3). For manual clocks.
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
 import type { Millis } from '../money.ts';
 import {
   MINUTE,
@@ -168,7 +169,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
           }
         },
       );
-      await fc.assert(property, { numRuns: 60 });
+      await fc.assert(property, { numRuns: runs(60) });
     });
 
     test('admit twice the limit within 60 s at worst: all of one minute in its last moment, all of the next in its own', async () => {
@@ -195,7 +196,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
           }
         },
       );
-      await fc.assert(property, { numRuns: 60 });
+      await fc.assert(property, { numRuns: runs(60) });
     });
   });
 }

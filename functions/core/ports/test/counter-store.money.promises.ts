@@ -1,6 +1,7 @@
 // Promises of money in accounts: exact at every size, never above a limit, the same as a naive count (LEDGER 1, 4).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
 import type { Millis, Nano } from '../money.ts';
 import { type Event, eventOf, modelAccounts, scopeOf, toComparable } from './counter-store.model.promises.ts';
 import {
@@ -130,7 +131,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
           }
         },
       );
-      await fc.assert(property, { numRuns: clock === 'manual' ? 100 : 10 });
+      await fc.assert(property, { numRuns: clock === 'manual' ? runs(100) : 10 });
     });
 
     interface World {

@@ -1,6 +1,7 @@
 // Promises of closing an account: charged once, by one closer, and corrected once (LEDGER 3).
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
 import type { AccountFigures } from '../counter-store.ts';
 import type { Millis, Nano } from '../money.ts';
 import {
@@ -263,7 +264,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
             .reduce((sum, cost) => sum + cost, 0n);
           expect(await spent(of)).toEqual([all + (ending === 'close' ? 90_000_000n : 0n)]);
         }),
-        { numRuns: 40 },
+        { numRuns: runs(40) },
       );
     });
   });

@@ -1,6 +1,7 @@
 // Promises of ledger rows, in memory or in PostgreSQL.
 import * as fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { runs } from '../../../../test/support/runs.ts';
 import type { LedgerReader, LedgerRow } from '../ledger-rows.ts';
 import type { Nano } from '../money.ts';
 import type { ScopeWindow } from '../policy.ts';
@@ -218,7 +219,7 @@ export function describeLedgerRows(name: string, make: () => Promise<LedgerRowsU
           const counters = [0, 1, 2, 3].flatMap((scope) => windows.map((window) => scopeWindow(round + scope, window)));
           expect(await spent(...counters)).toEqual(counters.map((each) => naiveSum(bookedRows, each)));
         }),
-        { numRuns: 30 },
+        { numRuns: runs(30) },
       );
     });
 
