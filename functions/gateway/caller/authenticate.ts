@@ -20,7 +20,7 @@ export interface Caller extends KeyRecord {
   readonly databaseTime: Millis;
 }
 
-type Authenticated = Result<Caller, RequestFailure>;
+type AuthenticationResult = Result<Caller, RequestFailure>;
 
 export type Authenticate = ReturnType<typeof createAuthenticate>;
 
@@ -47,7 +47,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
   return function authenticate(
     client: Pick<HttpExchange, 'header'>,
     options: AuthenticateOptions = {},
-  ): Authenticated | Promise<Authenticated> {
+  ): AuthenticationResult | Promise<AuthenticationResult> {
     const key = keyIn(client);
     if (key === undefined) return err(INVALID);
     const startedAt = deps.clock.now();
@@ -61,7 +61,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     found: Result<FoundPolicy, string>,
     startedAt: Millis,
     { databaseTime = 0, onRecord }: AuthenticateOptions,
-  ): Authenticated {
+  ): AuthenticationResult {
     const now = deps.clock.now();
     if (!found.ok) return err({ failure: { code: 'ledger_unavailable', why: found.failure } });
     const { record, freshUntil } = found.value;
