@@ -17,7 +17,7 @@ const LAWS = [
 interface Suite {
   readonly name: string;
   readonly files: ReadonlyArray<string>;
-  /** Files of other rows that do more here: both clusters, all random runs, or each right. */
+  /** Files of other rows that do more here: both clusters, all random runs, each right, or each order. */
   readonly also?: ReadonlyArray<string>;
   readonly when: 'npm test' | 'TEST_ALL' | 'TEST_DOCS' | 'TEST_CAMPAIGNS';
 }
@@ -58,6 +58,7 @@ const SUITES: ReadonlyArray<Suite> = [
     also: [
       'test/{e2e/keys,e2e/walk,admission/kubectl,admission/down,crds/*,reconcile/access}.world.test.ts',
       'test/apiserver/**/random-*.world.test.ts',
+      'test/platforms/uninstall.world.test.ts',
       'infra/adapters/redis/test/counter-store.world.test.ts',
       'infra/adapters/postgres/test/ledger-{rows,database}.world.test.ts',
     ],
