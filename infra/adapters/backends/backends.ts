@@ -45,10 +45,10 @@ interface BackendsDependencies {
   /** Books what the instance has settled and audits its store. Does nothing on a platform that connects to no store. */
   readonly flush: (
     instance: InstanceIdentity,
-    work: FlushWork<DatabaseWithin> & { readonly share: WorkMemory },
+    work: FlushWork<DatabaseWithin> & { readonly workMemory: WorkMemory },
   ) => Promise<void>;
   /** Absent: the platform connects to no store. */
-  readonly clear?: (instanceUid: string, store: StoreConnection, share: WorkMemory) => Promise<void>;
+  readonly clear?: (instanceUid: string, store: StoreConnection, workMemory: WorkMemory) => Promise<void>;
   readonly probeShared: (connection: SharedStoreConnection, instanceUid: string) => Promise<StoreHealth>;
 }
 
@@ -64,16 +64,16 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
   const budget = createMemoryBudget(deps.maxReplyBytes);
   const begin: Backends['begin'] = (members) => {
     const entitled = ENTITLED + members * ENTITLED_PER_MEMBER;
-    const share = budget.share(entitled);
-    return { backends: within(share, entitled), end: share.end };
+    const workMemory = budget.workMemory(entitled);
+    return { backends: within(workMemory, entitled), end: workMemory.end };
   };
-  const within = (share: WorkMemory, entitled: number): Backends => {
+  const within = (workMemory: WorkMemory, entitled: number): Backends => {
     const views = new Map<Database, DatabaseWithin>();
     return {
       begin,
       database: (connection) => {
         const { database } = pools.opened(connection);
-        const view = views.get(database) ?? database.withShare(share);
+        const view = views.get(database) ?? database.withWorkMemory(workMemory);
         views.set(database, view);
         return view;
       },
@@ -82,29 +82,29 @@ export function createBackends(deps: BackendsDependencies): Backends & { close()
       flush: (instance, work) => {
         const { database, limitFlushes } = pools.opened(work.database);
         return limitFlushes(() =>
-          withOwnShare(budget.share(entitled), share.signal, (own) =>
-            deps.flush(instance, { ...work, database: database.withShare(own), share: own }),
+          withOwnMemory(budget.workMemory(entitled), workMemory.signal, (own) =>
+            deps.flush(instance, { ...work, database: database.withWorkMemory(own), workMemory: own }),
           ),
         );
       },
-      clearStore: async (instanceUid, store) => deps.clear?.(instanceUid, store, share),
+      clearStore: async (instanceUid, store) => deps.clear?.(instanceUid, store, workMemory),
     };
   };
-  return { ...within(budget.share(0), 0), close: pools.close };
+  return { ...within(budget.workMemory(0), 0), close: pools.close };
 }
 
-/** Work with a share of its own, which ends with the work that it is part of, and after a time. */
-async function withOwnShare<T>(
-  share: ReturnType<MemoryBudget['share']>,
+/** Work with memory of its own, which ends with the work that it is part of, and after a time. */
+async function withOwnMemory<T>(
+  workMemory: ReturnType<MemoryBudget['workMemory']>,
   parent: AbortSignal,
-  work: (share: WorkMemory) => Promise<T>,
+  work: (workMemory: WorkMemory) => Promise<T>,
 ): Promise<T> {
-  const end = () => share.end();
+  const end = () => workMemory.end();
   const timeout = setTimeout(end, MAX_FLUSH);
   parent.addEventListener('abort', end);
   if (parent.aborted) end();
   try {
-    return await work(share);
+    return await work(workMemory);
   } finally {
     clearTimeout(timeout);
     parent.removeEventListener('abort', end);

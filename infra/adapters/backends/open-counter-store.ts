@@ -17,8 +17,8 @@ export interface OpenCounterStoreDependencies {
   readonly readLogin?: (() => StoreConnection) | undefined;
   /** For Upstash. Absent: the platform's own. */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** The share of the work that uses the store. Absent: the process uses it. */
-  readonly share?: WorkMemory | undefined;
+  /** The memory of the work that uses the store. Absent: the process uses it. */
+  readonly workMemory?: WorkMemory | undefined;
 }
 
 export interface OpenCounterStore {
@@ -31,7 +31,7 @@ export interface OpenCounterStore {
 /** A store that is away is no error: its calls fail until it is back. */
 export function openCounterStore(
   connection: StoreConnection,
-  { instanceUid, clock, log, fetch, readLogin, share }: OpenCounterStoreDependencies,
+  { instanceUid, clock, log, fetch, readLogin, workMemory }: OpenCounterStoreDependencies,
 ): OpenCounterStore {
   if (connection.type === 'memory')
     return {
@@ -41,7 +41,11 @@ export function openCounterStore(
     };
   const { evaluate, close, reconnect } =
     connection.type === 'redis'
-      ? openRedis(connection, { instanceUid, log, readLogin, share })
-      : openUpstash(connection, { fetch, readLogin, share });
-  return { counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, share }), isShared: true, close };
+      ? openRedis(connection, { instanceUid, log, readLogin, workMemory })
+      : openUpstash(connection, { fetch, readLogin, workMemory });
+  return {
+    counterStore: createRedisCounterStore({ evaluate, instanceUid, reconnect, workMemory }),
+    isShared: true,
+    close,
+  };
 }

@@ -6,7 +6,7 @@ export const MAX_REPLY = MIB;
 /** The maximum reply to a gateway, which uses one store: the figures of an account with very many counters. */
 export const MAX_OWN_REPLY = 64 * MIB;
 
-/** The share of one piece of work: its replies count in it until the work ends. After that no reply is awaited. */
+/** The memory of one piece of work: its replies count in it until the work ends. After that no reply is awaited. */
 export interface WorkMemory {
   /**
    * Counts these bytes for this holder, in place of its previous bytes. Throws if the share may not have them: then
@@ -19,7 +19,7 @@ export interface WorkMemory {
 
 export interface MemoryBudget {
   /** `entitled`: bytes that the share keeps in any case, by the size of the work. */
-  share(entitled: number): WorkMemory & { end(why?: string): void };
+  workMemory(entitled: number): WorkMemory & { end(why?: string): void };
 }
 
 interface ShareState {
@@ -54,7 +54,7 @@ export function createMemoryBudget(maxExcess: number): MemoryBudget {
   };
   let excess = 0;
   return {
-    share(entitled) {
+    workMemory(entitled) {
       const controller = new AbortController();
       const own: ShareState = { entitled, held: 0, controller };
       const holders = new Map<object, number>();

@@ -13,7 +13,7 @@ export function createClaims(
   const readBytes = { bytes: 0 };
   const keep = (bytes: number): void => {
     readBytes.bytes += bytes;
-    session.share?.take(readBytes, readBytes.bytes);
+    session.workMemory?.take(readBytes, readBytes.bytes);
   };
   /** Reads all rows of `text`, in pages of bounded size. */
   const readPages = async (text: string, values: ReadonlyArray<unknown>): Promise<Claim[]> => {

@@ -18,8 +18,8 @@ import { createScopeWrites } from './scope-writes.ts';
 import { createSession, type Session } from './session.ts';
 
 export type Database = ReturnType<typeof createDatabase>;
-/** The database for one piece of work, which has a share of memory, and after whose end all calls reject. */
-export type DatabaseWithin = ReturnType<Database['withShare']>;
+/** The database for one piece of work, which has its own memory, and after whose end all calls reject. */
+export type DatabaseWithin = ReturnType<Database['withWorkMemory']>;
 
 /**
  * Everything is in the schema `gateway_operator` of the database (PostgreSQL 14 or later), which `migrate` makes. The
@@ -58,7 +58,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
   });
   return {
     ...adapters(session),
-    withShare: (share: WorkMemory) => adapters(session.withShare(share)),
+    withWorkMemory: (workMemory: WorkMemory) => adapters(session.withWorkMemory(workMemory)),
     disconnect: session.disconnect,
     close: session.close,
   };

@@ -21,7 +21,7 @@ export interface Statement {
    * however long the statement takes.
    */
   readonly readJson?: (value: unknown) => unknown;
-  /** Gets the size of the reply in memory, which is kept until the work ends (`withShare`). */
+  /** Gets the size of the reply in memory, which is kept until the work ends (`withWorkMemory`). */
   readonly onBytes?: (bytes: number) => void;
 }
 
@@ -46,12 +46,12 @@ export interface Session {
    */
   transaction<T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T>;
   /**
-   * A session with the same connections for one piece of work, which has a share of memory. At the end of the work, its
+   * A session with the same connections for one piece of work, which has its own memory. At the end of the work, its
    * calls reject and their connections are dropped.
    */
-  withShare(share: WorkMemory): Session;
-  /** The share of memory for replies; absent: only the limit of each statement applies. */
-  readonly share: WorkMemory | undefined;
+  withWorkMemory(workMemory: WorkMemory): Session;
+  /** The memory for replies; absent: only the limit of each statement applies. */
+  readonly workMemory: WorkMemory | undefined;
   /** Ends the connections; a later call connects again. */
   disconnect(): Promise<void>;
   close(): Promise<void>;
@@ -70,10 +70,10 @@ interface SessionPool {
   readonly usedClients: WeakSet<pg.PoolClient>;
 }
 
-function createView(pooled: SessionPool, share: WorkMemory | undefined): Session {
+function createView(pooled: SessionPool, workMemory: WorkMemory | undefined): Session {
   const { connection, pool, usedClients } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
-    const idleTimeout = createIdleTimeout(limit, share?.signal);
+    const idleTimeout = createIdleTimeout(limit, workMemory?.signal);
     let client: MeteredClient | undefined;
     const attempt = async (): Promise<T> => {
       const connected = await onConnection(pool.connect());
@@ -82,7 +82,7 @@ function createView(pooled: SessionPool, share: WorkMemory | undefined): Session
       const wasUsed = usedClients.has(connected);
       usedClients.add(connected);
       try {
-        return await work(toQuery(connected, idleTimeout, share));
+        return await work(toQuery(connected, idleTimeout, workMemory));
       } catch (error) {
         if (idleTimeout.isOver() || !wasUsed || !isBroken(error)) throw error;
         // The server ended the connection while it was idle in the pool (a restart, a failover): connect again.
@@ -95,7 +95,7 @@ function createView(pooled: SessionPool, share: WorkMemory | undefined): Session
     // After the limit, the outcome of the work is ignored.
     working.catch(() => undefined);
     const timeout = idleTimeout.over.then(() => {
-      throw share?.signal.aborted ? toEnd(connection, share.signal.reason) : toTimeout(connection, limit);
+      throw workMemory?.signal.aborted ? toEnd(connection, workMemory.signal.reason) : toTimeout(connection, limit);
     });
     try {
       const value = await Promise.race([working, timeout]);
@@ -110,11 +110,11 @@ function createView(pooled: SessionPool, share: WorkMemory | undefined): Session
   };
 
   return {
-    share,
+    workMemory,
     run,
     query: (limit, ...call) => run(limit, (query) => query(...call)),
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
-    withShare: (other) => createView(pooled, other),
+    withWorkMemory: (other) => createView(pooled, other),
     disconnect: pool.disconnect,
     close: async () => {
       // A frozen server does not close its connections.
@@ -197,7 +197,7 @@ async function inTransaction<T>(limit: Millis, query: Query, work: (query: Query
   return value;
 }
 
-function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, share: WorkMemory | undefined): Query {
+function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, workMemory: WorkMemory | undefined): Query {
   const { meter } = client;
   return async <R extends pg.QueryResultRow>(statement: string | Statement, values?: ReadonlyArray<unknown>) => {
     const { text, readJson, onBytes }: Statement = typeof statement === 'string' ? { text: statement } : statement;
@@ -211,7 +211,7 @@ function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, share: Wo
     const replyMemory = {};
     const max = readJson === undefined ? MAX_ANSWER : MAX_LARGE_ANSWER;
     begin();
-    meter.begin(max, share && (({ now }) => share.take(replyMemory, now)));
+    meter.begin(max, workMemory && (({ now }) => workMemory.take(replyMemory, now)));
     try {
       const call = client.query<R>({ text, types: parsersOf(read, meter), ...(values && { values: [...values] }) });
       const { rows } = await onConnection(call);
@@ -221,7 +221,7 @@ function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, share: Wo
       return rows;
     } finally {
       meter.end();
-      if (share?.signal.aborted === false) share.take(replyMemory, 0);
+      if (workMemory?.signal.aborted === false) workMemory.take(replyMemory, 0);
     }
   };
 }

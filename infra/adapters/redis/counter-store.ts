@@ -53,8 +53,8 @@ export interface RedisCounterStoreDependencies {
   readonly instanceUid: string;
   /** Absent: each call has a connection of its own. */
   readonly reconnect?: (() => void) | undefined;
-  /** The share of the work that uses the store: the last reply counts in it. Absent: the process uses the store. */
-  readonly share?: WorkMemory | undefined;
+  /** The memory of the work that uses the store: the last reply counts in it. Absent: the process uses the store. */
+  readonly workMemory?: WorkMemory | undefined;
 }
 
 /**
@@ -65,7 +65,7 @@ export function createRedisCounterStore({
   evaluate,
   instanceUid,
   reconnect = () => undefined,
-  share,
+  workMemory,
 }: RedisCounterStoreDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
@@ -73,7 +73,7 @@ export function createRedisCounterStore({
   const run = async <T>(operation: string, argument: object): Promise<T> => {
     const reply = await evaluate(script, metaKey(instanceUid), [operation, toText(argument)]).catch(toLayoutMismatch);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
-    share?.take(reservedMemory, 2 * reply.length + jsonBytes(reply));
+    workMemory?.take(reservedMemory, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);
   };
   return {

@@ -15,8 +15,8 @@ export interface StoreDependencies {
   readonly instanceUid?: string;
   /** Reads the login (user, password, certificates) again, after a failed attempt; throws while it cannot be read. */
   readonly readLogin?: (() => StoreConnection) | undefined;
-  /** The share of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
-  readonly share?: WorkMemory | undefined;
+  /** The memory of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
+  readonly workMemory?: WorkMemory | undefined;
 }
 
 export interface RedisConnection {
@@ -49,9 +49,9 @@ const OPTIONS: PrimaryDependencies['options'] = {
  * opened, so a process with a memory store does not load it.
  */
 export function openRedis(address: RedisAddress, deps: StoreDependencies): RedisConnection {
-  const { log, instanceUid = '', readLogin, share } = deps;
+  const { log, instanceUid = '', readLogin, workMemory } = deps;
   const store = toServerText(address);
-  const maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY;
+  const maxReply = workMemory === undefined ? MAX_OWN_REPLY : MAX_REPLY;
   const opened = createOpenConnections();
   let primary: Redis | undefined;
   let reopening: NodeJS.Timeout | undefined;
@@ -100,15 +100,15 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
       log.warn('the connection to the counter store ended, and is opened again', { store, why });
       reasons.add(why);
     }
-    // Work with a share calls only now and then: a server that closes its connections would get new ones all the time.
-    if (share === undefined) reopening = setTimeout(() => void open(), RECONNECT_AFTER);
+    // Work with its own memory calls only now and then: a server that closes its connections would get new ones all the time.
+    if (workMemory === undefined) reopening = setTimeout(() => void open(), RECONNECT_AFTER);
   };
   const close = (): void => {
     isClosed = true;
     clearTimeout(reopening);
     opened.end();
   };
-  share?.signal.addEventListener('abort', close);
+  workMemory?.signal.addEventListener('abort', close);
   const firstTry = open();
   return {
     evaluate: createEvaluate(async (command, script, key, args) => {

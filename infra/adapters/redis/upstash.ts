@@ -16,10 +16,10 @@ const UNAUTHORIZED = 401;
 
 type UpstashAddress = Extract<StoreConnection, { type: 'upstash' }>;
 
-interface UpstashDependencies extends Pick<StoreDependencies, 'readLogin' | 'share'> {
+interface UpstashDependencies extends Pick<StoreDependencies, 'readLogin' | 'workMemory'> {
   /** Default: the platform's own, without a proxy. */
   readonly fetch?: typeof globalThis.fetch | undefined;
-  /** The maximum bytes of a reply. Default: MAX_REPLY with a share, else MAX_OWN_REPLY. */
+  /** The maximum bytes of a reply. Default: MAX_REPLY for work with its own memory, else MAX_OWN_REPLY. */
   readonly maxReply?: number;
 }
 
@@ -31,9 +31,9 @@ export function openUpstash(
   { url, token }: UpstashAddress,
   {
     readLogin,
-    share,
+    workMemory,
     fetch = globalThis.fetch,
-    maxReply = share === undefined ? MAX_OWN_REPLY : MAX_REPLY,
+    maxReply = workMemory === undefined ? MAX_OWN_REPLY : MAX_REPLY,
   }: UpstashDependencies = {},
 ): RedisConnection {
   /** The token that the server accepted last. */
@@ -50,7 +50,7 @@ export function openUpstash(
     });
   const post = async (command: ReadonlyArray<string>): Promise<unknown> => {
     const timeout = AbortSignal.timeout(ANSWER_TIMEOUT);
-    const signal = share === undefined ? timeout : AbortSignal.any([timeout, share.signal]);
+    const signal = workMemory === undefined ? timeout : AbortSignal.any([timeout, workMemory.signal]);
     const body = JSON.stringify(command);
     let response = await send(body, accepted, signal);
     const next = response.status === UNAUTHORIZED ? readTokenNow(readLogin, url) : undefined;

@@ -85,11 +85,11 @@ async function run(environment: ReconcileBindings, request: Request): Promise<Re
 
 function openShared(
   connection: SharedStoreConnection,
-  { instanceUid, share }: OpenCounterStoreDependencies,
+  { instanceUid, workMemory }: OpenCounterStoreDependencies,
 ): OpenCounterStore {
   if (connection.type !== 'upstash') throw new Error(notFromHere(connection));
-  const { evaluate, close } = openUpstash(connection, { share });
-  return { counterStore: createRedisCounterStore({ evaluate, instanceUid, share }), isShared: true, close };
+  const { evaluate, close } = openUpstash(connection, { workMemory });
+  return { counterStore: createRedisCounterStore({ evaluate, instanceUid, workMemory }), isShared: true, close };
 }
 
 const notFromHere = ({ host, port }: Extract<StoreConnection, { type: 'redis' }>): string =>

@@ -39,13 +39,18 @@ export function createStoreMaintenance({
   return {
     async flush(
       instance: InstanceIdentity,
-      { store: connection, database, cursor, share }: FlushWork<DatabaseWithin> & { readonly share: WorkMemory },
+      {
+        store: connection,
+        database,
+        cursor,
+        workMemory,
+      }: FlushWork<DatabaseWithin> & { readonly workMemory: WorkMemory },
     ): Promise<void> {
       if (connection.type === 'memory') return;
       const instanceUid = instance.uid;
       const metrics = metricsOf(parts.metrics, instance);
       beginAlertMetrics(metrics);
-      const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, share });
+      const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, workMemory });
       const { scopesOfOtherInstances } = database;
       const ledgerDatabase = { ...database.ledgerDatabase(instanceUid, random), scopesOfOtherInstances };
       try {
@@ -58,9 +63,9 @@ export function createStoreMaintenance({
         await close();
       }
     },
-    async clear(instanceUid: string, connection: StoreConnection, share?: WorkMemory): Promise<void> {
+    async clear(instanceUid: string, connection: StoreConnection, workMemory?: WorkMemory): Promise<void> {
       if (connection.type === 'memory') return;
-      const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, share });
+      const { counterStore, close } = open(connection, { instanceUid, clock, log, fetch, workMemory });
       await counterStore.clear().finally(close);
     },
   };

@@ -26,7 +26,7 @@ function underTest() {
     maxReplyBytes: 1000,
     openDatabase: ({ host, password }) => {
       const close = async () => void closed.push(`${host} ${password}`);
-      const database = { close, disconnect: close, withShare: () => database };
+      const database = { close, disconnect: close, withWorkMemory: () => database };
       return database as unknown as Database;
     },
     flush: ({ uid }) =>

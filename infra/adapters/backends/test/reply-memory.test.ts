@@ -5,7 +5,7 @@ const MIB = 1024 * 1024;
 
 test('a share may hold what it is entitled to, whatever others hold', () => {
   const budget = createMemoryBudget(10 * MIB);
-  const [small, large] = [budget.share(MIB), budget.share(100 * MIB)];
+  const [small, large] = [budget.workMemory(MIB), budget.workMemory(100 * MIB)];
   large.take({}, 100 * MIB);
   small.take({}, MIB);
   expect([small.signal.aborted, large.signal.aborted]).toEqual([false, false]);
@@ -13,7 +13,7 @@ test('a share may hold what it is entitled to, whatever others hold', () => {
 
 test('when shares hold too much together, the one with the largest excess ends, and the others continue', () => {
   const budget = createMemoryBudget(10 * MIB);
-  const [hostile, worse, good] = [budget.share(MIB), budget.share(MIB), budget.share(50 * MIB)];
+  const [hostile, worse, good] = [budget.workMemory(MIB), budget.workMemory(MIB), budget.workMemory(50 * MIB)];
   hostile.take({}, 4 * MIB);
   worse.take({}, 7 * MIB);
   good.take({}, 50 * MIB);
@@ -22,14 +22,14 @@ test('when shares hold too much together, the one with the largest excess ends, 
   expect([hostile.signal.aborted, worse.signal.aborted, good.signal.aborted]).toEqual([false, true, false]);
   expect(() => worse.take({}, 1)).toThrow('more than there is memory for');
   // The place of the one that ended is free.
-  const next = budget.share(0);
+  const next = budget.workMemory(0);
   next.take({}, 5 * MIB);
   expect(next.signal.aborted).toBe(false);
 });
 
 test('a holder counts what it holds now, and a share that has ended counts nothing', () => {
   const budget = createMemoryBudget(10 * MIB);
-  const [one, other] = [budget.share(0), budget.share(0)];
+  const [one, other] = [budget.workMemory(0), budget.workMemory(0)];
   const [statement, result] = [{}, {}];
   for (let turn = 0; turn < 100; turn += 1) {
     one.take(statement, 9 * MIB);
@@ -40,12 +40,12 @@ test('a holder counts what it holds now, and a share that has ended counts nothi
   other.take({}, 10 * MIB);
   other.end();
   expect(() => other.take({}, 1)).toThrow('has ended');
-  budget.share(0).take({}, 10 * MIB);
+  budget.workMemory(0).take({}, 10 * MIB);
 });
 
 test('ten thousand servers that answer a little at a time never hold more than there is', () => {
   const budget = createMemoryBudget(100 * MIB);
-  const shares = Array.from({ length: 1000 }, () => ({ share: budget.share(MIB), holder: {}, held: 0 }));
+  const shares = Array.from({ length: 1000 }, () => ({ share: budget.workMemory(MIB), holder: {}, held: 0 }));
   for (let turn = 0; turn < 20_000; turn += 1) {
     const one = shares[(turn * 7919) % shares.length];
     if (one === undefined || one.share.signal.aborted) continue;

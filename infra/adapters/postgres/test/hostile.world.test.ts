@@ -41,8 +41,8 @@ async function openDatabase(server: { readonly port: number; stop(): Promise<voi
     await database.close();
   });
   const budget = createMemoryBudget(20 * MIB);
-  const share = budget.share(MIB);
-  return { own: database, within: database.withShare(share), share };
+  const workMemory = budget.workMemory(MIB);
+  return { own: database, within: database.withWorkMemory(workMemory), workMemory };
 }
 
 /** A server that sends complete replies without rows, also to no statement. */
@@ -61,9 +61,9 @@ function expectAway(answers: ReadonlyArray<PromiseSettledResult<unknown>>): void
 describe.each(HARMS)('a database that answers with %s', (harm) => {
   test('is away for the instance that names it, after little of it was read', async () => {
     const server = await startHostilePostgres(harm);
-    const { within, share } = await openDatabase(server);
+    const { within, workMemory } = await openDatabase(server);
     // The work has an end.
-    const end = setTimeout(share.end, 6000);
+    const end = setTimeout(workMemory.end, 6000);
     const calls = [within.instance('one'), within.claims('one'), within.openInstances('here')];
     const answers = await Promise.allSettled(calls);
     clearTimeout(end);
@@ -121,12 +121,12 @@ test('a database that answers at random ends no process', async () => {
   for (let seed = 1; seed <= 100; seed += 1) {
     const server = await startRandomPostgres(seed);
     const database = createDatabase(at(server.port), { log: createMemoryLog() });
-    const share = createMemoryBudget(MIB).share(MIB);
-    const within = database.withShare(share);
-    const end = setTimeout(share.end, 100);
+    const workMemory = createMemoryBudget(MIB).workMemory(MIB);
+    const within = database.withWorkMemory(workMemory);
+    const end = setTimeout(workMemory.end, 100);
     await Promise.allSettled([within.instance('one'), within.claims('one'), within.sums([])]);
     clearTimeout(end);
-    share.end();
+    workMemory.end();
     await server.stop();
     await database.close();
     await new Promise((resolve) => setImmediate(resolve));

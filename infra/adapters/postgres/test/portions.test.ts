@@ -17,11 +17,11 @@ function createDouble(answer: (text: string) => ReadonlyArray<object> | undefine
     return rows ?? [];
   }) as Query;
   const session: Session = {
-    share: undefined,
+    workMemory: undefined,
     run: (_, work) => work(query),
     query: (_, ...call) => query(...call),
     transaction: (_, work) => work(query),
-    withShare: () => session,
+    withWorkMemory: () => session,
     disconnect: async () => undefined,
     close: async () => undefined,
   };

@@ -17,7 +17,7 @@ import { openRedis } from '../tcp.ts';
 import { openUpstash } from '../upstash.ts';
 
 const MIB = 1024 * 1024;
-const share = () => createMemoryBudget(10 * MIB).share(MIB);
+const workMemory = () => createMemoryBudget(10 * MIB).workMemory(MIB);
 
 /** Errors that nobody would have caught: they end a process. */
 const uncaught: unknown[] = [];
@@ -39,8 +39,12 @@ describe.each(Object.keys(REDIS_HARMS) as RedisHarm[])('a Redis that answers wit
     const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
     const health = await probeShared(address, 'one');
     expect(health).toMatchObject({ ok: false, reason: 'StoreUnreachable' });
-    const redis = openRedis(address, { log: createMemoryLog(), share: share() });
-    const accounts = createRedisCounterStore({ evaluate: redis.evaluate, instanceUid: 'one', share: share() });
+    const redis = openRedis(address, { log: createMemoryLog(), workMemory: workMemory() });
+    const accounts = createRedisCounterStore({
+      evaluate: redis.evaluate,
+      instanceUid: 'one',
+      workMemory: workMemory(),
+    });
     const calls = Array.from({ length: 3 }, () => accounts.accounts(true, 10));
     for (const { status } of await Promise.allSettled(calls)) expect(status).toBe('rejected');
     await redis.close();
@@ -60,9 +64,9 @@ test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
     expect(health).toMatchObject(isHarmless ? { ok: true } : { ok: false, reason: 'StoreUnreachable' });
     expect(JSON.stringify(health).length).toBeLessThan(2000);
     const accounts = createRedisCounterStore({
-      evaluate: openUpstash(connection, { share: share() }).evaluate,
+      evaluate: openUpstash(connection, { workMemory: workMemory() }).evaluate,
       instanceUid: 'one',
-      share: share(),
+      workMemory: workMemory(),
     });
     await expect(accounts.accounts(true, 10)).rejects.toThrow();
   },
@@ -71,9 +75,9 @@ test.each(Object.keys(UPSTASH_HARMS) as UpstashHarm[])(
 test('what an ended work has asked of its store is not waited for', async () => {
   const server = await startHostileRedis('noReply', true);
   onTestFinished(server.stop);
-  const own = share();
+  const own = workMemory();
   const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
-  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), workMemory: own });
   const call = evaluate('return 1', 'key', []);
   setTimeout(own.end, 50);
   // Else the command would time out.
@@ -94,8 +98,8 @@ test('a Redis that is loading, whenever it is asked how it is, is asked few time
   });
   onTestFinished(server.stop);
   const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
-  const own = share();
-  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  const own = workMemory();
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), workMemory: own });
   setTimeout(own.end, 3000);
   await expect(evaluate('return 1', 'key', [])).rejects.toThrow();
   expect(asked).toBeLessThan(100);
@@ -116,8 +120,8 @@ test('a node of a Cluster that always names another node is dialled twice for a 
   port = server.port;
   const address = { type: 'redis', host: '127.0.0.1', port, password: '', tls: false } as const;
   expect(await probeShared(address, 'one')).toMatchObject({ ok: false, message: expect.stringMatching(/MOVED/) });
-  const own = share();
-  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  const own = workMemory();
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), workMemory: own });
   for (let call = 0; call < 3; call += 1) await expect(evaluate('return 1', 'key', [])).rejects.toThrow();
   own.end();
   expect(server.connections()).toBe(4);
@@ -127,8 +131,8 @@ test('a Redis that hangs up is dialled once for a piece of work', async () => {
   const server = await listen((socket) => socket.destroy());
   onTestFinished(server.stop);
   const address = { type: 'redis', host: '127.0.0.1', port: server.port, password: '', tls: false } as const;
-  const own = share();
-  const { evaluate } = openRedis(address, { log: createMemoryLog(), share: own });
+  const own = workMemory();
+  const { evaluate } = openRedis(address, { log: createMemoryLog(), workMemory: own });
   const wait = () => new Promise((resolve) => setTimeout(resolve, 400));
   for (let call = 0; call < 3; call += 1) {
     await expect(evaluate('return 1', 'key', [])).rejects.toThrow();
