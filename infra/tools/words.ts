@@ -111,6 +111,11 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /\baccount ended\b/i, places: NAMES, use: 'accountClosed; the lease of an account ends' },
   { pattern: /\bhas successor\b/i, places: NAMES, use: 'hasLaterProcess; a successor continues the journal' },
   { pattern: /\b(create closing|closing close)\b/i, places: NAMES, use: 'createEndedAccounts, closeNamedIn' },
+  {
+    pattern: /\b(instance|database|scope object) blocked by\b/i,
+    places: NAMES,
+    use: 'obstacle; a VirtualKey is blocked',
+  },
   // Names of STYLE's table.
   { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline' },
   { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay' },

@@ -41,23 +41,23 @@ function isTimedOut({ metadata }: Pick<OwnObject, 'metadata'>, now: Millis): boo
  * Why nothing can be cleaned up in the database of an instance; undefined if nothing prevents it. A database without
  * the instance shows only that its rows may be elsewhere.
  */
-function databaseBlockedBy({ database }: InstanceView): string | undefined {
+function databaseObstacle({ database }: InstanceView): string | undefined {
   if (!database.ok) return database.message;
   if (database.isRecorded) return undefined;
   return `${database.message} does not have this instance: if it is the wrong database, correct the Secret of databaseSecretRef`;
 }
 
 /** Why a deleted instance cannot be cleaned up yet; undefined if nothing prevents it. */
-export function instanceBlockedBy(view: InstanceView, { failures }: World): string | undefined {
+export function instanceObstacle(view: InstanceView, { failures }: World): string | undefined {
   const { kind, metadata } = view.object;
-  return failures.get(idOf(kind, metadata))?.message ?? databaseBlockedBy(view);
+  return failures.get(idOf(kind, metadata))?.message ?? databaseObstacle(view);
 }
 
-export function scopeObjectBlockedBy(scopeObject: ScopeObject, context: PlanContext): string | undefined {
+export function scopeObjectObstacle(scopeObject: ScopeObject, context: PlanContext): string | undefined {
   const { failures, unobserved } = context.world;
   const { instance } = context.access(scopeObject);
   if (instance === undefined) return unobserved.get(instancePathOf(scopeObject));
-  return failures.get(idOf(scopeObject.kind, scopeObject.metadata))?.message ?? databaseBlockedBy(instance);
+  return failures.get(idOf(scopeObject.kind, scopeObject.metadata))?.message ?? databaseObstacle(instance);
 }
 
 /** The message about a deleted object: what it waits for, until when, and what happens then. */
@@ -81,17 +81,17 @@ export function scopeObjectDeletionMessage(scopeObject: ScopeObject, context: Pl
         'the log of the reconciler has the cause. To end the key value instead, set spec.deletionPolicy to Delete'
       );
   }
-  return deletionMessage(scopeObject, scopeObjectBlockedBy(scopeObject, context));
+  return deletionMessage(scopeObject, scopeObjectObstacle(scopeObject, context));
 }
 
 /** VirtualKeys stop working with their instance: closing it retires all their claims. */
 export function planInstanceDeletion(view: InstanceView, { now, world }: PlanContext): Action[] {
   const { object } = view;
   if (!hasFinalizer(object)) return [];
-  const blocked = instanceBlockedBy(view, world);
-  if (blocked !== undefined)
+  const obstacle = instanceObstacle(view, world);
+  if (obstacle !== undefined)
     return isTimedOut(object, now)
-      ? [removeFinalizer(object, TIMED_OUT, `VirtualKeys in its database still work: ${blocked}`)]
+      ? [removeFinalizer(object, TIMED_OUT, `VirtualKeys in its database still work: ${obstacle}`)]
       : [];
   const why = 'it is deleted: none of its VirtualKeys works any longer';
   return [{ action: 'CloseInstance', ...about(object, why) }, removeFinalizer(object)];
@@ -194,11 +194,11 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
     ...puts,
     ...(isMarked ? [] : [{ action: 'RetainSecret', ...on, secret: secret.name, marks } as const]),
   ];
-  const blockedBy = scopeObjectBlockedBy(key, context);
-  if (blockedBy === undefined)
+  const obstacle = scopeObjectObstacle(key, context);
+  if (obstacle === undefined)
     return steps.length > 0 ? steps : [...(claim ? [retainedEvent(key, secret)] : []), removeFinalizer(key)];
   if (!isTimedOut(key, context.now) || !(isMarked || (isRemembered && isFound(secret, key)))) return steps;
-  const left = `its row stays in the database until a resync marks the key as retained: ${blockedBy}`;
+  const left = `its row stays in the database until a resync marks the key as retained: ${obstacle}`;
   return [retainedEvent(key, secret), removeFinalizer(key, TIMED_OUT, left)];
 }
 
@@ -216,9 +216,9 @@ function retainedEvent(key: VirtualKey, secret: PresentSecret): Action {
  */
 export function planRetirement(scopeObject: ScopeObject, context: PlanContext): Action[] {
   const { instance } = context.access(scopeObject);
-  const blocked = scopeObjectBlockedBy(scopeObject, context);
-  if (blocked !== undefined) {
-    const left = `its row stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${blocked}`;
+  const obstacle = scopeObjectObstacle(scopeObject, context);
+  if (obstacle !== undefined) {
+    const left = `its row stays in the database${instance === undefined ? '' : ' until a resync finds it'}: ${obstacle}`;
     return isTimedOut(scopeObject, context.now) ? [removeFinalizer(scopeObject, TIMED_OUT, left)] : [];
   }
   const { kind, alias, key } = aliasOf(scopeObject);
@@ -247,7 +247,7 @@ function planBlock(key: VirtualKey, context: PlanContext): Action[] {
   const retained = claim && retainedSecret(claim);
   const [blocker] = ownBlockersOf(key);
   const isDone = blocker === undefined || claim?.policy?.blocked === true;
-  if (claim === undefined || retained === undefined || isDone || scopeObjectBlockedBy(key, context) !== undefined)
+  if (claim === undefined || retained === undefined || isDone || scopeObjectObstacle(key, context) !== undefined)
     return [];
   const { scopeId, anchor } = claim;
   const write = { policy: { scopeId, anchor, blocked: true, retained }, generation: key.metadata.generation };

@@ -8,7 +8,7 @@ import { hasFinalizer, type InstanceView, idOf, isAbandoned, isDeleted, type Sna
 import { hasLedger, requestedLedger } from './conditions-instance.ts';
 import { evaluateOwnType } from './conditions-workload.ts';
 import type { PlanContext } from './context.ts';
-import { instanceBlockedBy, planInstanceDeletion } from './deletion.ts';
+import { instanceObstacle, planInstanceDeletion } from './deletion.ts';
 import { createPartActions } from './parts.ts';
 
 /**
@@ -39,7 +39,7 @@ export function planInstance(view: InstanceView, context: PlanContext): Action[]
 function planAbandonedInstance(view: InstanceView, { world }: PlanContext): Action[] {
   const { object, database, claims } = view;
   const isClosed = database.ok && !database.isOpen && claims.size === 0;
-  if (isClosed || instanceBlockedBy(view, world) !== undefined) return [];
+  if (isClosed || instanceObstacle(view, world) !== undefined) return [];
   return [
     { action: 'CloseInstance', ...about(object, 'it is deleted, and only a finalizer of another program keeps it') },
   ];

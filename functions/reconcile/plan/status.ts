@@ -40,7 +40,7 @@ import {
   toSoftBudgetCondition,
 } from './conditions-scope-object.ts';
 import type { PlanContext } from './context.ts';
-import { deletionMessage, instanceBlockedBy } from './deletion.ts';
+import { deletionMessage, instanceObstacle } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
 
 /** Conditions that exist only while they have something to report. */
@@ -75,7 +75,7 @@ export function planInstanceStatus(
   const own = guarded.filter(({ instance }) => instance === pathOf(object.metadata));
   const tooMany = own.map(({ message }) => message).join('; ');
   const guardedCondition: ConditionState = { type: GUARDED, status: 'True', reason: TOO_MANY, message: tooMany };
-  const message = deletionMessage(object, instanceBlockedBy(view, context.world));
+  const message = deletionMessage(object, instanceObstacle(view, context.world));
   const evaluated = isDeleted(object)
     ? [toReady({ reason: 'Deleting', message })]
     : [...conditions, ...toLedgerCondition(view), ...(isComplete && own.length > 0 ? [guardedCondition] : [])];
