@@ -6,7 +6,7 @@
 --   meta            hash: layout, epoch, storeCalls, now (the latest time seen: a failover never turns it back),
 --                   cleanedAt, lastCall; lastBeforeSilence, firstAfterSilence: the times of the last call before a silence
 --                   of all processes, and of the first call after it;
---                   account > `callNumber state leaseEnd booked reported`: the number of its last call, its state, the end of
+--                   account > `callNumber state leaseEnd bookedBatch reportedBatch`: the number of its last call, its state, the end of
 --                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
 --   c COUNTERS      hash: counter > `spent escrowOfAll`, then the accounts that were last refused because of escrow, each with
 --                   the time; spent is `-` while the counter is absent and accounts have figures in it
@@ -15,7 +15,7 @@
 --   f FINISHED      sorted set: finished account > the time until which it is remembered
 --   u AUDITED       sorted set: account that audits read > infinite while it is frozen or has spend that is not booked;
 --                   else the value of storeCalls after its last booking or its end
---   a:<account>     figuresKey; hash: counter > `escrow risk booked`, then each unbooked batch with its spend; booked: the
+--   a:<account>     figuresKey; hash: counter > `escrow risk lastBookedBatch`, then each unbooked batch with its spend; lastBookedBatch: the
 --                   last batch with spend in this counter that was booked
 --   o:<account>     forgottenKey; hash: the same for figures that are forgotten, which only audits read
 --   r:<length>:<n>  uses; hash: rate > use of each kind in the n-th window of this length, in JSON; only these keys expire
@@ -24,7 +24,13 @@
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
 -- An audit reads at most `MAX_AUDITED` accounts: on Workers each request is one.
-local LAYOUT, MINUTE, SECOND, KEEP, OLD_BATCHES, MAX_AHEAD = 'accounts 6', 60000, 1000, 60000, 100, 60000
+local LAYOUT, MINUTE, SECOND = 'accounts 6', 60000, 1000
+-- Milliseconds for which a finished account, or a counter after its window, is kept.
+local KEEP = 60000
+-- Batches after which an audit no longer needs the last booked batch of a counter.
+local OLD_BATCHES = 100
+-- Milliseconds by which the latest time seen may be ahead of this server's clock.
+local MAX_AHEAD = 60000
 -- Kinds of rates that count in windows, the lengths of these, and the kinds of which a request names an estimate:
 -- `npm run generate` from functions/core/ports/rates.ts.
 local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 60000, tokens = 60000 }, { tokens = true }
@@ -89,7 +95,7 @@ local function upTo(max)
   end
 end
 local NARROW = {
-  amount = upTo(MAX_AMOUNT), sum = upTo(MAX_SUM), zero = 0,
+  toAmount = upTo(MAX_AMOUNT), toSum = upTo(MAX_SUM), zero = 0,
   times = function(number, factor) return number * factor end,
   textOf = function(number)
     if number > MAX_DOUBLE or number < -MAX_DOUBLE then error(WIDE, 0) end
@@ -105,7 +111,7 @@ local function wideMoney()
   parts.__le = function(a, b) return not (b < a) end
   parts.__eq = function(a, b) return a[1] == b[1] and a[2] == b[2] end
   local zero = wide(0, 0)
-  local function amount(text)
+  local function toAmount(text)
     local sign, digits = match(text, '^(%-?)(%d+)$')
     if digits == nil or #digits > 24 then error('not an amount: ' .. text, 0) end
     local size = wide(tonumber(string.sub(digits, 1, -10)) or 0, tonumber(string.sub(digits, -9)))
@@ -116,23 +122,23 @@ local function wideMoney()
     return a[1] == 0 and int(a[2]) or format('%d%09d', a[1], a[2])
   end
   local function times(a, factor) return wide(a[1] * factor, a[2] * factor) end
-  return { amount = amount, sum = amount, zero = zero, textOf = textOf, times = times }
+  return { toAmount = toAmount, toSum = toAmount, zero = zero, textOf = textOf, times = times }
 end
 
 local function run(money)
-local amount, sum, textOf, ZERO = money.amount, money.sum, money.textOf, money.zero
+local toAmount, toSum, textOf, ZERO = money.toAmount, money.toSum, money.textOf, money.zero
 local storeCalls = tonumber(meta[3] or '0')
 local function min(a, b) return b < a and b or a end
 local function max(a, b) return a < b and b or a end
-local function size(text)
-  local number = text and amount(text) or ZERO
+local function toSize(text)
+  local number = text and toAmount(text) or ZERO
   return ZERO <= number and number or error('not a size: ' .. text, 0)
 end
 
 -- Counters, accounts with their figures, and rates: read once, and written at the end if they have changed.
 local counters, accounts, rates = {}, {}, {}
 -- Reads many fields of a hash with one command; `each` gets the text of each field, false if there is none.
-local function read(key, names, each)
+local function readFields(key, names, each)
   for i = 0, #names - 1, MAX_FIELDS do
     local texts = redisCall('HMGET', key, unpack(names, i + 1, math.min(i + MAX_FIELDS, #names)))
     for at, text in ipairs(texts) do each(names[i + at], text, i + at) end
@@ -142,11 +148,11 @@ end
 local function addCounter(name, text)
   if counters[name] then return end
   local spent, escrowOfAll, refusals = match(text or '- 0', '^(%S+) (%S+)(.*)$')
-  counters[name] = { name = name, spent = spent ~= '-' and sum(spent) or nil, escrowOfAll = sum(escrowOfAll), refusals = refusals, text = text or '- 0' }
+  counters[name] = { name = name, spent = spent ~= '-' and toSum(spent) or nil, escrowOfAll = toSum(escrowOfAll), refusals = refusals, text = text or '- 0' }
 end
 local function windowOf(counter)
-  local first, last = match(counter.name, '^(%-?%d+):(%-?%d+) ')
-  return tonumber(first), tonumber(last) or error('not a counter: ' .. counter.name, 0)
+  local start, finish = match(counter.name, '^(%-?%d+):(%-?%d+) ')
+  return tonumber(start), tonumber(finish) or error('not a counter: ' .. counter.name, 0)
 end
 local function counterOf(name)
   if counters[name] == nil then addCounter(name, redisCall('HGET', COUNTERS, name)) end
@@ -187,11 +193,11 @@ local function addFigure(account, name, text, isForgotten)
   local figure = account.figures[name]
   if figure then return figure end
   local escrow, risk, booked, batch, spend, more = match(text or '0 0 0', '^(%d+) (%d+) (%d+) ?(%d*) ?(%-?%d*)(.*)$')
-  figure = { escrow = amount(escrow), risk = amount(risk), lastBookedBatch = tonumber(booked), unbooked = {}, text = text or '0 0 0' }
+  figure = { escrow = toAmount(escrow), risk = toAmount(risk), lastBookedBatch = tonumber(booked), unbooked = {}, text = text or '0 0 0' }
   figure.isForgotten, figure.wasForgotten = isForgotten, isForgotten
   while batch ~= '' do
     local number = tonumber(batch)
-    if number > account.bookedBatch then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = amount(spend) }
+    if number > account.bookedBatch then figure.unbooked[#figure.unbooked + 1] = { batch = number, spend = toAmount(spend) }
     else figure.lastBookedBatch = math.max(figure.lastBookedBatch, number) end
     batch, spend, more = match(more, '^ ?(%d*) ?(%-?%d*)(.*)$')
   end
@@ -200,7 +206,7 @@ local function addFigure(account, name, text, isForgotten)
 end
 -- Calls `each` with at least the fields of these names; with all fields if there are fewer.
 local function readSome(key, names, each)
-  if #names < redisCall('HLEN', key) then return read(key, names, each) end
+  if #names < redisCall('HLEN', key) then return readFields(key, names, each) end
   local fields = redisCall('HGETALL', key)
   for i = 1, #fields, 2 do each(fields[i], fields[i + 1]) end
 end
@@ -292,6 +298,7 @@ local function forgetCounters(count)
   for _, name in ipairs(names) do
     if used[name] then redisCall('ZADD', LOADED, int(now + 10 * SECOND), name) end
   end
+  -- The accounts that were read here must not be written, and the text of the call's account may be out of date.
   accounts, meta[6] = {}, nil
 end
 -- Forgets finished accounts after a while, and counters. `cleanedAt` is written last: a full Redis refuses a write that
@@ -315,8 +322,8 @@ end
 -- Forgets figures of an account, for `forget`, `previousAccounts` and `finishesAccount`: their escrow is free, and their
 -- risk becomes spend if PostgreSQL has charged it.
 local function forgetFigures(account, names, isCharged)
-  read(COUNTERS, names, addCounter)
-  read(figuresKey(account.id), names, function(name, text) if text then addFigure(account, name, text) end end)
+  readFields(COUNTERS, names, addCounter)
+  readFields(figuresKey(account.id), names, function(name, text) if text then addFigure(account, name, text) end end)
   for _, name in ipairs(names) do
     local counter, figure = counters[name], account.figures[name]
     if figure and not figure.isForgotten then
@@ -334,9 +341,9 @@ end
 -- rounded down.
 local function rateOf(id)
   if rates[id] == nil then
-    local function read(hash) return cjson.decode(redisCall('HGET', hash, id) or '{}') end
-    local rate = { current = {}, before = {}, inFlight = read(IN_FLIGHT) }
-    for length, use in pairs(uses) do rate.current[length], rate.before[length] = read(use.present), read(use.before) end
+    local function readUse(hash) return cjson.decode(redisCall('HGET', hash, id) or '{}') end
+    local rate = { current = {}, before = {}, inFlight = readUse(IN_FLIGHT) }
+    for length, use in pairs(uses) do rate.current[length], rate.before[length] = readUse(use.present), readUse(use.before) end
     rates[id] = rate
   end
   return rates[id]
@@ -442,41 +449,41 @@ end
 local function readChanges()
   local changes, names = {}, {}
   for i, fields in ipairs(input.changes) do names[i] = fields[1] end
-  read(COUNTERS, names, addCounter)
+  readFields(COUNTERS, names, addCounter)
   for i, fields in ipairs(input.changes) do
-    local ahead, spend, isSpending = size(fields[7]), ZERO, false
+    local ahead, spend, isSpending = toSize(fields[7]), ZERO, false
     local parts = { { batch = input.batch, spend = fields[3] or '0' }, unpack(fields[8] or {}) }
     for _, part in ipairs(parts) do
-      part.spend = amount(part.spend)
+      part.spend = toAmount(part.spend)
       spend, isSpending = spend + part.spend, isSpending or part.spend ~= ZERO
     end
     changes[i] = {
-      fields = fields, counter = counters[fields[1]], limit = fields[2] and sum(fields[2]), spend = spend, parts = parts,
-      ahead = ahead, isRequested = isSpending or ZERO < ahead, admits = ZERO < ahead,
+      fields = fields, counter = counters[fields[1]], limit = fields[2] and toSum(fields[2]), spend = spend, parts = parts,
+      ahead = ahead, mustBeLoaded = isSpending or ZERO < ahead, needsCurrentWindow = ZERO < ahead,
     }
   end
   for _, request in ipairs(input.requests) do
     for i, index in ipairs(request.counters) do
       local change = changes[index + 1]
       if change == nil or change.request == request then error('a request must name different counters of its call', 0) end
-      request.counters[i], change.isRequested, change.request, change.admits = change, true, request, change.admits or not request.isGrowth
+      request.counters[i], change.mustBeLoaded, change.request, change.needsCurrentWindow = change, true, request, change.needsCurrentWindow or not request.isGrowth
     end
   end
   return changes, names
 end
 local function readFigures(account, changes, names)
-  read(figuresKey(account.id), names, function(name, text, i) changes[i].figure = addFigure(account, name, text) end)
+  readFields(figuresKey(account.id), names, function(name, text, i) changes[i].figure = addFigure(account, name, text) end)
 end
 -- The outcome of a call of which nothing is done; nil if it can be done.
 local function obstacleOf(changes)
   local absent, isOver = {}, false
   for i, change in ipairs(changes) do
-    if not change.counter.spent and change.isRequested then absent[#absent + 1] = i - 1 end
+    if not change.counter.spent and change.mustBeLoaded then absent[#absent + 1] = i - 1 end
     -- Growth names the window of its reservation. A scope without a limit has one window for its whole life, which may
     -- begin a moment later than this clock's time.
-    if change.admits and change.limit and not isOver then
-      local first, last = windowOf(change.counter)
-      isOver = now < first or last <= now
+    if change.needsCurrentWindow and change.limit and not isOver then
+      local start, finish = windowOf(change.counter)
+      isOver = now < start or finish <= now
     end
   end
   if absent[1] then return { outcome = 'absent', absent = absent } end
@@ -487,8 +494,8 @@ local function addEscrow(change, by) change.figure.escrow, change.counter.escrow
 -- previous account is carried over.
 local function applyChange(change, account)
   local fields, counter, figure = change.fields, change.counter, change.figure
-  addEscrow(change, size(fields[6]) - min(figure.escrow, max(ZERO, change.spend) + size(fields[5])))
-  figure.risk = size(fields[4])
+  addEscrow(change, toSize(fields[6]) - min(figure.escrow, max(ZERO, change.spend) + toSize(fields[5])))
+  figure.risk = toSize(fields[4])
   for _, part in ipairs(change.parts) do
     if part.spend ~= ZERO then
       local last = figure.unbooked[#figure.unbooked]
@@ -500,8 +507,8 @@ local function applyChange(change, account)
 end
 -- The part of the amount that spend leaves (less than requested is also granted), or the refusal.
 local function clamp(request)
-  local granted = size(request.amount)
-  local minGranted = min(granted, size(request.minAmount))
+  local granted = toSize(request.amount)
+  local minGranted = min(granted, toSize(request.minAmount))
   for i, change in ipairs(request.counters) do
     local rest = change.limit and change.limit - change.counter.spent
     if rest and (rest <= ZERO or rest < minGranted) then return nil, { outcome = 'exceeded', counter = i - 1, spent = textOf(change.counter.spent) } end
@@ -643,7 +650,7 @@ function operations.figures()
     names[#names + 1] = page[2][i]
     addFigure(account, page[2][i], page[2][i + 1])
   end
-  read(COUNTERS, names, addCounter)
+  readFields(COUNTERS, names, addCounter)
   for i, name in ipairs(names) do
     local figure, unbooked = account.figures[name], {}
     for at, part in ipairs(figure.unbooked) do unbooked[at] = { batch = part.batch, spend = textOf(part.spend) } end
@@ -666,7 +673,7 @@ end
 
 function operations.load()
   for _, pair in ipairs(input.sums) do
-    local counter, spent = counterOf(pair[1]), sum(pair[2])
+    local counter, spent = counterOf(pair[1]), toSum(pair[2])
     if counter.spent == nil then counter.spent, counter.keptUntil = spent, math.max(now, select(2, windowOf(counter))) + KEEP end
   end
   write()
@@ -717,7 +724,7 @@ local function auditAccount(account, row, expectedSpend, minSums, changed)
       for _, part in ipairs(figure.unbooked) do
         if part.batch > row.bookedBatch then expectedSpend[name] = expectedSpend[name] + part.spend end
       end
-      -- No running audit has read a row that is so old.
+      -- PostgreSQL has booked so many later batches that no running audit still has a row from before this one.
       if figure.lastBookedBatch + OLD_BATCHES < row.bookedBatch then figure.lastBookedBatch = 0 end
     end
     if isUnknown then
@@ -743,8 +750,8 @@ function operations.audit()
   for i, pair in ipairs(input.deadline < now and {} or input.sums) do
     local name, counter = pair[1], counterOf(pair[1])
     names[i] = name
-    if counter.spent then expectedSpend[name], minSums[name] = sum(pair[2]), counter.spent end
-    missingInSum[name] = max(ZERO, sum(pair[3] or pair[2]) - sum(pair[2]))
+    if counter.spent then expectedSpend[name], minSums[name] = toSum(pair[2]), counter.spent end
+    missingInSum[name] = max(ZERO, toSum(pair[3] or pair[2]) - toSum(pair[2]))
   end
   for _, id in ipairs(names[1] and ids or {}) do
     local account = accountOf(id)
