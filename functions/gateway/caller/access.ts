@@ -23,7 +23,7 @@ export interface Candidate {
   readonly codec: Codec;
   readonly price: Price;
   /** The limits of the model entry; undefined: unlimited. */
-  readonly rate: RateLimit | undefined;
+  readonly limits: RateLimit | undefined;
 }
 
 export interface Access {
@@ -127,7 +127,7 @@ function compile(
   if (candidates.length === 0) return err({ code: 'model_not_priced', model });
   const further = key.furtherBudgets?.filter((one) => one.model === undefined || one.model === model) ?? [];
   const own = further.map(toFurtherScope(key));
-  const isLimited = candidates.some(({ rate }) => rate !== undefined);
+  const isLimited = candidates.some(({ limits }) => limits !== undefined);
   const access = { candidates, isLimited, chargedScopes: own.length === 0 ? scopes : [...scopes, ...own] };
   // Only accesses to served models are kept, so that there are few.
   const known = byKey.get(key) ?? new Map<string, Access>();
@@ -153,12 +153,12 @@ function toModel(api: Api, entries: ReadonlyArray<SnapshotEntry>): Model {
   const candidates = served.flatMap(({ entry, ...servedBy }) => {
     const isHalf = api.hasOutput && entry.price?.output === undefined;
     const price = isHalf ? undefined : toPrice(entry.price, entry.toolCosts);
-    return price === undefined ? [] : [{ entry, ...servedBy, price, rate: rateOf(entry) }];
+    return price === undefined ? [] : [{ entry, ...servedBy, price, limits: limitsOf(entry) }];
   });
   return { isServed: served.length > 0, candidates };
 }
 
-function rateOf(entry: SnapshotEntry): RateLimit | undefined {
+function limitsOf(entry: SnapshotEntry): RateLimit | undefined {
   const limits = perRate((kind) => {
     const { modelEntryField } = RATE_KINDS[kind];
     return modelEntryField === undefined ? undefined : entry[modelEntryField];

@@ -128,13 +128,13 @@ function boundedCandidatesOf({ request, candidates }: Grant, random?: Random): R
   // Computed at most once, because all translated requests grow alike.
   let translated: bigint | undefined;
   return candidates.map((candidate) => {
-    const { entry, provider, codec, price, rate } = candidate;
+    const { entry, provider, codec, price, limits } = candidate;
     if (codec.isTranslated) translated ??= BigInt(growthOf(body.text));
     const growth = normalized + (codec.isTranslated ? (translated ?? 0n) : 0n);
     const { prompt, uncountedPrompt } = promptBound(request, candidate, { growth, perByte });
     const maxOutput = maxOutputOf(request, candidate);
     const maxCost = smaller(maxCostOf(prompt, BigInt(maxOutput) * BigInt(request.n), price), MAX_COST);
-    return { entry, provider, codec, price, rate, prompt, uncountedPrompt, maxOutput, maxCost };
+    return { entry, provider, codec, price, limits, prompt, uncountedPrompt, maxOutput, maxCost };
   });
 }
 

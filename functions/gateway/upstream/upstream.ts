@@ -106,7 +106,7 @@ export function createCallUpstream(
       const leaveEntry = cooldowns.enter(next.entry.identifier);
       attempts.leaveEntry = leaveEntry;
       const moved = isLimited
-        ? await deps.ledger.moveToModelEntry(reservation, next.rate, entryEstimatesOf(request))
+        ? await deps.ledger.moveToModelEntry(reservation, next.limits, entryEstimatesOf(request))
         : UNLIMITED;
       if (!moved.ok) {
         leaveEntry();
