@@ -35,7 +35,7 @@ export function createMemoryEpochs({ clock }: { readonly clock: Clock }): Memory
         isOpen,
         age: now - raisedAt,
         storeCalls,
-        missing: live.filter((each) => each.store === store && each.joined < epoch).length,
+        notJoined: live.filter((each) => each.store === store && each.joined < epoch).length,
         isOfOtherStore: store !== user.store,
         hasLaterProcess: live.some(
           (each) =>

@@ -87,7 +87,7 @@ export interface ChargedCounters {
   readonly limits: ReadonlyArray<Nano | undefined>;
 }
 
-/** A request between its arrival and its reservation. */
+/** A request that waits for money or a rate: for its reservation, its growth, or a move to another model entry. */
 export interface WaitingRequest {
   /** The namespace of the VirtualKey, as in `ReservationParams`. */
   readonly namespace: string;

@@ -188,7 +188,7 @@ async function join(context: LedgerContext): Promise<void> {
       else if (isAtOtherServer(account, state)) account.staleEpoch = state.epoch;
       else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
-    else if (state.liveOnOtherStores > 0 || (state.missing > 0 && state.age < JOIN_TIMEOUT))
+    else if (state.liveOnOtherStores > 0 || (state.notJoined > 0 && state.age < JOIN_TIMEOUT))
       await pause(timer, POLL_INTERVAL);
     else {
       await epochs.open(state.epoch);

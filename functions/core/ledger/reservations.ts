@@ -177,8 +177,8 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 
 /**
  * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited. If the process
- * dies before the record is written, the journal does not charge it: only what the store knows as its risk is charged.
- * Its reply cannot have completed, since `settle` waits for a later record.
+ * dies before the record is written, the journal does not charge it. What the store has as its risk is charged: a restart
+ * on the same disk takes that back, and without the disk it stays. Its reply cannot have completed, since `settle` waits for a later record.
  */
 function startReservation(
   context: LedgerContext,
@@ -209,8 +209,9 @@ function startReservation(
   };
   addReservation(account, live);
   void recordReservation(context, live);
-  // The risk is reported while the provider answers, so that no reply waits for the report. If half of the amount is
-  // already reported as risk that covers no cost yet, the call in 25 ms is early enough: most replies cost less.
+  // The risk is reported while the provider answers, so that no reply waits for the report. If the risk that
+  // the store has exceeds the costs that it must cover by half of this amount, the call in 25 ms is early enough: most
+  // replies cost less.
   const isRiskReported = ({ risk, costToCover: { inCall, unreported } }: CounterState): boolean =>
     risk.reported - inCall - unreported >= amount / 2n;
   if (!counters.every(isRiskReported)) context.sync.callNow();

@@ -19,11 +19,14 @@ import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
  * The maximum duration of a request (upstream.ts enforces it): a reservation that is never ended does not keep money
  * for longer.
  */
-export const MAX_REQUEST: Millis = 3_600_000;
-/** The time after which the reply to the client ends although the store has not replied. */
+export const MAX_REQUEST_TIME: Millis = 3_600_000;
+/**
+ * The time after which the reply to the client ends although the store has not replied. If process and disk are lost
+ * then, the charge is lost too.
+ */
 const COVER_TIMEOUT: Millis = 2000;
 /** Labels as constant objects, which are encoded once (ports/telemetry.ts). */
-const KINDS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
+const END_LABELS = { settled: { kind: 'settled' }, released: { kind: 'released' } };
 
 export function createSettlements(context: LedgerContext): Settlements {
   const { account, journal, intervalClock, timer, metrics, log } = context;
@@ -46,13 +49,13 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   /** Ends the reservation: its escrow becomes idle, and its use of rates is returned. */
-  const endLive = (live: LiveReservation, kind: keyof typeof KINDS, usage: RateUsage): void => {
+  const endLive = (live: LiveReservation, kind: keyof typeof END_LABELS, usage: RateUsage): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
     for (const use of limitsOf(live.rateUse)) returnRate(account, use, usage);
     for (const counter of live.counters)
       if (counter.waitingRequests.size > 0) context.reservations.onEscrowFreed(counter);
     context.sync.callSoon();
-    metrics.add('gateway_operator_ledger_settles_total', KINDS[kind]);
+    metrics.add('gateway_operator_ledger_settles_total', END_LABELS[kind]);
   };
 
   /**
@@ -77,7 +80,8 @@ export function createSettlements(context: LedgerContext): Settlements {
     // The escrow is given up only after the record is on disk or the disk has refused it: a restart without the record
     // charges the whole amount.
     const isWritten = await append(context, { type: 'settle', row });
-    // A stream is covered by its reported cost.
+    // Of a stream, only the cost that was last recorded as risk must be covered: what it produced since then is lost if
+    // process and disk are lost now (LEDGER 1).
     const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
     addEndedRequest(account, { row, counters, costToCover, endedAt: intervalClock.now() });
     endLive(live, 'settled', usageAtEnd({ isCalled: true, tokens }));
@@ -128,7 +132,7 @@ export function createSettlements(context: LedgerContext): Settlements {
       const now = intervalClock.now();
       for (const live of [...account.requests.reserved]) {
         const costSoFar = costSoFarOf(context, live);
-        if (now - live.reservedAt < MAX_REQUEST) {
+        if (now - live.reservedAt < MAX_REQUEST_TIME) {
           if (costSoFar !== undefined) writeProgress(context, live, costSoFar);
           continue;
         }

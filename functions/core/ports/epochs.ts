@@ -1,5 +1,5 @@
 // Epochs of an instance, each of which belongs to one store, and the processes that have joined them. PostgreSQL
-// remembers, the store may forget (LEDGER 6).
+// has them; the store may lose its own (LEDGER 6).
 import type { Millis } from './money.ts';
 
 export interface EpochState {
@@ -10,7 +10,7 @@ export interface EpochState {
   /** The time since the raise. */
   readonly age: Millis;
   /** The number of live processes that use the epoch's store and have not joined it. */
-  readonly missing: number;
+  readonly notJoined: number;
   /**
    * The store's count of all calls in this epoch, as recorded by batches (ledger-database.ts): a store that shows fewer
    * has gone back in time.

@@ -2,7 +2,7 @@
 // nothing.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
-import { MAX_REQUEST } from '#core/ledger/settlement.ts';
+import { MAX_REQUEST_TIME } from '#core/ledger/settlement.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { Deadline } from '../request/deadline.ts';
 import { bytesToTranslate, type RequestMemory } from '../request/memory-budget.ts';
@@ -77,7 +77,7 @@ export function createCallUpstream(
     const { request, routing } = reserved.grant;
     // A client that leaves ends its stream. A plain request is read to its end and charged in full.
     const leavingClient = request.stream ? client : undefined;
-    const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST), leavingClient);
+    const deadline = new Deadline(deps.timer, Math.min(routing.timeouts.total, MAX_REQUEST_TIME), leavingClient);
     attempts.targets = order;
     try {
       return await callInTurn(attempts, deadline, clientContext);

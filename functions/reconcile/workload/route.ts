@@ -1,6 +1,6 @@
 // The desired HTTPRoute or Ingress of an instance, complete, and the address at which clients reach it.
 import { gatewayName } from '#core/keys/object-names.ts';
-import { MAX_REQUEST } from '#core/ledger/settlement.ts';
+import { MAX_REQUEST_TIME } from '#core/ledger/settlement.ts';
 import { parseDuration } from '#core/money/duration.ts';
 import type { KubeObject } from '#core/ports/cluster.ts';
 import type { GatewayInstance } from '#crds/kinds/gateway-instance.ts';
@@ -49,7 +49,7 @@ function httpRouteSpec(
   { metadata, spec }: GatewayInstance,
   { parentRefs, hostnames, timeouts }: NonNullable<GatewayInstance['spec']['httpRoute']>,
 ): object {
-  const total = Math.min(MAX_REQUEST, parseDuration(spec.routing.timeouts.total) ?? MAX_REQUEST);
+  const total = Math.min(MAX_REQUEST_TIME, parseDuration(spec.routing.timeouts.total) ?? MAX_REQUEST_TIME);
   const rule = {
     matches: [{ path: { type: 'PathPrefix', value: '/' } }],
     backendRefs: [{ name: gatewayName(metadata.name), port: SERVICE_PORT }],

@@ -51,7 +51,7 @@ select (select max(version) from gateway_operator.migration) as version, state.e
   state.store <> $2 as "isOfOtherStore",
   exists (
     select from live where (live.store <> $2 or live.epoch = nullif(state.epoch, 0)) and live.started_at > $3::bigint) as "hasLaterProcess",
-  (select count(*)::integer from live where live.store = state.store and live.epoch < state.epoch) as missing,
+  (select count(*)::integer from live where live.store = state.store and live.epoch < state.epoch) as "notJoined",
   (select count(*)::integer from live where live.store <> state.store and live.epoch > 0) as "liveOnOtherStores"
 from state`;
 

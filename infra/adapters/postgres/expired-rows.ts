@@ -26,7 +26,7 @@ export function toExpiredRows(
   });
 }
 
-/** The fields that are unknown: the store has no requests of an account, only their maximum cost. */
+/** The fields that are unknown: the store has no requests of an account, only what is at risk and unbooked spend. */
 const UNKNOWN = {
   kind: 'expired',
   tokens: { input: 0, output: 0, cachedInput: 0, cacheWrite: 0 },

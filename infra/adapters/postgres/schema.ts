@@ -244,7 +244,7 @@ create table gateway_operator.account (
   primary key (instance_uid, account)
 ) with (fillfactor = 70);
 
--- The ledger row of kind expired of each counter in which an account is charged.
+-- The charge of a closed account in one counter: its ledger row, which has the kind expired.
 create table gateway_operator.expired_row (
   instance_uid text not null,
   account uuid not null,

@@ -16,7 +16,7 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
     });
 
     test('there is none at first, and it is not open', async () => {
-      expect(await epochs.heartbeat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, missing: 0 });
+      expect(await epochs.heartbeat('one', 0)).toMatchObject({ epoch: 0, isOpen: false, notJoined: 0 });
     });
 
     test('of many concurrent raises one succeeds', async () => {
@@ -41,10 +41,10 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
       await epochs.raise(0, 0);
       await epochs.heartbeat('one', 0);
       await epochs.heartbeat('two', 0);
-      expect(await epochs.heartbeat('three', 1)).toMatchObject({ missing: 2 });
-      expect(await epochs.heartbeat('one', 1)).toMatchObject({ missing: 1 });
+      expect(await epochs.heartbeat('three', 1)).toMatchObject({ notJoined: 2 });
+      expect(await epochs.heartbeat('one', 1)).toMatchObject({ notJoined: 1 });
       await epochs.leave('two');
-      expect(await epochs.state()).toMatchObject({ missing: 0 });
+      expect(await epochs.state()).toMatchObject({ notJoined: 0 });
     });
 
     test('an epoch belongs to the store of the process that raised it', async () => {
@@ -75,9 +75,9 @@ export function describeEpochs(name: string, make: () => Promise<(user: EpochUse
       await epochs.raise(0, 0);
       await epochs.heartbeat('old', 1);
       await other.raise(1, 0);
-      expect(await other.heartbeat('new', 0)).toMatchObject({ missing: 1, liveOnOtherStores: 1 });
+      expect(await other.heartbeat('new', 0)).toMatchObject({ notJoined: 1, liveOnOtherStores: 1 });
       await epochs.heartbeat('old', 0);
-      expect(await other.heartbeat('new', 2)).toMatchObject({ missing: 0, liveOnOtherStores: 0 });
+      expect(await other.heartbeat('new', 2)).toMatchObject({ notJoined: 0, liveOnOtherStores: 0 });
     });
   });
 }
