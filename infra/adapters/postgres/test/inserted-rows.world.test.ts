@@ -146,10 +146,8 @@ test('many processes that need the same new day at the same time make it once', 
   open.push(...databases);
   const rows = databases.map(() => ledgerRowOf({ id: idAt(Date.UTC(2040, 5, 5)) }));
   await Promise.all(databases.map((each, place) => bookLedgerRows(each, 'instance-1', rows.slice(place, place + 1))));
-  expect((await partitions('ledger_row')).filter((name) => name.includes('2040'))).toEqual([
-    'ledger_row_2040_06_05',
-    'ledger_row_2040_06_06',
-  ]);
+  expect((await partitions('ledger_row')).filter((name) => name.includes('2040'))).toEqual(['ledger_row_2040_06_05']);
+
   expect(await count('ledger_row')).toBe(6);
 });
 
