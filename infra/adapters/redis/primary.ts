@@ -17,7 +17,7 @@ type Options = Omit<RedisOptions, 'replyMapping'>;
 export interface PrimaryDependencies {
   /** Bytes of a reply. */
   readonly maxReply: number;
-  /** A Redis key of the instance: its slot counts in a Cluster. */
+  /** A Redis key of the instance: in a Cluster, the node that owns its slot is the primary of the instance. */
   readonly key: string;
   /** Further options of each connection. */
   readonly options: Options;
@@ -42,7 +42,7 @@ export class ServerUnusable extends Error {
  * and the first one that leads to a primary is used. Throws the reason if there is none.
  */
 export async function connectPrimary(address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
-  const attempts = serversOf(address).map((server) => connectThrough(server, address, deps));
+  const attempts = serversOf(address).map((server) => connectVia(server, address, deps));
   try {
     const first = await Promise.any(attempts);
     deps.opened.keep(first);
@@ -53,22 +53,23 @@ export async function connectPrimary(address: RedisAddress, deps: PrimaryDepende
   } catch (error) {
     const errors: ReadonlyArray<unknown> = error instanceof AggregateError ? error.errors : [error];
     // The reply of a server shows more than a server that is away.
-    throw errors.find((one) => !isAway(one)) ?? errors[0];
+    throw errors.find((one) => !isNetworkError(one)) ?? errors[0];
   }
 }
 
-/** Whether it is an error of the network. One for a name with several addresses has the errors of all. */
-const isAway = (error: unknown): boolean =>
-  error instanceof AggregateError || (error instanceof Error && ('syscall' in error || isAway(error.cause)));
+/** Whether the error is one of the network. Node reports an AggregateError if a host name has several addresses. */
+const isNetworkError = (error: unknown): boolean =>
+  error instanceof AggregateError || (error instanceof Error && ('syscall' in error || isNetworkError(error.cause)));
 
 const IS_SENTINEL =
   'is a Sentinel: map `sentinelMasterSecret` to the key of the Secret of redisSecretRef that has the name of the primary';
 const SEVERAL_SERVERS =
   'is no Cluster, although its host lists several servers: write one server, or map `sentinelMasterSecret` if they are Sentinels';
 
-async function connectThrough(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
+/** Connects to the primary that this server leads to: itself, or the one that it announces as Sentinel or node. */
+async function connectVia(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
   if (address.sentinelMaster !== undefined)
-    return connectMaster(await askSentinel(server, address, deps), address, deps);
+    return connectAnnounced(await askSentinel(server, address, deps), address, deps);
   const { redis, state } = await connectServer(server, address, deps);
   try {
     if (state.redis_mode === 'sentinel') throw new AnswerRefused(IS_SENTINEL);
@@ -79,7 +80,7 @@ async function connectThrough(server: Server, address: RedisAddress, deps: Prima
     const owner = await askOwner(redis, server, deps.key);
     if (owner === undefined) return redis;
     redis.disconnect();
-    return await connectMaster(owner, address, deps);
+    return await connectAnnounced(owner, address, deps);
   } catch (error) {
     redis.disconnect();
     throw error;
@@ -106,6 +107,7 @@ async function askOwner(redis: Redis, { host }: Server, key: string): Promise<Se
 
 async function askSentinel(sentinel: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Server> {
   const { sentinelMaster = '', sentinelPassword, username, ...others } = address;
+  // A Sentinel has a user name of its own; its password is the one of its user `default`.
   const login = sentinelPassword === undefined ? address : { ...others, password: sentinelPassword };
   try {
     const { redis, state } = await connectServer(sentinel, login, deps);
@@ -127,8 +129,8 @@ async function askSentinel(sentinel: Server, address: RedisAddress, deps: Primar
   }
 }
 
-/** The server that Sentinels or a node name: during a failover it may be a replica for a moment. */
-async function connectMaster(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
+/** Connects to the primary that a Sentinel or a node has announced: during a failover it may be a replica for a moment. */
+async function connectAnnounced(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
   try {
     const { redis, state } = await connectServer(server, address, deps);
     if (state.role === undefined || state.role === 'master') return redis;
@@ -187,21 +189,21 @@ function optionsOf({ host, port }: Server, address: RedisAddress): Options {
   };
 }
 
-/** An absent CA leaves the choice to Node. */
+/** Without `ca`, the authorities of Node are trusted. */
 function tlsOf(host: string, address: RedisAddress): ConnectionOptions {
   const { ca, clientCertificate: cert, clientKey: key } = address;
   const names = serversOf(address).map((server) => server.host);
   const name = [host, ...names].find((one) => isIP(one) === 0);
   return {
     ...(name === undefined ? {} : { servername: name }),
-    ...(names.includes(host) ? {} : { checkServerIdentity: identityOf([host, ...names]) }),
+    ...(names.includes(host) ? {} : { checkServerIdentity: checkIdentityOf([host, ...names]) }),
     ...(ca === undefined ? {} : { ca }),
     ...(cert === undefined || key === undefined ? {} : { cert, key }),
   };
 }
 
-/** A server that the Secret does not name has a certificate for one of these hosts. */
-function identityOf(hosts: ReadonlyArray<string>): NonNullable<ConnectionOptions['checkServerIdentity']> {
+/** Checks a server that the Secret does not name: it must have a certificate for one of these hosts. */
+function checkIdentityOf(hosts: ReadonlyArray<string>): NonNullable<ConnectionOptions['checkServerIdentity']> {
   return (_, certificate) => {
     const errors = hosts.map((host) => checkServerIdentity(host, certificate));
     return errors.includes(undefined) ? undefined : errors[0];
