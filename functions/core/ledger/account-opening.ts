@@ -19,11 +19,14 @@ import { toTransactions } from './requests.ts';
  * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not have
  * it (yet), or the account could not be opened.
  */
-export async function openAccount(context: LedgerContext, { epoch, isOpen, storeCalls }: EpochState): Promise<boolean> {
+export async function openAccount(
+  context: LedgerContext,
+  { epoch, isOpen: isEpochOpen, storeCalls }: EpochState,
+): Promise<boolean> {
   const { account, counterStore, ids, isPerRequest } = context;
   const { knownStore } = account;
-  account.isRebuilding = !isOpen && epoch > 1;
-  if (!isOpen) {
+  account.isRebuilding = !isEpochOpen && epoch > 1;
+  if (!isEpochOpen) {
     // The process that has raised the epoch empties its store for it. The others must find it in theirs.
     const storeEpoch = await counterStore.begin(epoch, account.raisedEpoch === epoch);
     if (storeEpoch > epoch) return recordStoreEpoch(account, epoch, storeEpoch);
@@ -35,20 +38,20 @@ export async function openAccount(context: LedgerContext, { epoch, isOpen, store
     epoch,
     storeCalls: knownStore.epoch === epoch ? Math.max(knownStore.storeCalls, storeCalls) : storeCalls,
   });
-  const closedAccounts = await closePreviousAccounts(context, epoch, !isOpen);
-  if (closedAccounts === undefined) return false;
+  const accountsToFinish = await closePreviousAccounts(context, epoch, !isEpochOpen);
+  if (accountsToFinish === undefined) return false;
   await addCorrections(context);
-  if (!(await dropBooked(context, epoch, isOpen))) return false;
+  if (!(await dropBooked(context, epoch, isEpochOpen))) return false;
   const id = ids.next();
   // The journal names every account of its process, so that a successor closes and corrects it. Without a disk no
   // process can correct the account: its charge stays.
   if (!isPerRequest && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
-  if (!(await reportAll(context, isOpen, closedAccounts))) {
+  if (!(await reportAll(context, isEpochOpen, accountsToFinish))) {
     leaveAccount(context);
     return false;
   }
-  for (const previous of closedAccounts)
+  for (const previous of accountsToFinish)
     if (!(await forgetPrevious(context, epoch, previous))) {
       leaveAccount(context);
       return false;
@@ -93,14 +96,14 @@ async function send(
  * Drops the rows that PostgreSQL has: they are not reported again. Before the epoch is open, PostgreSQL gets all rows
  * by their ids, and the store loads its sums. False: the epoch was opened or raised meanwhile.
  */
-async function dropBooked(context: LedgerContext, epoch: number, isOpen: boolean): Promise<boolean> {
+async function dropBooked(context: LedgerContext, epoch: number, isEpochOpen: boolean): Promise<boolean> {
   const { account, database, journal } = context;
   const { requests } = account;
   const rows = requests.in('unreported').map(({ row }) => row);
   if (rows.length === 0) return true;
-  for (const portion of isOpen ? [] : toTransactions(rows))
+  for (const portion of isEpochOpen ? [] : toTransactions(rows))
     if ((await book(context, { epoch, rows: portion })) !== 'booked') return false;
-  const bookedById = isOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
+  const bookedById = isEpochOpen ? await database.bookedOf(rows.map(({ id }) => id)) : undefined;
   const isBooked = ({ id, kind }: LedgerRow) =>
     bookedById === undefined || bookedById.get(id)?.some((row) => row.kind === kind);
   const bookedRows = new Set(rows.filter(isBooked));
@@ -136,11 +139,11 @@ const MAX_LOADS = 5;
  */
 async function reportAll(
   context: LedgerContext,
-  isOpen: boolean,
-  closedAccounts: ReadonlyArray<string>,
+  isEpochOpen: boolean,
+  accountsToFinish: ReadonlyArray<string>,
 ): Promise<boolean> {
   const { account } = context;
-  if (isOpen) takeEndedRequests(account);
+  if (isEpochOpen) takeEndedRequests(account);
   const laterSpend = laterSpendOf(account);
   const remaining = [...account.counters.all()].filter(
     (counter) =>
@@ -160,7 +163,7 @@ async function reportAll(
       const spendOfFirst = later.reduce((sum, part) => sum - part.spend, change.spend);
       return { ...change, carriedOver, spend: spendOfFirst, laterSpend: later };
     });
-    const call = { ...beginCall(account), changes, previousAccounts: closedAccounts };
+    const call = { ...beginCall(account), changes, previousAccounts: accountsToFinish };
     const reply = await send(context, call, counters);
     if (reply.outcome === 'done') loads = 0;
     else if (reply.outcome === 'absent' && loads < MAX_LOADS) {

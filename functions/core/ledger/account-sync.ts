@@ -8,7 +8,7 @@ import { applyDone, applyRefused, compose, type PendingCall } from './account-ca
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
 import { logFailure } from './failures.ts';
-import { doubled, FIRST_PAUSE } from './timeout.ts';
+import { FIRST_PAUSE, nextPause } from './timeout.ts';
 
 /**
  * While more requests than this are in flight, calls that a request waits for are sent at this interval, so that many
@@ -109,7 +109,7 @@ export function createSync(context: LedgerContext): AccountSync {
     account.storeFailure = why;
     for (const { reject } of flushing.splice(0)) reject(cause);
     notBefore = intervalClock.now() + pause;
-    pause = doubled(pause);
+    pause = nextPause(pause);
     sendWithin(0);
   };
   /**

@@ -5,10 +5,10 @@ import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
 import { type Account, dropUnreported, STOPPED } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
-import { createRepeated } from './failures.ts';
+import { createFailureLog } from './failures.ts';
 import { addCorrections, forgetPreviousAccounts } from './previous-accounts.ts';
 import { toTransactions } from './requests.ts';
-import { doubled, pause } from './timeout.ts';
+import { nextPause, pause } from './timeout.ts';
 
 /** The time for which rows collect, so that rows of many ticks share a transaction. */
 const GATHER: Millis = 100;
@@ -18,7 +18,7 @@ export const MAX_UNBOOKED_AGE: Millis = 30_000;
 
 export function createBooking(context: LedgerContext): Booking {
   const { account, intervalClock, timer, metrics } = context;
-  const bookings = createRepeated(context, 'booking');
+  const bookings = createFailureLog(context, 'booking');
   let cancelGather: (() => void) | undefined;
   let running: Promise<void> | undefined;
   let wait = GATHER;
@@ -32,7 +32,7 @@ export function createBooking(context: LedgerContext): Booking {
       wait = GATHER;
     } catch (cause) {
       bookings.failed(cause);
-      wait = doubled(wait);
+      wait = nextPause(wait);
       throw new Error('booking ledger rows in PostgreSQL', { cause });
     } finally {
       running = undefined;

@@ -13,8 +13,8 @@ import { counterKey, type KeyPolicy, type ScopePolicy, type ScopeSpend, type Sco
 import { markChanged } from './account.ts';
 import type { CounterLoading, LedgerContext, StoreContext } from './context.ts';
 import { pendingSpend } from './counters.ts';
-import { createRepeated } from './failures.ts';
-import { doubled, FIRST_PAUSE, MIN_WAIT, pause, REQUEST_DEADLINE } from './timeout.ts';
+import { createFailureLog } from './failures.ts';
+import { FIRST_PAUSE, MIN_WAIT, nextPause, pause, REQUEST_DEADLINE } from './timeout.ts';
 
 /**
  * Reads these sums in PostgreSQL, sets the counters that are absent, and returns the sums. Throws if the store or the
@@ -33,7 +33,7 @@ export async function load(
 
 export function createLoading(context: LedgerContext): CounterLoading {
   const { account, timer } = context;
-  const loads = createRepeated(context, 'sums');
+  const loads = createFailureLog(context, 'sums');
   let isRunning = false;
 
   /** Loads until no counter is absent. Requests wait until their deadlines. */
@@ -47,7 +47,7 @@ export function createLoading(context: LedgerContext): CounterLoading {
       } catch (error) {
         loads.failed(error);
         await pause(timer, wait);
-        wait = doubled(wait);
+        wait = nextPause(wait);
       }
     }
     isRunning = false;

@@ -87,7 +87,7 @@ function count({ metrics }: FailureContext, step: Step): void {
 }
 
 /** Repeated work: every failure is counted; the first failure, each new cause and the first success are logged. */
-export function createRepeated(context: FailureContext, step: Step) {
+export function createFailureLog(context: FailureContext, step: Step) {
   const { recovery = '' }: Failure = FAILURES[step];
   let last: string | undefined;
   return {

@@ -23,7 +23,7 @@ import { toTransactions } from './requests.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
 import { createSettlements } from './settlement.ts';
-import { doubled, FIRST_PAUSE, pause, TIMEOUT } from './timeout.ts';
+import { FIRST_PAUSE, nextPause, pause, TIMEOUT } from './timeout.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
@@ -206,7 +206,7 @@ async function stop(context: LedgerContext): Promise<void> {
 /** Repeats a booking that PostgreSQL refuses, until the grace period is over. */
 async function untilBooked(context: LedgerContext, book: () => Promise<void>): Promise<void> {
   const { account, timer } = context;
-  for (let wait = FIRST_PAUSE; ; wait = doubled(wait)) {
+  for (let wait = FIRST_PAUSE; ; wait = nextPause(wait)) {
     try {
       return await book();
     } catch (error) {

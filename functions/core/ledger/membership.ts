@@ -16,7 +16,7 @@ import {
 import { leaveAccount, loadUsedCounters, openAccount } from './account-opening.ts';
 import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
-import { createRepeated, guard, logFailure } from './failures.ts';
+import { createFailureLog, guard, logFailure } from './failures.ts';
 import { replay } from './ledger-rows.ts';
 import { forgetPreviousAccounts } from './previous-accounts.ts';
 import { pause, TIMEOUT } from './timeout.ts';
@@ -28,7 +28,7 @@ const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
   const { account, journal, epochs, ids, processName, timer, knownByIsolate, log, instanceUid: instance } = context;
-  const [joins, heartbeats] = [createRepeated(context, 'join'), createRepeated(context, 'heartbeat')];
+  const [joins, heartbeats] = [createFailureLog(context, 'join'), createFailureLog(context, 'heartbeat')];
   let isJournalRead = false;
   let hasSentHeartbeat = false;
   let joining: Promise<void> | undefined;

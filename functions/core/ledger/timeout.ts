@@ -14,7 +14,8 @@ export const TIMEOUT: Millis = 2000;
 
 /** Pauses between attempts: each is twice the previous one. */
 export const FIRST_PAUSE: Millis = 50;
-export const doubled = (millis: Millis): Millis => Math.min(1000, 2 * millis);
+/** The pause after this one: twice as long, at most a second. */
+export const nextPause = (millis: Millis): Millis => Math.min(1000, 2 * millis);
 
 export const pause = (timer: Timer, millis: Millis): Promise<void> =>
   new Promise((resolve) => void timer(millis, resolve));

@@ -112,10 +112,10 @@ export function audit(
 
 /** Whether the sums may lack spend of the account that the store has, or have spend that it does not have. */
 function isAudited(
-  { isFrozen, isFinished, bookedBatch, reportedBatch, bookedAt }: AccountState,
+  { isFrozen, isFinished, bookedBatch, reportedBatch, lastBookedCall }: AccountState,
   storeCallsBefore: number,
 ): boolean {
-  return bookedAt > storeCallsBefore || (!isFinished && (isFrozen || bookedBatch < reportedBatch));
+  return lastBookedCall > storeCallsBefore || (!isFinished && (isFrozen || bookedBatch < reportedBatch));
 }
 
 /**

@@ -40,8 +40,8 @@ export interface AccountState {
   bookedBatch: number;
   /** The last batch with spend. */
   reportedBatch: number;
-  /** The store's count of calls after the last booking or the end of the account. */
-  bookedAt: number;
+  /** The value of `storeCalls` after the last booking or the end of the account. */
+  lastBookedCall: number;
   /** The end of the lease. */
   leaseEnd: Millis;
   /** Of a finished account: the time until which its id is remembered. */
@@ -112,7 +112,7 @@ export const createMemoryStore = (epoch: number, figuresPage: number): MemorySto
 /** The account; a new one if the id is unknown. */
 export function accountOf({ accounts }: MemoryStore, id: string): AccountState {
   const account: AccountState = accounts.get(id) ?? {
-    ...{ id, callNumber: 0, outcome: { outcome: 'window' }, bookedBatch: 0, reportedBatch: 0, bookedAt: 0 },
+    ...{ id, callNumber: 0, outcome: { outcome: 'window' }, bookedBatch: 0, reportedBatch: 0, lastBookedCall: 0 },
     ...{ leaseEnd: 0, keptUntil: 0, isFrozen: false, isFinished: false },
   };
   accounts.set(id, account);
@@ -190,7 +190,7 @@ export function forgetFigures(counter: Counter, account: AccountState, isCharged
 /** Finishes an account without figures. Its id is remembered for a while. */
 export function finishAccount(store: MemoryStore, account: AccountState, now: Millis): void {
   store.rates.end(account.id);
-  Object.assign(account, { isFinished: true, keptUntil: now + KEEP, bookedAt: store.storeCalls + 1 });
+  Object.assign(account, { isFinished: true, keptUntil: now + KEEP, lastBookedCall: store.storeCalls + 1 });
 }
 
 /** Drops finished accounts, and counters whose window is over if no account has figures in them. */

@@ -164,7 +164,7 @@ function perform(store: state.MemoryStore, account: state.AccountState, call: Ac
   account.outcome = obstacleOf(store, call, now) ?? { outcome: 'done', replies: [] };
   if (account.outcome.outcome !== 'done') return;
   if (account.bookedBatch < call.bookedBatch)
-    Object.assign(account, { bookedBatch: call.bookedBatch, bookedAt: store.storeCalls + 1 });
+    Object.assign(account, { bookedBatch: call.bookedBatch, lastBookedCall: store.storeCalls + 1 });
   const changed = state.changedCounters(store, account, call);
   for (const changedCounter of changed) {
     const parts = applyChange(changedCounter, call.batch);
