@@ -69,11 +69,11 @@ export function createRedisCounterStore({
 }: RedisCounterStoreDependencies): CounterStore {
   if (!/^[^{}]+$/.test(instanceUid))
     throw new Error(`instance uid "${instanceUid}": must not be empty or contain braces`);
-  const reservedMemory = {};
+  const replyHolder = {};
   const run = async <T>(operation: string, argument: object): Promise<T> => {
     const reply = await evaluate(script, metaKey(instanceUid), [operation, toText(argument)]).catch(toLayoutMismatch);
     if (typeof reply !== 'string') throw new Error('unexpected reply of the store: must be a text');
-    workMemory?.take(reservedMemory, 2 * reply.length + jsonBytes(reply));
+    workMemory?.take(replyHolder, 2 * reply.length + jsonBytes(reply));
     return fromText<T>(reply);
   };
   return {

@@ -5,7 +5,7 @@ import type { Redis } from 'ioredis';
 export interface OpenConnections {
   add(redis: Redis): void;
   /** Ends all connections but this one. */
-  keep(redis: Redis): void;
+  endOthers(redis: Redis): void;
   /** Ends all connections, also those that are opened later. */
   end(): void;
 }
@@ -19,7 +19,7 @@ export function createOpenConnections(): OpenConnections {
       redis.once('end', () => opened.delete(redis));
       if (hasEnded) redis.disconnect();
     },
-    keep(redis) {
+    endOthers(redis) {
       for (const other of opened) if (other !== redis) other.disconnect();
     },
     end() {

@@ -45,7 +45,7 @@ export async function connectPrimary(address: RedisAddress, deps: PrimaryDepende
   const attempts = serversOf(address).map((server) => connectVia(server, address, deps));
   try {
     const first = await Promise.any(attempts);
-    deps.opened.keep(first);
+    deps.opened.endOthers(first);
     // Another attempt may open a connection later.
     for (const attempt of attempts)
       attempt.then((redis) => redis !== first && redis.disconnect()).catch(() => undefined);

@@ -84,16 +84,16 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
       redis.on('error', (error: Error) => {
         why = reasonOf(error);
       });
-      redis.once('end', () => lose(why));
-      if (redis.status === 'end') return lose(why);
+      redis.once('end', () => onLost(why));
+      if (redis.status === 'end') return onLost(why);
       primary = redis;
       if (reasons.size > 0) log.info('the counter store is connected again', { store });
       reasons.clear();
     } catch (error) {
-      lose(reasonOf(error));
+      onLost(reasonOf(error));
     }
   };
-  const lose = (why: string): void => {
+  const onLost = (why: string): void => {
     primary = undefined;
     if (isClosed) return;
     if (!reasons.has(why) && reasons.size < MAX_REASONS) {
