@@ -40,7 +40,7 @@ export class ConnectionBroke extends Error {
 }
 
 /** Wraps a call to the server: every error other than an error reply of the server becomes `ConnectionBroke`. */
-export async function onConnection<T>(call: Promise<T>): Promise<T> {
+export async function asConnectionError<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
@@ -57,7 +57,7 @@ export async function onConnection<T>(call: Promise<T>): Promise<T> {
  * The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else
  * the error itself.
  */
-export function toRefusal(error: unknown, place: Place): unknown {
+export function toCallerError(error: unknown, place: Place): unknown {
   if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
   if (error instanceof AnswerRefused) return unreachable(place, error.message, error);
   if (!(error instanceof pg.DatabaseError)) return error;
@@ -109,7 +109,8 @@ export function toTimeout(place: Place, millis: number): DatabaseUnreachable {
 }
 
 /** The error if the work that uses the database has ended or was aborted. */
-export const toEnd = (place: Place, reason: Error): DatabaseUnreachable => unreachable(place, reason.message, reason);
+export const toWorkEndedError = (place: Place, reason: Error): DatabaseUnreachable =>
+  unreachable(place, reason.message, reason);
 
 function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {
   return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });

@@ -3,7 +3,14 @@ import pg from 'pg';
 import type { DatabaseConnection } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { WorkMemory } from '../backends/reply-memory.ts';
-import { ConnectionBroke, isBroken, onConnection, toEnd, toRefusal, toTimeout } from './database-error.ts';
+import {
+  asConnectionError,
+  ConnectionBroke,
+  isBroken,
+  toCallerError,
+  toTimeout,
+  toWorkEndedError,
+} from './database-error.ts';
 import type { MeteredClient } from './metered-client.ts';
 import { openPool, type PoolDependencies } from './pool.ts';
 import { MAX_ANSWER, MAX_LARGE_ANSWER, type ReplyMeter } from './reply-meter.ts';
@@ -60,7 +67,7 @@ export interface Session {
 export function createSession(connection: DatabaseConnection, deps: PoolDependencies): Session {
   const pool = openPool(connection, deps);
   const usedClients = new WeakSet<pg.PoolClient>();
-  return createView({ connection, pool, usedClients }, undefined);
+  return createSessionOn({ connection, pool, usedClients }, undefined);
 }
 
 interface SessionPool {
@@ -70,13 +77,13 @@ interface SessionPool {
   readonly usedClients: WeakSet<pg.PoolClient>;
 }
 
-function createView(pooled: SessionPool, workMemory: WorkMemory | undefined): Session {
+function createSessionOn(pooled: SessionPool, workMemory: WorkMemory | undefined): Session {
   const { connection, pool, usedClients } = pooled;
   const run = async <T>(limit: Millis, work: (query: Query) => Promise<T>): Promise<T> => {
     const idleTimeout = createIdleTimeout(limit, workMemory?.signal);
     let client: MeteredClient | undefined;
     const attempt = async (): Promise<T> => {
-      const connected = await onConnection(pool.connect());
+      const connected = await asConnectionError(pool.connect());
       if (idleTimeout.isOver()) return connected.release() as never;
       client = connected;
       const wasUsed = usedClients.has(connected);
@@ -95,7 +102,9 @@ function createView(pooled: SessionPool, workMemory: WorkMemory | undefined): Se
     // After the limit, the outcome of the work is ignored.
     working.catch(() => undefined);
     const timeout = idleTimeout.over.then(() => {
-      throw workMemory?.signal.aborted ? toEnd(connection, workMemory.signal.reason) : toTimeout(connection, limit);
+      throw workMemory?.signal.aborted
+        ? toWorkEndedError(connection, workMemory.signal.reason)
+        : toTimeout(connection, limit);
     });
     try {
       const value = await Promise.race([working, timeout]);
@@ -103,7 +112,7 @@ function createView(pooled: SessionPool, workMemory: WorkMemory | undefined): Se
       return value;
     } catch (error) {
       client?.release(idleTimeout.isOver() || isOfConnection(error) || isInTransaction(client));
-      throw toRefusal(error, connection);
+      throw toCallerError(error, connection);
     } finally {
       idleTimeout.stop();
     }
@@ -114,7 +123,7 @@ function createView(pooled: SessionPool, workMemory: WorkMemory | undefined): Se
     run,
     query: (limit, ...call) => run(limit, (query) => query(...call)),
     transaction: (limit, work) => run(limit, (query) => inTransaction(limit, query, work)),
-    withWorkMemory: (other) => createView(pooled, other),
+    withWorkMemory: (other) => createSessionOn(pooled, other),
     disconnect: pool.disconnect,
     close: async () => {
       // A frozen server does not close its connections.
@@ -214,7 +223,7 @@ function toQuery(client: MeteredClient, { begin, touch }: IdleTimeout, workMemor
     meter.begin(max, workMemory && (({ now }) => workMemory.take(replyMemory, now)));
     try {
       const call = client.query<R>({ text, types: parsersOf(read, meter), ...(values && { values: [...values] }) });
-      const { rows } = await onConnection(call);
+      const { rows } = await asConnectionError(call);
       touch();
       const { kept: bytes } = meter.end();
       onBytes?.(bytes);
