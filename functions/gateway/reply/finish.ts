@@ -6,7 +6,7 @@ import type { ReplyEnd, RequestLog } from '../request/request-log.ts';
 import { type Settle, UNSETTLED } from '../spend/settle.ts';
 import { isRequestError } from '../wire/streams/provider-error.ts';
 import { keepUnreadBytes, lengthOf } from './pass.ts';
-import { COUNT_TIMEOUT, countLateUsage, type RunningStream, stopUpstream } from './running-stream.ts';
+import { countLateUsage, LATE_USAGE_TIMEOUT, type RunningStream, stopUpstream } from './running-stream.ts';
 
 export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle: Pick<Settle, 'settleDurably'>) {
   return { finish, abandon };
@@ -50,7 +50,7 @@ export function createFinish(deps: Pick<GatewayDeps, 'ledger' | 'timer'>, settle
   /** Reads the rest after the end that the client has seen: the count may follow that end. */
   async function drain(running: RunningStream): Promise<void> {
     const { reader, rest } = running.exchange;
-    const cancel = deps.timer(COUNT_TIMEOUT, () => stopUpstream(running));
+    const cancel = deps.timer(LATE_USAGE_TIMEOUT, () => stopUpstream(running));
     try {
       for (let next = await rest.next(); !next.done; next = await rest.next()) {
         countLateUsage(running.meter, reader.push(next.value));

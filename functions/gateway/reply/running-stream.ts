@@ -11,7 +11,7 @@ import { EMPTY_PIECE, type Piece, type WireError } from '../wire/codec.ts';
 /** The time without an event after which a client gets an event that it ignores, if its API has one. */
 const KEEP_ALIVE: Millis = 15_000;
 /** The time for which an upstream is read after the end of its reply, for its count and to reuse its connection. */
-export const COUNT_TIMEOUT: Millis = 1_000;
+export const LATE_USAGE_TIMEOUT: Millis = 1_000;
 
 /** One running stream. */
 export interface RunningStream {
@@ -63,7 +63,7 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
     deadline.onEnd((why) => {
       // The client has left with the whole answer: only the count is missing.
       const isOnlyCountMissing = why === 'left' && running.end === undefined && meter.finished && !meter.isCounted;
-      if (isOnlyCountMissing) running.cancelCountTimeout = deps.timer(COUNT_TIMEOUT, () => interrupt('left'));
+      if (isOnlyCountMissing) running.cancelCountTimeout = deps.timer(LATE_USAGE_TIMEOUT, () => interrupt('left'));
       else interrupt(why);
     });
     // A lost reservation ends the stream: its rest may belong to other requests. A free reply needs no reservation.

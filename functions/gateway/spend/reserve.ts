@@ -55,7 +55,7 @@ const USUAL_OUTPUT = 1024;
 const NO_ENTRY_YET = [undefined];
 const NO_RESERVATION = { id: 'free', amount: 0n, scopeWindows: [] } as const;
 /** The maximum time of a count of tokens: a person waits for it, and the gateway can always estimate. */
-const MAX_COUNT: Millis = 10_000;
+const TOKEN_COUNT_TIMEOUT: Millis = 10_000;
 
 export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledger' | 'clock' | 'random'>) {
   return async function reserve(grant: Grant, id: string): Promise<Result<ReservedGrant, RequestFailure>> {
@@ -89,7 +89,7 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
 /** Replaces `reserve` for counts of tokens: one entry whose provider counts tokens is called, for a short time. */
 export function toFreeGrant(grant: Grant): FreeGrant {
   const { timeouts } = grant.routing;
-  const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: MAX_COUNT } };
+  const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: TOKEN_COUNT_TIMEOUT } };
   const candidates = grant.candidates.filter(({ codec, provider }) => codec.countsTokens && !provider.cloud);
   const free = { ...grant, candidates, routing, isLimited: false };
   return { [ticket]: true, grant: free, candidates: boundedCandidatesOf(free), reservation: NO_RESERVATION };
