@@ -59,8 +59,8 @@ export const databaseHandlers = {
     const object = objectOf(action, context);
     // A list is older than this call: an object that was deleted meanwhile must not come back as a claim. An object
     // that has just got its finalizer in this run exists, and is not removed without the operator.
-    const isSure = !isNew || object === undefined || !hasFinalizer(object);
-    if (!isSure && !(await isAsPlanned(action, context))) return conflictOutcome;
+    const needsNoSecondRead = !isNew || object === undefined || !hasFinalizer(object);
+    if (!needsNoSecondRead && !(await isAsPlanned(action, context))) return conflictOutcome;
     const holder = { uid: action.holder ?? object?.metadata.uid ?? '', namespace, name };
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
