@@ -116,6 +116,9 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
     places: NAMES,
     use: 'obstacle; a VirtualKey is blocked',
   },
+  { pattern: /\bis dropped now\b/i, places: NAMES, use: 'tryDropDay' },
+  { pattern: /\bcreate repeated\b/i, places: NAMES, use: 'createFailureLog' },
+  { pattern: /\bconnect (master|through)\b/i, places: NAMES, use: 'connectAnnounced, connectVia' },
   // Names of STYLE's table.
   { pattern: /\bpatience\b/i, places: EVERYWHERE, use: 'request deadline' },
   { pattern: /\bleftovers?\b/i, places: EVERYWHERE, use: 'journal replay' },
