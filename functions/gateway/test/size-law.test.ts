@@ -331,6 +331,19 @@ test.each([
   expect(await ratioOf(reading(item), reading(plain), MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
 });
 
+test.each(['ΐ', 'İ', 'ſ', 'ß', 'K', 'A'])(
+  'a tool with many members whose names have the letter %s takes few times the work of one with plain names',
+  async (letter) => {
+    const reading = (letters: string) => {
+      const members = list(10_000, (at) => `"${letters}${at}":1`).join();
+      const bytes = encoder.encode(`{"model":"m","messages":[],"tools":[{${members}}]}`);
+      return async () => void toChat(bytes);
+    };
+    const plain = reading('a'.repeat(56 * encoder.encode(letter).length));
+    expect(await ratioOf(reading(letter.repeat(56)), plain, MAX_OF_LETTERS)).toBeLessThan(MAX_OF_LETTERS);
+  },
+);
+
 test('the list of models with ten restrictions takes work in proportion to their length', async () => {
   const prepare: Prepare = (size) => {
     const names = list(size, (at) => `${'n'.repeat(240)}${String(at).padStart(4, '0')}`);

@@ -243,8 +243,8 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: '(isWritten ? whenCovered(counters) :',
-        becomes: '(isWritten ? undefined :',
+        line: 'isWritten ? whenCovered(counters) :',
+        becomes: 'isWritten ? undefined :',
       },
     ],
   },

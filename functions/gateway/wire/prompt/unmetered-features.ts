@@ -199,6 +199,8 @@ export function spellingsOf(word: string): string {
 function isAmbiguous(text: string, start: number, nested: NestedList, isInner = false): boolean {
   const { list, deciding, folded } = nested;
   const { members } = membersOf(text, start);
+  // Nobody writes them in these objects, which may have very many members.
+  if (members.some(({ name }) => LOOKALIKES.test(name))) return true;
   if (members.some(({ name }) => !deciding.includes(name) && folded.has(foldName(name)))) return true;
   if (members.length > 1 && new Set(members.map(({ name }) => foldCase(name))).size < members.length) return true;
   if (isInner || !deciding.includes(list)) return false;
@@ -220,10 +222,16 @@ interface NestedList {
 const MAX_NAME = 64;
 /** Nearly all names need no folding, and a body may have very many. */
 const FOLDED = /^[a-z0-9_]*$/;
+/** All letters beyond ASCII that fold to ASCII. A name with another letter beyond ASCII folds to no deciding name. */
+const LOOKALIKES = /[\u00df\u0131\u017f\u212a\ufb00-\ufb06]/;
+const IS_ASCII = /^[\0-\x7f]*$/;
 
-/** The name without case, as Go's JSON decoder folds it (ſ is s, K is k). */
+/** The name without case, as Go's JSON decoder folds it (ſ is s, K is k), if that may be a deciding name. */
 function foldCase(name: string): string {
-  return name.length > MAX_NAME || FOLDED.test(name) ? name : name.toUpperCase().toLowerCase();
+  if (name.length > MAX_NAME || FOLDED.test(name)) return name;
+  if (IS_ASCII.test(name)) return name.toLowerCase();
+  // Folding them takes long.
+  return LOOKALIKES.test(name) ? name.toUpperCase().toLowerCase() : name;
 }
 
 /** The name without case and underscores: protocol buffers (Gemini, Vertex AI) read `maxTokens` as `max_tokens`. */
