@@ -106,7 +106,7 @@ export const WHEN: Readonly<Record<string, string>> = {
   'cannot clear the stores of a deleted instance':
     'After the deletion of an instance whose Redis does not answer. Its counters stay there, and nothing reads them any more',
   'cannot make or drop days of ledger rows':
-    'PostgreSQL refused or did not answer when a resync made the partitions of the next 7 days, or dropped those older than `RETAIN_DAYS`. The next resync continues. If it lasts for a week, bookings fail: look whether the user owns the tables',
+    'PostgreSQL refused or did not answer when a resync made the partitions of the next 7 days, or dropped those older than `RETAIN_DAYS`. The next resync continues. If it lasts for a week, bookings fail: check whether the user in the Secret of the database owns the tables',
   'cannot list instances of a database':
     'A resync looked in a database for instances that no longer exist in the cluster, and got an error',
   'cannot read an instance': 'Reading what an instance needs failed or took too long. Its objects stay as they are',

@@ -171,8 +171,8 @@ export const ReconcileEnvironment = {
      */
     GATEWAY_PULL_SECRETS: optional(list),
     /**
-     * Days of ledger rows to keep before the current day, at least 30, or `forever`. Each resync drops older days whole,
-     * see [below](#days-of-ledger-rows).
+     * Days of ledger rows to keep before the current day, at least 30, or `forever`. Each resync drops all older days,
+     * see [days of ledger rows](#days-of-ledger-rows).
      */
     RETAIN_DAYS: withDefault(retention, '400'),
     ...rules,
