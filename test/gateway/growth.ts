@@ -1,18 +1,19 @@
 // Growth of work with its input: one large input against many small ones that amount to the same.
 import { setTimeout } from 'node:timers/promises';
+import { memory } from './memory.ts';
 
 /**
  * How much larger the large input is. Linear work takes as long for it as for so many small ones, quadratic work so
  * many times as long.
  */
 const TIMES = 16;
-/** Small inputs that are measured, for all of them. */
-const MEASURED = 4;
+/** Small inputs that are measured together, for all of them. */
+const MEASURED = 8;
 /** What the large one may take more: caches and garbage make it a little slower. */
 export const MAX_GROWTH = 3;
 /**
- * A busy machine disturbs measurements for seconds, so the best of several counts, with longer and longer pauses between
- * them. Nearly all cases need one.
+ * A busy machine disturbs measurements for seconds, and garbage of earlier cases those of large inputs. So the best of
+ * several counts, with longer and longer pauses between them, and without that garbage. Nearly all cases need one.
  */
 const PAUSES = [0, 1, 10, 50, 100, 200, 400, 800, 1600, 3200, 6400];
 
@@ -24,29 +25,37 @@ export async function growthOf(prepare: Prepare, size: number): Promise<number> 
   const [small, large] = [prepare(size), prepare(size * TIMES)];
   // The engine compiles what runs for the first time: that would make the small ones slow.
   for (let time = 0; time < MEASURED; time += 1) await small();
-  let [ofSmall, ofLarge] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (const pause of PAUSES) {
-    await setTimeout(pause);
-    // The kernel's account may be too coarse for a small one: a time of zero is none.
-    ofSmall = Math.min(ofSmall, (await timeOf(small, MEASURED)) * (TIMES / MEASURED) || ofSmall);
-    ofLarge = Math.min(ofLarge, await timeOf(large, 1));
-    if (ofLarge / ofSmall < MAX_GROWTH) break;
-  }
-  return ofLarge / ofSmall;
+  const growthNow = async () => {
+    const ofSmall = (await timeOf(small, MEASURED)) * (TIMES / MEASURED);
+    return (await timeOf(large, 1)) / ofSmall;
+  };
+  return bestOf(growthNow, MAX_GROWTH);
 }
 
 /** The time of some work, in times of another's. */
 export async function ratioOf(work: () => Promise<void>, other: () => Promise<void>, max: number): Promise<number> {
   // The engine compiles what runs for the first time.
   for (const once of [work, other]) await once();
-  let [ofWork, ofOther] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  const ratioNow = async () => {
+    const ofOther = await timeOf(other, MEASURED);
+    return (await timeOf(work, MEASURED)) / ofOther;
+  };
+  return bestOf(ratioNow, max);
+}
+
+/**
+ * The first ratio below `max`, else the smallest one. Each is of two times that were measured one after the other: the
+ * kernel's account of a short time may be too small, and must not count against all later ones.
+ */
+async function bestOf(measure: () => Promise<number>, max: number): Promise<number> {
+  let best = Number.POSITIVE_INFINITY;
   for (const pause of PAUSES) {
     await setTimeout(pause);
-    ofOther = Math.min(ofOther, (await timeOf(other, MEASURED)) || ofOther);
-    ofWork = Math.min(ofWork, await timeOf(work, MEASURED));
-    if (ofWork / ofOther < max) break;
+    if (pause > 0) await memory();
+    best = Math.min(best, await measure());
+    if (best < max) break;
   }
-  return ofWork / ofOther;
+  return best;
 }
 
 /** Microseconds of this thread's processor time: other processes do not count, however busy the machine is. */
