@@ -32,13 +32,13 @@ test('a process that has not shown itself for five seconds is not awaited', asyn
   const epochs = database.epochs(uid, ONE_STORE);
   await epochs.raise(0, 0);
   await epochs.heartbeat('one', 0);
-  expect(await epochs.state()).toMatchObject({ missing: 1 });
+  expect(await epochs.state()).toMatchObject({ notJoined: 1 });
   await server.query(
     connection,
     `update gateway_operator.gateway_process set seen_at = clock_timestamp() - interval '6 seconds' where instance_uid = $1`,
     [uid],
   );
-  expect(await epochs.state()).toMatchObject({ missing: 0 });
+  expect(await epochs.state()).toMatchObject({ notJoined: 0 });
 });
 
 test('a process of a deleted instance raises no epoch: the counters that were cleared do not come back', async () => {
