@@ -1,5 +1,5 @@
-// Times of log lines: the column *when* of docs/reference/log.md. `npm run generate` names a line of the source that has no
-// row here, and a row that has no line.
+// Times of log lines: the column *when* of docs/reference/log.md. `npm run generate` names a line of the source that
+// has no row here, and a row that has no line.
 
 /**
  * A message as the page shows it, and when it is written. Causes and advice are in the message, in `why` or in alerts.

@@ -336,14 +336,16 @@ describe('the Node bundles', () => {
 
     testUnless(missing, 'of 500 requests to two of them exactly ten run where rpmLimit is 10', async () => {
       const both = await startTwo();
-      // The window slides: with each second the share of the previous minute is smaller. So the VirtualKey is new, without a previous minute.
+      // The window slides: with each second the share of the previous minute is smaller. So the VirtualKey is new,
+      // without a previous minute.
       const name = 'ten-a-minute';
       const sample = world.sample().find(({ kind }) => kind === 'VirtualKey');
       const spec = { ...(sample?.spec as object), keyAlias: name, rpmLimit: 10 };
       await world.apply([{ ...sample, metadata: { name, namespace: 'default' }, spec } as KubeObject]);
       await resyncOnce(bundle('reconcile'), { KUBECONFIG: world.kubeconfig, GATEWAY_PROCESSES: 'one' });
       const apiKey = String((await statusOf('VirtualKey', name))?.keyValue);
-      // A request that got 503 was not decided: on a busy machine the answer of the store comes too late. It is repeated.
+      // A request that got 503 was not decided: on a busy machine the answer of the store comes too late. It is
+      // repeated.
       const statusOfCall = async ({ url }: NodeProcess): Promise<number | undefined> => {
         const openai = new OpenAI({ apiKey, baseURL: url, maxRetries: 0 });
         for (;;) {

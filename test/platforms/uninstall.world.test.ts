@@ -1,5 +1,5 @@
-// Removing the operator, in the order of docs/install/uninstall.md and in naive ones: nothing sticks, and nothing is left to
-// be found by hand. CI has the documented order and two others; `npm run campaigns` has all.
+// Removing the operator, in the order of docs/install/uninstall.md and in naive ones: nothing sticks, and nothing is
+// left to be found by hand. CI has the documented order and two others; `npm run campaigns` has all.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -37,8 +37,8 @@ interface ReasonRow {
   readonly isBlocking?: boolean;
   /**
    * The cause is not in the Secret of the VirtualKey, but in its spec or annotations, the instance, its database, the
-   * User or the Teams. So a resync need not read the Secret again before its turn, or before something of the VirtualKey changes
-   * (DESIGN 6). Absent: the cause may be in the Secret, so each resync reads it.
+   * User or the Teams. So a resync need not read the Secret again before its turn, or before something of the
+   * VirtualKey changes (DESIGN 6). Absent: the cause may be in the Secret, so each resync reads it.
    */
   readonly needsNoSecretRead?: true;
   /**

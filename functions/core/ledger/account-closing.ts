@@ -1,5 +1,5 @@
-// Closing of accounts: frozen in the store, charged in PostgreSQL and forgotten by the store, page by page, so that no step
-// depends on the number of their counters (LEDGER 3).
+// Closing of accounts: frozen in the store, charged in PostgreSQL and forgotten by the store, page by page, so that no
+// step depends on the number of their counters (LEDGER 3).
 
 import type { AccountRow, FreezeReply } from '../ports/counter-store.ts';
 import type { AccountClosing, LedgerDatabase } from '../ports/ledger-database.ts';
@@ -19,8 +19,8 @@ interface ClosingRequest {
 }
 
 /**
- * Freezes the account in the store, and closes it in PostgreSQL. Throws if the store or the database is unreachable; may
- * be repeated, by any number of processes.
+ * Freezes the account in the store, and closes it in PostgreSQL. Throws if the store or the database is unreachable;
+ * may be repeated, by any number of processes.
  */
 export async function closeAccount(
   context: StoreContext,
@@ -66,7 +66,9 @@ async function* pagesOf({ counterStore, isStopped }: StoreContext, epoch: number
 
 type CloseReply = Awaited<ReturnType<LedgerDatabase['close']>>;
 
-/** Closes the account in PostgreSQL, and charges its figures page by page: a counter that is absent is loaded before. */
+/**
+ * Closes the account in PostgreSQL, and charges its figures page by page: a counter that is absent is loaded before.
+ */
 async function chargeFigures(
   context: StoreContext,
   closing: Omit<AccountClosing, 'figures' | 'isLast'>,
@@ -105,9 +107,9 @@ async function closedMeanwhile({ database }: StoreContext, account: string): Pro
 }
 
 /**
- * Forgets an account that is closed, page by page. `auditsFirst`: its process has closed it, and may have booked more than
- * it reported, so the escrow of a page stays until its counters show all rows; if they cannot be audited, the rest stays.
- * `onPage`: called after each page.
+ * Forgets an account that is closed, page by page. `auditsFirst`: its process has closed it, and may have booked more
+ * than it reported, so the escrow of a page stays until its counters show all rows; if they cannot be audited, the rest
+ * stays. `onPage`: called after each page.
  */
 export async function forgetAccount(
   context: StoreContext,

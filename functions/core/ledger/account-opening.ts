@@ -16,8 +16,8 @@ import { addCorrections, closePreviousAccounts, recordStoreEpoch } from './previ
 import { toTransactions } from './requests.ts';
 
 /**
- * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not have
- * it (yet), or the account could not be opened.
+ * Closes previous accounts and reports everything under a new account. False: the epoch is over, the store does not
+ * have it (yet), or the account could not be opened.
  */
 export async function openAccount(
   context: LedgerContext,
@@ -134,8 +134,9 @@ const MAX_LOADS = 5;
 /**
  * Reports everything in the first calls of the account: live reservations whatever the limits are, settlements and
  * corrections, all of a counter in one call. The same call forgets the figures of previous accounts in the counter:
- * until then their escrow stays set aside, so that other processes cannot spend it. Before the epoch is open no spend is reported, since
- * no process reads sums; requests that have ended since then keep their escrow until the epoch is open.
+ * until then their escrow stays set aside, so that other processes cannot spend it. Before the epoch is open no spend
+ * is reported, since no process reads sums; requests that have ended since then keep their escrow until the epoch is
+ * open.
  */
 async function reportAll(
   context: LedgerContext,

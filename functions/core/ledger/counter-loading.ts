@@ -90,8 +90,8 @@ type Spends = ReadonlyArray<ScopeSpend | undefined>;
 type StepRunner = <T>(step: () => Promise<T>) => Promise<T>;
 
 /**
- * The maximum number of concurrent reads of spend. Each may need a connection to PostgreSQL, of which look-ups of keys and
- * bookings need the others.
+ * The maximum number of concurrent reads of spend. Each may need a connection to PostgreSQL, of which look-ups of keys
+ * and bookings need the others.
  */
 const MAX_READS = 4;
 /** The maximum number of waiting reads: more would not be read within their deadlines. */

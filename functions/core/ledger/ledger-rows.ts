@@ -7,8 +7,8 @@ import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 
 /**
- * The row of a request without a settlement, of kind `settled` like all rows of requests. `cost`: the cost so far if that
- * is known, else the amount of the reservation.
+ * The row of a request without a settlement, of kind `settled` like all rows of requests. `cost`: the cost so far if
+ * that is known, else the amount of the reservation.
  */
 export function toEstimatedRow(
   reservation: ReservationRecord & { readonly id: string },

@@ -134,8 +134,8 @@ export function createMembership(context: LedgerContext): Membership {
 
 /**
  * Whether the epoch that an isolate knows is still open, in the store of the isolate: PostgreSQL is asked every two
- * seconds, as by a process with a heartbeat. Throws if the instance has moved to another store. Only an isolate that has
- * known no epoch yet moves the counters to its store.
+ * seconds, as by a process with a heartbeat. Throws if the instance has moved to another store. Only an isolate that
+ * has known no epoch yet moves the counters to its store.
  */
 async function isCurrent({ account, epochs, intervalClock }: LedgerContext, knownStore: KnownStore): Promise<boolean> {
   if (knownStore.epoch === 0) return false;
@@ -248,9 +248,9 @@ function isAtOtherServer(
 }
 
 /**
- * Raises the epoch because the store has lost state. If this process has never found the epoch in its store, the address
- * may lead to another server now than the connection of this process, or than the connections of others: it connects
- * again first. Then it raises the epoch, unless a process that started later is in it.
+ * Raises the epoch because the store has lost state. If this process has never found the epoch in its store, the
+ * address may lead to another server now than the connection of this process, or than the connections of others: it
+ * connects again first. Then it raises the epoch, unless a process that started later is in it.
  */
 async function raiseOrReconnect(context: LedgerContext, from: number): Promise<void> {
   const { account, counterStore, epochs, log, instanceUid: instance } = context;

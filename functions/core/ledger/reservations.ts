@@ -177,8 +177,9 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 
 /**
  * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited. If the process
- * dies before the record is written, the journal does not charge it. What the store has as its risk is charged: a restart
- * on the same disk takes that back, and without the disk it stays. Its reply cannot have completed, since `settle` waits for a later record.
+ * dies before the record is written, the journal does not charge it. What the store has as its risk is charged: a
+ * restart on the same disk takes that back, and without the disk it stays. Its reply cannot have completed, since
+ * `settle` waits for a later record.
  */
 function startReservation(
   context: LedgerContext,

@@ -176,9 +176,9 @@ export type AccountReply =
    */
   | (StoreReply & { readonly outcome: 'window' })
   /**
-   * Nothing was done. `accountClosed`: the account is frozen or forgotten, its first call came after the deadline, or the
-   * number is older than the last. `wentBack`: the store has gone back in time, to an earlier call of the account than
-   * the previous one, or to none.
+   * Nothing was done. `accountClosed`: the account is frozen or forgotten, its first call came after the deadline, or
+   * the number is older than the last. `wentBack`: the store has gone back in time, to an earlier call of the account
+   * than the previous one, or to none.
    */
   | (StoreReply & { readonly outcome: 'stale'; readonly why: 'accountClosed' | 'wentBack' })
   | StaleStore;
@@ -253,9 +253,9 @@ export interface AuditTerms {
   readonly deadline: Millis;
   /**
    * No account is reported as changed. Counters of accounts that have changed are checked by bounds: spend is raised to
-   * the least that it can be, which is the sum and what is certainly not in it; it is lowered only by what the sum lacks
-   * of its `minSum`. For example, an audit finds a spend of 100 of which 30 may not be booked: PostgreSQL has at least
-   * 70 (`minSum`). If it then has only 65, the spend is lowered by 5, however much is booked meanwhile.
+   * the least that it can be, which is the sum and what is certainly not in it; it is lowered only by what the sum
+   * lacks of its `minSum`. For example, an audit finds a spend of 100 of which 30 may not be booked: PostgreSQL has at
+   * least 70 (`minSum`). If it then has only 65, the spend is lowered by 5, however much is booked meanwhile.
    */
   readonly acceptsChangedAccounts?: boolean;
 }
@@ -268,9 +268,9 @@ export interface AuditReply extends StoreReply {
   /** Counters that were repaired, and by how much. */
   readonly differences: ReadonlyArray<ScopeWindow & { readonly by: Nano }>;
   /**
-   * Accounts (finished ones too) that have booked a batch since PostgreSQL was read, that are not in `rows`, or of which
-   * PostgreSQL has charged some figures and not all. If there are any, nothing was repaired: read again with their rows.
-   * One account if more accounts have unbooked spend than one step reads: nothing was compared.
+   * Accounts (finished ones too) that have booked a batch since PostgreSQL was read, that are not in `rows`, or of
+   * which PostgreSQL has charged some figures and not all. If there are any, nothing was repaired: read again with
+   * their rows. One account if more accounts have unbooked spend than one step reads: nothing was compared.
    */
   readonly changedAccounts: ReadonlyArray<string>;
   /** Counters of `changedAccounts`, without the spend that PostgreSQL may not have yet. */
@@ -303,14 +303,14 @@ export interface CounterStore {
    */
   freeze(epoch: number, account: string, isOwn: boolean): Promise<FreezeReply>;
   /**
-   * Reads a page of the figures of a frozen account, from the cursor on; no cursor: the first page. Figures that are not
-   * forgotten meanwhile are in at least one page, unless another server has taken over: then the pages have fewer
+   * Reads a page of the figures of a frozen account, from the cursor on; no cursor: the first page. Figures that are
+   * not forgotten meanwhile are in at least one page, unless another server has taken over: then the pages have fewer
    * figures than `total`.
    */
   figures(epoch: number, account: string, cursor?: string): Promise<FiguresReply>;
   /**
-   * Forgets the figures of a frozen account in these counters, which PostgreSQL has closed, and the account itself if it
-   * has no others. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays
+   * Forgets the figures of a frozen account in these counters, which PostgreSQL has closed, and the account itself if
+   * it has no others. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays
    * counted. A repetition changes nothing.
    */
   forget(epoch: number, account: string, isCharged: boolean, counters: ReadonlyArray<ScopeWindow>): Promise<void>;

@@ -19,8 +19,8 @@ export interface EpochState {
   /** Whether the epoch belongs to another store than the one of this process. */
   readonly isOfOtherStore: boolean;
   /**
-   * Whether a live process that has started later than this process has another store, or has joined the epoch: while it
-   * lives, this process does not take the epoch to its own store.
+   * Whether a live process that has started later than this process has another store, or has joined the epoch: while
+   * it lives, this process does not take the epoch to its own store.
    */
   readonly hasLaterProcess: boolean;
   /** The number of live processes that are still in an epoch of another store than the current epoch's. */

@@ -26,8 +26,8 @@ export interface ReservationParams extends Partial<RateEstimates> {
   /** `identifier` of the target with the maximum cost. */
   readonly identifier: string;
   /**
-   * Rate limits of the candidate model entries, the best first, `undefined` for a model entry without limits:
-   * the first one with room is taken. Absent: none is limited, and the reservation never moves to a limited model entry.
+   * Rate limits of the candidate model entries, the best first, `undefined` for a model entry without limits: the first
+   * one with room is taken. Absent: none is limited, and the reservation never moves to a limited model entry.
    */
   readonly modelEntryLimits?: ReadonlyArray<RateLimit | undefined> | undefined;
   /** How long the request has already waited for the database (to look up its key). Absent: not at all. */

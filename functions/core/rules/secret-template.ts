@@ -9,8 +9,8 @@ type Template = VirtualKeySpec['secretTemplate'];
 const COMMON = 'app.kubernetes.io';
 
 /**
- * Names without a prefix on which other software acts, although Kubernetes reserves these names for people: Helm takes a
- * Secret with a label `owner` for a release, and Grafana's sidecar loads those with `grafana_…`.
+ * Names without a prefix on which other software acts, although Kubernetes reserves these names for people: Helm takes
+ * a Secret with a label `owner` for a release, and Grafana's sidecar loads those with `grafana_…`.
  */
 const FOREIGN = /^(?:owner|grafana_.*)$/i;
 

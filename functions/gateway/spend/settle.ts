@@ -32,9 +32,9 @@ export function createSettle({ ledger, log: out }: Pick<GatewayDeps, 'ledger' | 
   return { settleDurably, settleUnanswered, settleAfterError };
 
   /**
-   * Settles a reservation, and returns whether the settlement is durable. If it is not, the client gets no complete reply
-   * (a plain request fails with 503, a stream ends with a failure event), but the request is charged, since the provider
-   * bills it: by this process later, or by another process that closes the account.
+   * Settles a reservation, and returns whether the settlement is durable. If it is not, the client gets no complete
+   * reply (a plain request fails with 503, a stream ends with a failure event), but the request is charged, since the
+   * provider bills it: by this process later, or by another process that closes the account.
    */
   async function settleDurably(
     { reservation }: ReservedGrant,

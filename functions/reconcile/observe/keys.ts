@@ -47,8 +47,8 @@ export function selectKeys(
   );
   const lists = { edited: `edited keys of ${path}`, unready: `changed keys of ${path}` } as const;
   const { true: unready = [], false: edited = [] } = Object.groupBy(changed, (key) => `${wasProcessed(key)}` as const);
-  // Edited VirtualKeys come first. Others that are not ready follow. Both take turns: nobody's edits, and no VirtualKeys
-  // that stay not ready, keep another VirtualKey waiting for ever.
+  // Edited VirtualKeys come first. Others that are not ready follow. Both take turns: nobody's edits, and no
+  // VirtualKeys that stay not ready, keep another VirtualKey waiting for ever.
   const sorted = [...roundRobin.order(lists.edited, edited, toRow), ...roundRobin.order(lists.unready, unready, toRow)];
   const { true: taken = [], false: deferred = [] } = Object.groupBy(
     sorted,

@@ -37,7 +37,7 @@ import { boundsOf, createObjectMemory, type OversizedNamespace } from './object-
 
 /** The world of a run. */
 export interface RunWorld extends WorldBuilder {
-  /** The instances of which every scope object is loaded, except members in oversized namespaces. */
+  /** The instances of which every scope object is loaded, except those in oversized namespaces. */
   readonly complete: 'all' | Path | undefined;
   /** Oversized namespaces by name. Of their scope objects only those in deletion are loaded. */
   readonly oversizedNamespaces: ReadonlyMap<string, OversizedNamespace>;

@@ -1,4 +1,5 @@
-// Triggers for scope objects of an instance with many model entries: they read what they need, and leave the instance to others.
+// Triggers for scope objects of an instance with many model entries: they read what they need, and leave the instance
+// to others.
 import { beforeEach, expect, test } from 'vitest';
 import { RESOURCES } from '#core/ports/cluster.ts';
 import { gatewayInstances, teams, users, virtualKeys } from '#crds/kinds/kinds.ts';

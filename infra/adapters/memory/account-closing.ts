@@ -64,7 +64,10 @@ export function forget(
   if (!account.isFinished && !usedBy(store, account).some(isKept)) finishAccount(store, account, now);
 }
 
-/** Finishes an account after its last call; one with more figures than a page is frozen, so that it is forgotten by pages. */
+/**
+ * Finishes an account after its last call; one with more figures than a page is frozen, so that it is forgotten by
+ * pages.
+ */
 export function finishAfterCall(store: MemoryStore, account: AccountState, now: Millis): void {
   const used = usedBy(store, account).filter(isKept);
   if (used.length > store.figuresPage) return void Object.assign(account, { isFrozen: true });

@@ -120,8 +120,8 @@ const [FIRST_PAGE, MAX_PAGE, PAGE_BYTES] = [1000, 10_000, 6 * 1024 * 1024];
 const MAX_PAGES = 500;
 
 /**
- * Retained keys have no object that a quota counts, so what a tenant has written into them must not fill the memory of an
- * instance. Only an adoption needs the rest of their digests.
+ * Retained keys have no object that a quota counts, so what a tenant has written into them must not fill the memory of
+ * an instance. Only an adoption needs the rest of their digests.
  */
 const SHORT_DIGEST = `case when c.digest ? 'retained' then jsonb_build_object('retained', c.digest -> 'retained',
   'blocked', c.digest -> 'blocked') else c.digest end`;

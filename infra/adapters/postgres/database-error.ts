@@ -75,7 +75,10 @@ export const NO_TLS = 'The server does not support SSL connections';
 /** Part of the client library's message if the server asks for more rounds than MAX_ROUNDS. */
 const TOO_MANY_ROUNDS = 'exceeds scramMaxIterations';
 
-/** Error codes of OpenSSL for a client certificate, key or authority that cannot be read, or that do not belong together. */
+/**
+ * Error codes of OpenSSL for a client certificate, key or authority that cannot be read, or that do not belong
+ * together.
+ */
 const UNREADABLE = /^ERR_OSSL_/;
 /** Error codes of Node and OpenSSL for a certificate that does not verify. */
 const CERTIFICATE = /CERT|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)/;

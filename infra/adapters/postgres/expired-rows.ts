@@ -5,9 +5,9 @@ import type { Random } from '#core/ports/platform.ts';
 import { createIds } from '../process/ids.ts';
 
 /**
- * The expired rows of a closing. `bookedBatch`: the last batch that was booked. No row if risk and unbooked spend cancel
- * out. A negative row if the unbooked spend is a correction: the store has counted it already, and nothing else will
- * book it.
+ * The expired rows of a closing. `bookedBatch`: the last batch that was booked. No row if risk and unbooked spend
+ * cancel out. A negative row if the unbooked spend is a correction: the store has counted it already, and nothing else
+ * will book it.
  */
 export function toExpiredRows(
   { figures, at }: AccountClosing,

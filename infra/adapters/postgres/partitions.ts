@@ -15,7 +15,9 @@ export const DAY: Millis = 86_400_000;
  * The last day with a partition. Our ids have times from 1970 to 2199; PostgreSQL refuses a row with another time.
  */
 const LAST_DAY: Day = Date.UTC(2200, 0, 1) / DAY - 1;
-/** The days for which partitions are made before they begin: bookings rarely make one, also while no reconciler runs. */
+/**
+ * The days for which partitions are made before they begin: bookings rarely make one, also while no reconciler runs.
+ */
 const DAYS_AHEAD = 7;
 /** The maximum days that one call drops. */
 const MAX_DROPPED = 100;
@@ -90,11 +92,12 @@ export function createPartitions(session: Session) {
       return time !== undefined && time < keptFrom;
     },
     /**
-     * Drops whole days, one transaction each. `now`: the caller's clock. What is deleted is decided by this clock or the
-     * database's, whichever is behind: a clock that is ahead for a moment deletes nothing. The current day, `keptDays` days before it, and days that the window of a
-     * budget may reach are kept (an edit of its duration counts single seconds at the edge). Then forgets the accounts
-     * of dropped days. Returns the days dropped now, like `2026_01_31`. If transactions in progress last longer than
-     * bookings may wait, or days are left, the next resync continues.
+     * Drops whole days, one transaction each. `now`: the caller's clock. What is deleted is decided by this clock or
+     * the database's, whichever is behind: a clock that is ahead for a moment deletes nothing. The current day,
+     * `keptDays` days before it, and days that the window of a budget may reach are kept (an edit of its duration
+     * counts single seconds at the edge). Then forgets the accounts of dropped days. Returns the days dropped now, like
+     * `2026_01_31`. If transactions in progress last longer than bookings may wait, or days are left, the next resync
+     * continues.
      */
     drop: async (keptDays: number, now: Millis) => {
       const [row] = await session.query<DropPlan>(LIMIT, UNNEEDED, [keptDays, MAX_DROPPED, now]);
@@ -158,8 +161,8 @@ interface DropPlan {
 
 /**
  * The first kept day: $1 days before today, or the day in which the longest current window may have begun, if that is
- * earlier. And the days before it that have partitions, at most $2. A calendar month is up to a thirtieth longer than 30
- * days, and a day of summer time up to an hour longer.
+ * earlier. And the days before it that have partitions, at most $2. A calendar month is up to a thirtieth longer than
+ * 30 days, and a day of summer time up to an hour longer.
  */
 const UNNEEDED = `
 with duration as (
@@ -193,8 +196,8 @@ insert into gateway_operator.retention as r (kept_from) values ($1::date)
 on conflict (is_only) do update set kept_from = excluded.kept_from where r.kept_from < excluded.kept_from`;
 
 /**
- * Drops a day, unless a transaction in progress still uses the tables after a moment: no booking waits for a long report.
- * The tables are locked in the order in which a booking locks them.
+ * Drops a day, unless a transaction in progress still uses the tables after a moment: no booking waits for a long
+ * report. The tables are locked in the order in which a booking locks them.
  */
 function tryDropDay(session: Session, day: string): Promise<boolean> {
   return session.transaction(LIMIT, async (query) => {
@@ -219,9 +222,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const PORTION = 2000;
 
 /**
- * Forgets the accounts that were closed before the first kept day, with their expired rows. An account may have 150,000 of
- * them, so no booking waits for this: portions in transactions of their own, after the days are dropped. If the process
- * ends before all are forgotten, the next resync continues.
+ * Forgets the accounts that were closed before the first kept day, with their expired rows. An account may have 150,000
+ * of them, so no booking waits for this: portions in transactions of their own, after the days are dropped. If the
+ * process ends before all are forgotten, the next resync continues.
  */
 async function forgetAccounts(session: Session): Promise<void> {
   for (let isOver = false; !isOver; )

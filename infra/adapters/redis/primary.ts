@@ -1,6 +1,6 @@
 // The primary of a counter store: the server that the Secret names, the one that its Sentinels name, or the node of a
-// Cluster that owns the instance's slot. It is loaded when a Redis is used, with the library. Only the library's default
-// export survives bundling: the package is CommonJS.
+// Cluster that owns the instance's slot. It is loaded when a Redis is used, with the library. Only the library's
+// default export survives bundling: the package is CommonJS.
 import { isIP } from 'node:net';
 import { type ConnectionOptions, checkServerIdentity } from 'node:tls';
 import library, { type Redis, type RedisOptions } from 'ioredis';
@@ -90,7 +90,9 @@ async function connectVia(server: Server, address: RedisAddress, deps: PrimaryDe
 const isCluster = ({ redis_mode: mode, cluster_enabled: isEnabled }: ServerState): boolean =>
   mode === 'cluster' || isEnabled === '1';
 
-/** The node that owns the slot of the key; undefined: the node that is asked, also while the slot moves away from it. */
+/**
+ * The node that owns the slot of the key; undefined: the node that is asked, also while the slot moves away from it.
+ */
 async function askOwner(redis: Redis, { host }: Server, key: string): Promise<Server | undefined> {
   try {
     await redis.exists(key);
@@ -129,7 +131,9 @@ async function askSentinel(sentinel: Server, address: RedisAddress, deps: Primar
   }
 }
 
-/** Connects to the primary that a Sentinel or a node has announced: during a failover it may be a replica for a moment. */
+/**
+ * Connects to the primary that a Sentinel or a node has announced: during a failover it may be a replica for a moment.
+ */
 async function connectAnnounced(server: Server, address: RedisAddress, deps: PrimaryDependencies): Promise<Redis> {
   try {
     const { redis, state } = await connectServer(server, address, deps);

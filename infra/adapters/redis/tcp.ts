@@ -15,7 +15,9 @@ export interface StoreDependencies {
   readonly instanceUid?: string;
   /** Reads the login (user, password, certificates) again, after a failed attempt; throws while it cannot be read. */
   readonly readLogin?: (() => StoreConnection) | undefined;
-  /** The memory of the work that uses the connection: the connection ends with the work. Absent: the process uses it. */
+  /**
+   * The memory of the work that uses the connection: the connection ends with the work. Absent: the process uses it.
+   */
   readonly workMemory?: WorkMemory | undefined;
 }
 
@@ -100,7 +102,8 @@ export function openRedis(address: RedisAddress, deps: StoreDependencies): Redis
       log.warn('the connection to the counter store ended, and is opened again', { store, why });
       reasons.add(why);
     }
-    // Work with its own memory calls only now and then: a server that closes its connections would get new ones all the time.
+    // Work with its own memory calls only now and then: a server that closes its connections would get new ones all the
+    // time.
     if (workMemory === undefined) reopening = setTimeout(() => void open(), RECONNECT_AFTER);
   };
   const close = (): void => {

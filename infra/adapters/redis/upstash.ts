@@ -24,8 +24,8 @@ interface UpstashDependencies extends Pick<StoreDependencies, 'readLogin' | 'wor
 }
 
 /**
- * Sends each call once: the caller repeats it (ports/counter-store.ts). Only a call that the server refuses for its token
- * is sent again, with the token that is mounted now if that is another one.
+ * Sends each call once: the caller repeats it (ports/counter-store.ts). Only a call that the server refuses for its
+ * token is sent again, with the token that is mounted now if that is another one.
  */
 export function openUpstash(
   { url, token }: UpstashAddress,

@@ -1,5 +1,5 @@
-// Bindings of the Workers. Their comments are rows of docs/reference/environment.md, with links as that page needs them;
-// one without a comment has the meaning of the variable of the same name in environments.ts.
+// Bindings of the Workers. Their comments are rows of docs/reference/environment.md, with links as that page needs
+// them; one without a comment has the meaning of the variable of the same name in environments.ts.
 import { parseJson } from '#core/json/json.ts';
 import { isMap } from '#crds/validation/json-shapes.ts';
 import {

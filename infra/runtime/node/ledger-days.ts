@@ -5,8 +5,8 @@ import type { Millis } from '#core/ports/money.ts';
 import type { Log } from '#core/ports/telemetry.ts';
 
 /**
- * Makes the next days, so that no booking has to, and drops days before the kept ones. A failure is tried again with the
- * next resync: for a week, bookings find their days.
+ * Makes the next days, so that no booking has to, and drops days before the kept ones. A failure is tried again with
+ * the next resync: for a week, bookings find their days.
  */
 export async function maintainDays(
   kept: number | 'forever',

@@ -1,4 +1,5 @@
-// The scenario of the counter store's promises: counters with a window of two hours, and processes that number their calls.
+// The scenario of the counter store's promises: counters with a window of two hours, and processes that number their
+// calls.
 import type {
   AccountCall,
   AccountFigures,

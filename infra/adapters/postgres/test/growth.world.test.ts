@@ -33,7 +33,9 @@ test('every table stops growing: after 500 days each has as many rows as after 1
   const key = scopeWrite('research');
   const budget = { limit: '100', duration: '7d', alignment: 'Rolling' as const };
   await database.putScope({ ...key, policy: { ...key.policy, budget } });
-  /** Scopes with windows of 1 to 5 days, and the last one without a budget. A hundred days have whole windows of each. */
+  /**
+   * Scopes with windows of 1 to 5 days, and the last one without a budget. A hundred days have whole windows of each.
+   */
   const windowOf = (scope: number, day: number) => {
     if (scope === SCOPES) return { start: first, end: first + 36_500 * DAY };
     const length = LENGTHS[scope - 1] ?? 1;
