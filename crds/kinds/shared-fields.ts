@@ -113,6 +113,22 @@ export const limits = {
   maxParallelRequests: Limit.optional().describe('Maximum requests in flight at the same time. Default: no limit.'),
 };
 
+/** How the windows of a budget are aligned. */
+export const budgetWindows = (who: 'key' | 'user' | 'team') => ({
+  budgetWindow: choice('Rolling', 'Calendar').describe(
+    `\`Rolling\` windows are counted from the creation of the ${who}. \`Calendar\` windows begin at the same time for all ${who}s, in UTC: \`1d\` at midnight, \`1h\` on the hour, \`1w\` on Monday, \`1mo\` on the first of the month. Other lengths follow one after the other from 1970-01-01T00:00Z (\`36h\`, \`7d\`, \`30d\`), weeks from Monday 1970-01-05 (\`2w\`), months from January 1970 (\`3mo\`: quarters).`,
+  ),
+  budgetTimeZone: matching(
+    /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/u,
+    64,
+    'must be the name of a time zone in the IANA database, e.g. "Europe/Berlin"',
+  )
+    .optional()
+    .describe(
+      'The time zone of `Calendar` windows of days, weeks and months, e.g. `Europe/Berlin`: they begin at midnight there. Default: UTC.',
+    ),
+});
+
 /** Fields that a User and a Team have in common: an instance, and a budget that all their keys spend together. */
 export const scopeSpec = (who: 'user' | 'team') => ({
   connectionRef: ConnectionRef.describe(`The instance that the ${who} belongs to.`),
@@ -121,8 +137,9 @@ export const scopeSpec = (who: 'user' | 'team') => ({
     `Maximum dollars that all keys of the ${who} together may spend in one window. Default: no limit.`,
   ),
   budgetDuration: Duration.optional().describe(
-    'Length of the budget window, e.g. `30d`; windows are always `Rolling`. Default: one that never ends.',
+    'Length of the budget window, e.g. `30d`. `mo` is 30 days, or a calendar month with `budgetWindow: Calendar`. Default: one that never ends.',
   ),
+  ...budgetWindows(who),
   blocked: z.boolean().default(false).describe(`While true no key of the ${who} works.`),
   ...limits,
 });

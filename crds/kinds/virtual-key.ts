@@ -15,6 +15,7 @@ import {
 } from '../validation/units.ts';
 import {
   Annotations,
+  budgetWindows,
   ConnectionRef,
   choice,
   Duration,
@@ -23,7 +24,6 @@ import {
   LocalRef,
   limits,
   Money,
-  matching,
   modelNames,
   Name,
   observed,
@@ -147,18 +147,7 @@ export const VirtualKeySpec = withRule(
     metadata: inAll(2048, mapOf(text(1024), { max: 256, form: 'of 1 to 256 characters' }))
       .optional()
       .describe('Names and values of your own, for reports and logs; never secret.'),
-    budgetWindow: choice('Rolling', 'Calendar').describe(
-      '`Rolling` windows are counted from the creation of the key. `Calendar` windows begin at the same time for all keys, in UTC: `1d` at midnight, `1h` on the hour, `1w` on Monday, `1mo` on the first of the month. Other lengths follow one after the other from 1970-01-01T00:00Z (`36h`, `7d`, `30d`), weeks from Monday 1970-01-05 (`2w`), months from January 1970 (`3mo`: quarters).',
-    ),
-    budgetTimeZone: matching(
-      /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+){0,2}$/u,
-      64,
-      'must be the name of a time zone in the IANA database, e.g. "Europe/Berlin"',
-    )
-      .optional()
-      .describe(
-        'The time zone of `Calendar` windows of days, weeks and months, e.g. `Europe/Berlin`: they begin at midnight there. Default: UTC.',
-      ),
+    ...budgetWindows('key'),
     secretTemplate: SecretTemplate.optional().describe('What the Secret with the key looks like.'),
     rotation: Rotation.optional().describe('Replaces the key value regularly. Default: never.'),
     deletionPolicy: choice('Delete', 'Retain').describe(

@@ -7,7 +7,7 @@ import type { KindName, Schemas } from '#crds/kinds/kinds.ts';
 import { validate } from '#crds/validation/validate.ts';
 import type { Check, ComparedObject } from './check.ts';
 import * as instanceChecks from './checks/instance.ts';
-import { keySecretFree, templateHarmless, timeZoneKnown, timeZoneUsed, windowBudgets } from './checks/key.ts';
+import { keySecretFree, templateHarmless, windowBudgets } from './checks/key.ts';
 import * as scopeObjectChecks from './checks/scope-object.ts';
 import * as userChecks from './checks/user.ts';
 import type { FactContext } from './facts/context.ts';
@@ -25,7 +25,16 @@ export type Chain = (
   factContext: FactContext | undefined,
 ) => Promise<ReadonlyArray<Finding>>;
 
-/** Checks that VirtualKeys, Users and Teams have in common. */
+// Checks that VirtualKeys, Users and Teams have in common.
+
+const SCOPE_OBJECT_CHECKS_ALONE = [
+  scopeObjectChecks.timeZoneKnown, // the time zone exists
+];
+const SCOPE_OBJECT_WARNINGS = [
+  scopeObjectChecks.timeZoneUsed, // warns: Rolling windows have no time zone
+  scopeObjectChecks.calendarUsed, // warns: without a budget and its duration, there is no window
+  scopeObjectChecks.zeroBudget, //   warns: a budget of zero is spent from the start
+];
 const SCOPE_OBJECT_CHECKS = [
   scopeObjectChecks.instanceExists, //     the instance exists and allows this namespace
   scopeObjectChecks.modelsServed, //       the instance serves every model
@@ -54,33 +63,32 @@ export const CHAINS: Readonly<Record<KindName, Chain>> = {
   VirtualKey: createChain('VirtualKey', {
     load: () => import('#crds/kinds/virtual-key.ts'),
     gatherFacts: gatherKeyFacts,
-    withoutFacts: [
-      timeZoneKnown, //                the time zone exists
-    ],
+    withoutFacts: SCOPE_OBJECT_CHECKS_ALONE,
     withFacts: [
       ...SCOPE_OBJECT_CHECKS,
       keySecretFree, //                the Secret does not belong to something else
       templateHarmless, //             its labels and annotations do not control other software
       scopeObjectChecks.modelBudgets, //    warns: a model's budget limits nothing, because the model is not served
       windowBudgets, //                warns: two windows have the same length, or a shorter one has a larger budget
-      timeZoneUsed, //                 warns: Rolling windows have no time zone
-      scopeObjectChecks.zeroBudget, //      warns: a budget of zero is spent from the start
+      ...SCOPE_OBJECT_WARNINGS,
     ],
   }),
   User: createChain('User', {
     load: () => import('#crds/kinds/user.ts'),
     gatherFacts: gatherUserFacts,
+    withoutFacts: SCOPE_OBJECT_CHECKS_ALONE,
     withFacts: [
       ...SCOPE_OBJECT_CHECKS,
       userChecks.keyNameFree, //         warns: another VirtualKey has the User's name
       userChecks.keyReplaced, //         warns: this edit replaces the User's VirtualKey
-      scopeObjectChecks.zeroBudget, //      warns: a budget of zero is spent from the start
+      ...SCOPE_OBJECT_WARNINGS,
     ],
   }),
   Team: createChain('Team', {
     load: () => import('#crds/kinds/team.ts'),
     gatherFacts: gatherTeamFacts,
-    withFacts: [...SCOPE_OBJECT_CHECKS, scopeObjectChecks.zeroBudget],
+    withoutFacts: SCOPE_OBJECT_CHECKS_ALONE,
+    withFacts: [...SCOPE_OBJECT_CHECKS, ...SCOPE_OBJECT_WARNINGS],
   }),
 };
 

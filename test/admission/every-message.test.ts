@@ -60,6 +60,7 @@ const MORE: ReadonlyArray<readonly [object: KubeObject, more?: Record<string, un
   ],
   [key({ maxBudget: '0' })],
   [key({ budgetTimeZone: 'Europe/Belrin' })],
+  [objectOf('Team', { ...GOOD.Team, budgetWindow: 'Calendar', budgetDuration: undefined })],
   [
     key({
       budgets: [

@@ -29,6 +29,8 @@ export const usersAndTeams: readonly Case[] = [
     'spec.teamRefs': [{ name: 'search' }, { name: 'ads' }],
     'spec.rpmLimit': 60,
     'spec.blocked': false,
+    'spec.budgetWindow': 'Calendar',
+    'spec.budgetTimeZone': 'Europe/Berlin',
   }),
   refuse('User', 'that is in a team twice', { 'spec.teamRefs': [{ name: 'search' }, { name: 'search' }] }, [
     'Duplicate',
@@ -46,10 +48,19 @@ export const usersAndTeams: readonly Case[] = [
     'spec.models': ['gpt-4o'],
     'spec.maxBudget': '100',
     'spec.budgetDuration': '1w',
+    'spec.budgetWindow': 'Calendar',
+    'spec.budgetTimeZone': 'Asia/Tokyo',
     'spec.blocked': true,
     'spec.tpmLimit': 5,
     'spec.members': [{ name: 'ada' }, { name: 'bob' }],
   }),
+  ...(['User', 'Team'] as const).flatMap((kind) => [
+    refuse(kind, 'with an unknown window', { 'spec.budgetWindow': 'Monthly' }, ['NotInEnum', 'spec.budgetWindow']),
+    refuse(kind, 'with a time zone that is none', { 'spec.budgetTimeZone': 'Berlin time' }, [
+      'Malformed',
+      'spec.budgetTimeZone',
+    ]),
+  ]),
   refuse('Team', 'with a member twice', { 'spec.members': [{ name: 'ada' }, { name: 'ada' }] }, [
     'Duplicate',
     'spec.members[1].name',

@@ -1,7 +1,6 @@
 // Checks of a VirtualKey: its own fields, and its Secret.
 
 import { parseMoney } from '#core/money/money.ts';
-import { isTimeZone } from '#core/money/time-zone.ts';
 import { secretConflict } from '#core/rules/conflicts.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { templateHarmless as findHarmful } from '#core/rules/secret-template.ts';
@@ -15,14 +14,6 @@ export const keySecretFree: Check<VirtualKeySpec, ScopeObjectFacts> = ({ metadat
 
 export const templateHarmless: Check<VirtualKeySpec, KeyFacts> = ({ spec, facts }) =>
   findHarmful(spec.secretTemplate, facts.secretPrefixes);
-
-export const timeZoneKnown: Check<VirtualKeySpec> = ({ spec: { budgetTimeZone: value = 'UTC' } }) => {
-  if (isTimeZone(value)) return [];
-  const message = 'must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"';
-  return [
-    { rule: 'TimeZoneUnknown', path: 'spec.budgetTimeZone', type: 'Not found', value, message, effect: 'refuse' },
-  ];
-};
 
 /**
  * Finds budgets that look like limits but limit nothing: two budgets of equally long windows, and a budget of a shorter
@@ -55,12 +46,4 @@ export const windowBudgets: Check<VirtualKeySpec, ScopeObjectFacts> = ({ spec })
       { rule: 'WindowBudgetTooLarge', path: `${path}.maxBudget`, value: budget.maxBudget, message, effect: 'warn' },
     ];
   });
-};
-
-export const timeZoneUsed: Check<VirtualKeySpec, ScopeObjectFacts> = ({
-  spec: { budgetTimeZone: value, budgetWindow },
-}) => {
-  if (value === undefined || budgetWindow === 'Calendar') return [];
-  const message = 'has no effect on Rolling windows; set budgetWindow: Calendar, or remove it';
-  return [{ rule: 'TimeZoneUnused', path: 'spec.budgetTimeZone', value, message, effect: 'warn' }];
 };

@@ -1,6 +1,7 @@
-// Checks that VirtualKeys, Users and Teams have in common: instance, models, aliases, references, a budget of zero.
+// Checks that VirtualKeys, Users and Teams have in common: instance, models, aliases, references, windows, a budget of zero.
 
 import { parseMoney } from '#core/money/money.ts';
+import { isTimeZone } from '#core/money/time-zone.ts';
 import { aliasTaken } from '#core/rules/conflicts.ts';
 import type { Finding } from '#core/rules/finding.ts';
 import { instanceIsDeleted, instanceNotFound } from '#core/rules/instance.ts';
@@ -16,8 +17,32 @@ interface ScopeObjectSpec {
   readonly modelMaxBudget?: Readonly<Record<string, { readonly maxBudget: string }>> | undefined;
   readonly budgets?: ReadonlyArray<{ readonly maxBudget: string }> | undefined;
   readonly maxBudget?: string | undefined;
+  readonly budgetDuration?: string | undefined;
+  readonly budgetWindow: 'Rolling' | 'Calendar';
+  readonly budgetTimeZone?: string | undefined;
 }
 type ScopeObjectCheck = Check<ScopeObjectSpec, ScopeObjectFacts>;
+
+export const timeZoneKnown: Check<ScopeObjectSpec> = ({ spec: { budgetTimeZone: value = 'UTC' } }) => {
+  if (isTimeZone(value)) return [];
+  const message = 'must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"';
+  return [
+    { rule: 'TimeZoneUnknown', path: 'spec.budgetTimeZone', type: 'Not found', value, message, effect: 'refuse' },
+  ];
+};
+
+export const timeZoneUsed: ScopeObjectCheck = ({ spec: { budgetTimeZone: value, budgetWindow } }) => {
+  if (value === undefined || budgetWindow === 'Calendar') return [];
+  const message = 'has no effect on Rolling windows; set budgetWindow: Calendar, or remove it';
+  return [{ rule: 'TimeZoneUnused', path: 'spec.budgetTimeZone', value, message, effect: 'warn' }];
+};
+
+export const calendarUsed: ScopeObjectCheck = ({ spec: { maxBudget, budgetDuration, budgetWindow: value } }) => {
+  const missing = Object.entries({ maxBudget, budgetDuration }).filter(([, field]) => field === undefined);
+  if (value === 'Rolling' || missing.length === 0) return [];
+  const message = `has no effect without ${missing.map(([name]) => name).join(' and ')}; add ${missing.length === 1 ? 'it' : 'them'}, or remove budgetWindow`;
+  return [{ rule: 'CalendarUnused', path: 'spec.budgetWindow', value, message, effect: 'warn' }];
+};
 
 export const instanceExists: ScopeObjectCheck = ({ metadata, spec, facts: { instance } }) => {
   const { instanceRef } = spec.connectionRef;

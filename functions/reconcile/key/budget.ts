@@ -16,11 +16,11 @@ export function budgetOf(scopeObject: ScopeObject): Budget | undefined {
   const { maxBudget, budgetDuration } = scopeObject.spec;
   const limit = maxBudget === undefined ? undefined : parseMoney(maxBudget);
   if (limit === undefined) return undefined;
-  const alignment = scopeObject.kind === 'VirtualKey' ? alignmentOf(scopeObject) : 'Rolling';
-  return { limit: limit.toString(), duration: budgetDuration ?? NEVER_RESETS, alignment };
+  if (budgetDuration === undefined) return { limit: limit.toString(), duration: NEVER_RESETS, alignment: 'Rolling' };
+  return { limit: limit.toString(), duration: budgetDuration, alignment: alignmentOf(scopeObject) };
 }
 
-export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: VirtualKey): Budget['alignment'] =>
+export const alignmentOf = ({ spec: { budgetWindow, budgetTimeZone } }: ScopeObject): Budget['alignment'] =>
   budgetWindow === 'Calendar' && budgetTimeZone !== undefined ? `Calendar ${budgetTimeZone}` : budgetWindow;
 
 /**

@@ -72,13 +72,16 @@ function planUpdate(user: User, key: VirtualKey, spec: OwnedKeySpec): Action[] {
 /** Undefined: the User lacks a field that a VirtualKey needs. */
 function specOf(user: User): OwnedKeySpec | undefined {
   const { metadata, spec } = user;
-  const { keyAlias, maxBudget, budgetDuration, models, connectionRef, blocked, duration } = spec;
+  const { keyAlias, maxBudget, budgetDuration, budgetWindow, budgetTimeZone } = spec;
+  const { models, connectionRef, blocked, duration } = spec;
   if (keyAlias === undefined || maxBudget === undefined || budgetDuration === undefined) return undefined;
   return {
     keyAlias,
     models,
     maxBudget,
     budgetDuration,
+    budgetWindow,
+    budgetTimeZone,
     connectionRef,
     blocked,
     userRef: { name: metadata.name },

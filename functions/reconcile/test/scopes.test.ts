@@ -55,6 +55,7 @@ describe('a user', () => {
         models: ['small'],
         maxBudget: '25',
         budgetDuration: '30d',
+        budgetWindow: 'Rolling',
         duration: '90d',
         rpmLimit: 5,
         tpmLimit: 6,
@@ -317,6 +318,44 @@ describe('a user', () => {
       'False AliasTaken',
     ]);
     expect(await harness.get(virtualKeys, 'bob')).toBeUndefined();
+  });
+});
+
+const MONTHS_IN_BERLIN = { budgetDuration: '1mo', budgetWindow: 'Calendar', budgetTimeZone: 'Europe/Berlin' };
+const FIRST_OF_MONTH = { budgetResetDate: '2026-11-30T23:00:00Z' };
+
+describe('calendar windows', () => {
+  test('of a Team begin on the first of the month in its time zone, and end with the edit that removes them', async () => {
+    await harness.apply(makeTeam(MONTHS_IN_BERLIN));
+    await harness.resync();
+    expect(await harness.status(teams, 'research')).toMatchObject(FIRST_OF_MONTH);
+    await harness.edit(teams, 'research', { spec: { budgetTimeZone: null } });
+    await harness.trigger('Team', 'research');
+    expect(await harness.status(teams, 'research')).toMatchObject({ budgetResetDate: '2026-12-01T00:00:00Z' });
+    await harness.edit(teams, 'research', { spec: { budgetWindow: 'Rolling' } });
+    await harness.trigger('Team', 'research');
+    expect(await harness.status(teams, 'research')).toMatchObject({ budgetResetDate: '2026-12-21T12:00:00Z' });
+  });
+
+  test('of a User are also those of the VirtualKey that autoCreateKey makes, after each edit too', async () => {
+    await harness.apply(makeUser(MONTHS_IN_BERLIN));
+    await harness.resync();
+    expect(await harness.status(users, 'alice')).toMatchObject(FIRST_OF_MONTH);
+    expect(await owned()).toMatchObject({ spec: MONTHS_IN_BERLIN, status: FIRST_OF_MONTH });
+    await editUser({ budgetTimeZone: null });
+    await harness.trigger('User', 'alice');
+    await harness.resync();
+    expect((await owned())?.spec).not.toHaveProperty('budgetTimeZone');
+    expect(await owned()).toMatchObject({ status: { budgetResetDate: '2026-12-01T00:00:00Z' } });
+  });
+
+  test('need a budgetDuration: a budget without one never resets', async () => {
+    await harness.apply(makeTeam({ ...MONTHS_IN_BERLIN, budgetDuration: undefined }));
+    await harness.resync();
+    expect(await harness.status(teams, 'research')).toMatchObject({ currentSpend: '0' });
+    expect(await harness.status(teams, 'research')).not.toHaveProperty('budgetResetDate');
+    const team = (await claims()).find(({ alias }) => alias === 'research');
+    expect(team?.policy?.budget).toMatchObject({ duration: '36525d', alignment: 'Rolling' });
   });
 });
 

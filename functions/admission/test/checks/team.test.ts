@@ -23,3 +23,28 @@ describe('a team', () => {
     ).toHaveLength(1);
   });
 });
+
+describe.each(['Team', 'User'] as const)('the window of a %s', (kind) => {
+  const budget = { maxBudget: '10', budgetDuration: '1mo' };
+
+  test('of an unknown time zone is refused', async () => {
+    const budgetTimeZone = 'Europe/Belrin';
+    expect((await review(kind, { ...budget, budgetWindow: 'Calendar', budgetTimeZone })).refused).toEqual([
+      'spec.budgetTimeZone: Not found: "Europe/Belrin": must be a time zone of the IANA database; write its name, e.g. "Europe/Berlin"',
+    ]);
+  });
+
+  test('that has no effect gets a warning', async () => {
+    const warningsOf = async (spec: object) => (await review(kind, spec)).warnings;
+    expect(await warningsOf({ ...budget, budgetWindow: 'Calendar', budgetTimeZone: 'Europe/Berlin' })).toEqual([]);
+    expect(await warningsOf({ ...budget, budgetTimeZone: 'Europe/Berlin' })).toEqual([
+      'spec.budgetTimeZone: "Europe/Berlin": has no effect on Rolling windows; set budgetWindow: Calendar, or remove it',
+    ]);
+    expect(await warningsOf({ maxBudget: undefined, budgetDuration: undefined, budgetWindow: 'Calendar' })).toEqual([
+      'spec.budgetWindow: "Calendar": has no effect without maxBudget and budgetDuration; add them, or remove budgetWindow',
+    ]);
+    expect(await warningsOf({ maxBudget: '10', budgetDuration: undefined, budgetWindow: 'Calendar' })).toEqual([
+      'spec.budgetWindow: "Calendar": has no effect without budgetDuration; add it, or remove budgetWindow',
+    ]);
+  });
+});
