@@ -107,7 +107,8 @@ export interface AccountCall {
   readonly previousAccounts: ReadonlyArray<string>;
   /**
    * Whether the store forgets the account after this call: PostgreSQL has booked all that it reported and closed its
-   * row, or the account never reserved anything. An account with more figures than a page is frozen instead.
+   * row, or the account never reserved anything. An account with more figures than a page, or with requests in flight
+   * in thousands of rates, is frozen instead.
    */
   readonly finishesAccount: boolean;
 }
@@ -310,8 +311,9 @@ export interface CounterStore {
   figures(epoch: number, account: string, cursor?: string): Promise<FiguresReply>;
   /**
    * Forgets the figures of a frozen account in these counters, which PostgreSQL has closed, and the account itself if
-   * it has no others. Charged: its risk becomes spend; else its counters are audited before. Its unbooked spend stays
-   * counted. A repetition changes nothing.
+   * it has no others; its requests in flight end then. Charged: its risk becomes spend; else its counters are audited
+   * before. Its unbooked spend stays counted. A repetition changes nothing, but a step ends the requests in flight of
+   * only some thousand rates: an account with more stays frozen, and is closed again for the next ones.
    */
   forget(epoch: number, account: string, isCharged: boolean, counters: ReadonlyArray<ScopeWindow>): Promise<void>;
   /**

@@ -19,12 +19,14 @@
 --                   last batch with spend in this counter that was booked
 --   o:<account>     forgottenKey; hash: the same for figures that are forgotten, which only audits read
 --   r:<length>:<n>  uses; hash: rate > use of each kind in the n-th window of this length, in JSON; only these keys expire
---   p IN_FLIGHT     hash: rate > requests in flight by account, in JSON
+--   p IN_FLIGHT     hash: rate > requests in flight of all accounts
+--   i:<account>     inFlightKey; sorted set: rate > requests in flight of the account
 -- The name of a counter is `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON. The reply
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
--- An audit reads at most `MAX_AUDITED` accounts: on Workers each request is one.
-local LAYOUT, MINUTE, SECOND = 'accounts 6', 60000, 1000
+-- On Workers each request is an account. So no step reads all accounts with requests in flight, and an audit reads at
+-- most `MAX_AUDITED` accounts.
+local LAYOUT, MINUTE, SECOND = 'accounts 7', 60000, 1000
 -- Milliseconds for which a finished account, or a counter after its window, is kept.
 local KEEP = 60000
 -- Batches after which an audit no longer needs the last booked batch of a counter.
@@ -39,6 +41,8 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
 local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 100, 5000, 1000, 500, 500
+-- The maximum number of rates whose requests in flight one step ends.
+local RATES_PAGE = 2000
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
 local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'storeCalls', 'now', 'cleanedAt', input.account or '', 'lastCall',
@@ -66,6 +70,7 @@ local AUDITED = prefix .. 'u'
 local function int(number) return format('%d', number) end
 local function figuresKey(id) return prefix .. 'a:' .. id end
 local function forgottenKey(id) return prefix .. 'o:' .. id end
+local function inFlightKey(id) return prefix .. 'i:' .. id end
 local nowText, minute = int(now), math.floor(now / MINUTE)
 local lastCall = tonumber(meta[7] or '0')
 local lastBeforeSilence, firstAfterSilence = tonumber(meta[8] or '0'), tonumber(meta[9] or '0')
@@ -135,8 +140,9 @@ local function toSize(text)
   return ZERO <= number and number or error('not a size: ' .. text, 0)
 end
 
--- Counters, accounts with their figures, and rates: read once, and written at the end if they have changed.
-local counters, accounts, rates = {}, {}, {}
+-- Counters, accounts with their figures, rates, and the requests in flight of each rate: read once, and written at the
+-- end if they have changed.
+local counters, accounts, rates, inFlights = {}, {}, {}, {}
 -- Reads many fields of a hash with one command; `each` gets the text of each field, false if there is none.
 local function readFields(key, names, each)
   for i = 0, #names - 1, MAX_FIELDS do
@@ -259,7 +265,13 @@ local function write()
         add('HSET', use.present, id, cjson.encode(rate.current[length]))
         add('HSET', use.before, id, cjson.encode(rate.before[length]))
       end
-      save(IN_FLIGHT, id, cjson.encode(rate.inFlight), '{}')
+    end
+  end
+  for id, inFlight in pairs(inFlights) do
+    if inFlight.own ~= inFlight.ownBefore then
+      save(IN_FLIGHT, id, int(inFlight.all), '0')
+      if inFlight.own > 0 then add('ZADD', inFlightKey(input.account), int(inFlight.own), id)
+      else add('ZREM', inFlightKey(input.account), id) end
     end
   end
   add('HSET', KEYS[1], 'storeCalls', int(storeCalls))
@@ -332,9 +344,35 @@ local function forgetFigures(account, names, isCharged)
     end
   end
 end
--- Finishes an account that has no figures left. An unknown account is remembered from now on.
+
+-- The requests in flight of a rate: of all accounts, and of the account of this step.
+local function addInFlight(id, all, own)
+  inFlights[id] = inFlights[id] or { all = tonumber(all or '0'), own = tonumber(own or '0'), ownBefore = tonumber(own or '0') }
+  return inFlights[id]
+end
+local function inFlightOf(id)
+  return inFlights[id] or addInFlight(id, redisCall('HGET', IN_FLIGHT, id), redisCall('ZSCORE', inFlightKey(input.account), id))
+end
+-- Adds to the requests in flight of the account, which ends at most what it has.
+local function changeInFlight(id, by)
+  local inFlight = inFlightOf(id)
+  by = math.max(by, -inFlight.own)
+  inFlight.all, inFlight.own = inFlight.all + by, inFlight.own + by
+end
+-- Ends the requests in flight of the account, in at most a page of rates; returns whether none are left.
+local function endInFlight()
+  local key, ids, owns = inFlightKey(input.account), {}, {}
+  local page = redisCall('ZRANGE', key, '0', int(RATES_PAGE - 1), 'WITHSCORES')
+  for i = 1, #page, 2 do ids[#ids + 1], owns[page[i]] = page[i], page[i + 1] end
+  readFields(IN_FLIGHT, ids, function(id, all) addInFlight(id, all, owns[id]) end)
+  for id, inFlight in pairs(inFlights) do changeInFlight(id, -inFlight.own) end
+  return #ids < RATES_PAGE
+end
+-- Finishes an account that has no figures left. It stays frozen, and is closed again, while it has requests in flight in
+-- further rates. An unknown account is remembered from now on.
 local function finishAccount(account, state)
-  account.state, account.leaseEnd, account.isChanged = state, 0, true
+  account.state, account.isChanged = 'frozen', true
+  if endInFlight() then account.state, account.leaseEnd = state, 0 end
 end
 
 -- Rates: the use in the current window, and the share of the previous window that the last window length still covers,
@@ -342,7 +380,7 @@ end
 local function rateOf(id)
   if rates[id] == nil then
     local function readUse(hash) return cjson.decode(redisCall('HGET', hash, id) or '{}') end
-    local rate = { current = {}, before = {}, inFlight = readUse(IN_FLIGHT) }
+    local rate = { current = {}, before = {} }
     for length, use in pairs(uses) do rate.current[length], rate.before[length] = readUse(use.present), readUse(use.before) end
     rates[id] = rate
   end
@@ -366,19 +404,6 @@ local function addUse(rate, kind, by, at)
   local counts = number == last and rate.current[length] or number == last - 1 and rate.before[length]
   if counts then counts[kind], rate.isChanged = math.max(0, (counts[kind] or 0) + by), true end
 end
-local function addInFlight(rate, by)
-  local count = (rate.inFlight[input.account] or 0) + by
-  rate.inFlight[input.account], rate.isChanged = count > 0 and count or nil, true
-end
-local function inFlightOf(rate)
-  local all = 0
-  for id, count in pairs(rate.inFlight) do
-    local account = accounts[id]
-    local isLive = account and account.leaseEnd > 0 or not account and redisCall('ZSCORE', LEASES, id)
-    if isLive then all = all + count else rate.inFlight[id] = nil end
-  end
-  return all
-end
 -- The time until the use is at most `target`.
 local function untilUsed(rate, kind, target)
   if usedOf(rate, kind) <= target then return 0 end
@@ -397,7 +422,7 @@ local function waitOf(limit, rateRequest, index)
     local target = limit[kind] and limit[kind] - addedUse(limit, kind, rateRequest)
     if target then consider(kind, target < 0 and MINUTE or math.min(MINUTE, untilUsed(rate, kind, target))) end
   end
-  if limit.parallel and inFlightOf(rate) >= limit.parallel then consider('parallel', SECOND) end
+  if limit.parallel and inFlightOf(limit.id).all >= limit.parallel then consider('parallel', SECOND) end
   return maxWait
 end
 -- The rate that refuses, and the first model entry with room. If none has room, the one that has room first refuses.
@@ -422,7 +447,7 @@ local function takeRates(rateRequest, modelEntryIndex)
     for _, kind in ipairs(KINDS) do
       if limit[kind] then addUse(rate, kind, addedUse(limit, kind, rateRequest), minute) end
     end
-    if limit.parallel then addInFlight(rate, 1) end
+    if limit.parallel then changeInFlight(limit.id, 1) end
   end
 end
 local function leftOf(rateRequest)
@@ -441,7 +466,7 @@ end
 local function applyRateChange(rateChange)
   local rate = rateOf(rateChange.id)
   for _, kind in ipairs(KINDS) do addUse(rate, kind, rateChange[kind], rateChange.minute or minute) end
-  addInFlight(rate, rateChange.parallel)
+  if rateChange.parallel ~= 0 then changeInFlight(rateChange.id, rateChange.parallel) end
 end
 
 -- Changes of a call: { counter, limit or false, spend, risk, returned, carriedOver, ahead, spend of later batches }; zeros
@@ -780,7 +805,7 @@ function operations.audit()
 end
 
 local function wipe()
-  for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id), forgottenKey(id)) end
+  for _, id in ipairs(redisCall('HKEYS', KEYS[1])) do redisCall('UNLINK', figuresKey(id), forgottenKey(id), inFlightKey(id)) end
   for _, name in ipairs({ COUNTERS, LOADED, LEASES, FINISHED, AUDITED, IN_FLIGHT, KEYS[1] }) do redisCall('UNLINK', name) end
   for _, use in pairs(uses) do redisCall('UNLINK', use.present, use.before) end
 end

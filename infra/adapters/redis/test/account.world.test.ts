@@ -213,6 +213,25 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     expect(await largestStep(34_000)).toBeLessThan(2 * small);
   });
 
+  test('a closing returns the requests in flight of thousands of rates in several steps', async () => {
+    const RATES = 5000;
+    const inRate = (at: number) => ({ id: `rate ${at}`, requests: 0, tokens: 0, parallel: 2 });
+    const one = start(1000);
+    for (let from = 0; from < RATES; from += 250)
+      await one.call({ rateChanges: Array.from({ length: 250 }, (_, at) => inRate(from + at)) });
+    await under.advance(1001);
+    const left: number[] = [];
+    for (let isListed = true; isListed; ) {
+      expect(await freeze(one.account, false)).toMatchObject({ outcome: 'frozen', figures: [] });
+      await under.store.forget(1, one.account, true, []);
+      left.push(await admin.hlen(`{${uid}}:p`));
+      isListed = (await under.store.accounts(true, 1)).length > 0;
+    }
+    expect(left).toEqual([3000, 1000, 0]);
+    expect((await admin.keys(`{${uid}}:i:*`)).length).toBe(0);
+    expect(await start().send({ account: one.account })).toMatchObject({ outcome: 'stale', why: 'accountClosed' });
+  });
+
   /** Accounts of requests on Workers, each of them with spend in the counter. */
   const spendOnce = async (count: number, of: LimitedCounter, isEnded: boolean): Promise<void> => {
     for (let at = 0; at < count; at += 1) {
@@ -245,6 +264,76 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
     const few = await stepsOf(5);
     expect(few).toBeGreaterThan(3);
     expect(await stepsOf(1000)).toBeLessThan(few + 3);
+  });
+
+  describe('with requests in flight', () => {
+    const [FEW, MANY, TIMES] = [64, 16 * 64, 20];
+    const ratesOf = (parallel: number) => ({ tokens: 1, limits: [{ id: 'key', parallel }], modelEntryLimits: [] });
+    const end = { id: 'key', requests: 0, tokens: 0, parallel: -1 };
+    const inFlight: Process[] = [];
+    beforeEach(() => {
+      inFlight.length = 0;
+    });
+    /** Starts a request, which is an account of its own, as on Workers. */
+    const startRequest = async (of: LimitedCounter, parallel = 10 ** 9): Promise<void> => {
+      const one = start();
+      const { replies } = await one.call({
+        changes: [changeOf(of)],
+        requests: [requestOf(1n, { rates: ratesOf(parallel) })],
+      });
+      expect(replies).toMatchObject([
+        parallel === 1 ? { outcome: 'limited', rate: 'parallel' } : { outcome: 'reserved' },
+      ]);
+      if (parallel > 1) inFlight.push(one);
+    };
+    const endRequest = async (of: LimitedCounter): Promise<void> => {
+      await inFlight.shift()?.call({ changes: [changeOf(of, { spend: 1n })], rateChanges: [end] });
+    };
+    const STEPS: Readonly<Record<string, (of: LimitedCounter) => Promise<void>>> = {
+      'a start': (of) => startRequest(of),
+      'a refusal': (of) => startRequest(of, 1),
+      'an end': endRequest,
+      'an end of an account': async () => {
+        await inFlight.shift()?.call({ finishesAccount: true });
+      },
+      'a closing': async () => {
+        const [one] = inFlight.splice(0, 1);
+        await under.store.freeze(1, one?.account ?? '', true);
+        await under.store.forget(1, one?.account ?? '', true, []);
+      },
+    };
+    const processorTime = async (): Promise<number> => {
+      const times = (await admin.info('cpu')).matchAll(/^used_cpu_(?:sys|user):([0-9.]+)/gm);
+      return [...times].reduce((sum, [, seconds]) => sum + Number(seconds), 0);
+    };
+
+    test.each(Object.keys(STEPS))('%s takes no more of Redis with many than with few', async (name) => {
+      const step = STEPS[name] ?? expect.fail();
+      const key = await loadCounter('key', 10n ** 9n);
+      /** The processor time of Redis for these steps, and the length of the commands of one of them. */
+      const costWith = async (count: number) => {
+        while (inFlight.length < count + TIMES + 1) await startRequest(key);
+        const before = await processorTime();
+        for (let time = 0; time < TIMES; time += 1) await step(key);
+        const time = (await processorTime()) - before;
+        let length = 0;
+        const monitor = await admin.duplicate().monitor();
+        monitor.on('monitor', (_: string, words: ReadonlyArray<string>) => {
+          length += words.join(' ').length;
+        });
+        await step(key);
+        await admin.ping();
+        monitor.disconnect();
+        return { time, length };
+      };
+      const few = await costWith(FEW);
+      const many = await costWith(MANY);
+      expect(many.length, 'commands').toBeLessThan(1.1 * few.length);
+      // Noise only adds: the best of several measurements counts, and the growth that this finds is above 5.
+      for (let attempt = 0; attempt < 5 && many.time > 2 * few.time; attempt += 1)
+        many.time = Math.min(many.time, (await costWith(MANY)).time);
+      expect(many.time, 'processor time').toBeLessThan(2 * few.time);
+    });
   });
 
   test('an audit that finds too many accounts with unbooked spend compares nothing, and is not done', async () => {

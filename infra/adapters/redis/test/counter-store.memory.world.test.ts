@@ -128,7 +128,7 @@ function createScenario(pick: Pick, now: () => Millis) {
     minute: pick(undefined, minute(), minute() - 1, minute() - 2),
     requests: pick(0, -1),
     tokens: pick(-9, 0, 30),
-    parallel: pick(0, -1),
+    parallel: pick(0, -1, 1),
   });
 
   const call = () => {
