@@ -5,7 +5,7 @@ import type { EpochState } from '../ports/epochs.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import { type Account, dropUnreported, resetAccount, takeEndedRequests } from './account.ts';
-import { applyDone, beginCall, takeCounterChange } from './account-call.ts';
+import { applyDone, beginCall, takeCounterChange, takeRateChanges } from './account-call.ts';
 import { forgetAccount } from './account-closing.ts';
 import { book } from './booking.ts';
 import type { LedgerContext } from './context.ts';
@@ -47,35 +47,38 @@ export async function openAccount(
   // process can correct the account: its charge stays.
   if (!isPerRequest && !account.hasNoJournal) await append(context, { type: 'account', id });
   Object.assign(account, { id, epoch });
-  if (!(await reportAll(context, isEpochOpen, accountsToFinish))) {
-    leaveAccount(context);
-    return false;
-  }
-  for (const previous of accountsToFinish)
-    if (!(await forgetPrevious(context, epoch, previous))) {
-      leaveAccount(context);
-      return false;
-    }
-  account.knownEpoch = epoch;
-  return true;
+  const isReported =
+    (await reportAll(context, isEpochOpen, accountsToFinish)) &&
+    (await forgetPrevious(context, epoch, accountsToFinish)) &&
+    (await reportRates(context));
+  if (isReported) account.knownEpoch = epoch;
+  else leaveAccount(context);
+  return isReported;
 }
 
 /** The interval of renewals of the lease while a previous account is forgotten. */
 const RENEWAL: Millis = 1000;
 
 /**
- * Forgets a previous account, which may have hundreds of pages. Calls between them renew the lease of the new account,
+ * Forgets previous accounts, which may have hundreds of pages. Calls between them renew the lease of the new account,
  * which makes no other calls before it is open. False: the new account is over.
  */
-async function forgetPrevious(context: LedgerContext, epoch: number, previous: string): Promise<boolean> {
+async function forgetPrevious(
+  context: LedgerContext,
+  epoch: number,
+  previousAccounts: ReadonlyArray<string>,
+): Promise<boolean> {
   const { account, intervalClock } = context;
   let isLive = true;
   const onPage = async (): Promise<void> => {
     if (!isLive || intervalClock.now() - account.sentAt < RENEWAL) return;
     isLive = (await send(context, beginCall(account))).outcome === 'done';
   };
-  await forgetAccount(context, { epoch, account: previous, isCharged: true }, { onPage });
-  return isLive;
+  for (const previous of previousAccounts) {
+    await forgetAccount(context, { epoch, account: previous, isCharged: true }, { onPage });
+    if (!isLive) return false;
+  }
+  return true;
 }
 
 /** Sends a call of an account that is not open yet, and applies its reply. */
@@ -174,6 +177,18 @@ async function reportAll(
       remaining.unshift(...counters);
     } else return false;
   } while (remaining.length > 0);
+  return true;
+}
+
+/**
+ * Reports the requests in flight: other requests may take their place as soon as the epoch is open. Call it when the
+ * previous accounts are forgotten, in which they count until then.
+ */
+async function reportRates(context: LedgerContext): Promise<boolean> {
+  const { account } = context;
+  while (account.rateChanges.size > 0)
+    if ((await send(context, { ...beginCall(account), rateChanges: takeRateChanges(account) })).outcome !== 'done')
+      return false;
   return true;
 }
 

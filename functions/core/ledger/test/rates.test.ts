@@ -107,6 +107,16 @@ describe('rate limits', () => {
     await take(ask(key));
   });
 
+  test('requests in flight of all processes count before requests that waited for a store that was wiped', async () => {
+    const key = limited('key', { maxParallelRequests: 2 });
+    const other = await scenario.start();
+    for (const one of [ledger, other]) await take(ask(key), one);
+    scenario.wipe();
+    const waiting = Promise.all([ledger, other].map((one) => one.reserve(ask(key))));
+    const refusal = { failure: { reason: 'limited', rate: 'parallel' } };
+    expect((await scenario.ended(waiting)).value).toMatchObject([refusal, refusal]);
+  });
+
   test('a request that called no provider does not count; one that failed at the provider does', async () => {
     const key = limited('key', { rpmLimit: 1 });
     await ledger.release(await take(ask(key)));
