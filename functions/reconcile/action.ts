@@ -86,14 +86,15 @@ interface ActionDetails {
   };
   readonly DeleteWorkload: ActionPart & { readonly object: string; readonly uid: string };
   /**
-   * Claim, policy and value in one transaction. New scopes have no id yet. `proof` adopts a claim. `holder`: the uid of
-   * an object that is not in the world. If the object is gone, its policy is of no generation (0).
+   * Claim, policy and value in one transaction. New scopes have no id yet. `proof` and `formerHolders` adopt a claim.
+   * `holder`: the uid of an object that is not in the world. If the object is gone, its policy is of no generation (0).
    */
   readonly PutScope: ActionClaim & {
     readonly policy: PolicyWrite['policy'];
     readonly generation: number;
     readonly isNew: boolean;
     readonly proof?: string | undefined;
+    readonly formerHolders?: ReadonlyArray<string> | undefined;
     readonly value?: ScopeValue | undefined;
     readonly holder?: string | undefined;
   };

@@ -26,7 +26,9 @@ interface Deps {
   readonly clock: Clock;
   /** Recounts a window, if there are ledger rows: `createMemoryLedgerRows().recount`. */
   readonly recount?: (recount: Recount) => void | Promise<void>;
-  /** Called for scopes that come from another instance, if there are ledger rows: `createMemoryLedgerRows().moveScope`. */
+  /**
+   * Called for scopes that come from another instance, if there are ledger rows: `createMemoryLedgerRows().moveScope`.
+   */
   readonly moveScope?: (scopeId: ScopeId, instanceUid: string) => void;
 }
 
@@ -161,16 +163,18 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
   }
 
   /** The live claim of the alias: created, taken over or moved here where the writer may. */
-  function claim({ instanceUid, kind, alias, holder, policy, proof }: ScopeWrite): Row | undefined {
+  function claim(write: ScopeWrite): Row | undefined {
+    const { instanceUid, kind, alias, holder, policy, proof } = write;
     const isWantedByOthers = (row: Row) => row.kind === kind && row.alias === alias;
     const found = live(instanceUid).find(isWantedByOthers);
     if (found !== undefined) {
       const isInPlace = found.holder.namespace === holder.namespace && found.holder.name === holder.name;
-      const isProven = kind === 'key' ? isLive(found, proof) : proof === SAME_PLACE && isInPlace;
+      const isProven =
+        kind === 'key' ? isLive(found, proof) && isHeir(found, write) : proof === SAME_PLACE && isInPlace;
       if (found.holder.uid !== holder.uid && isProven) Object.assign(found, { holder, generation: 0 });
       return found;
     }
-    const moved = kind === 'key' && proof !== undefined ? retained(proof) : undefined;
+    const moved = kind === 'key' && proof !== undefined ? retained(proof, write) : undefined;
     if (moved !== undefined) {
       const models = moved.policy !== undefined && 'furtherBudgets' in moved.policy ? moved.policy.furtherBudgets : [];
       for (const { scopeId } of [moved, ...(models ?? [])]) moveScope?.(scopeId, instanceUid);
@@ -216,10 +220,17 @@ export function createMemoryRegistry({ clock, recount, moveScope }: Deps): Memor
     return value !== undefined && (value.notAfter === undefined || value.notAfter > clock.now());
   }
 
-  function retained(proof: string): Row | undefined {
+  function retained(proof: string, write: ScopeWrite): Row | undefined {
     return [...rows.values()].find((row) => {
-      return isLive(row, proof) && !row.retired && row.policy !== undefined && 'retained' in row.policy;
+      return isLive(row, proof) && !row.retired && isRetained(row) && isHeir(row, write);
     });
+  }
+
+  /** Whether the writer is in the namespace of the claim's holder, in the same cluster, or knows the holder's uid. */
+  function isHeir(row: Row, { instanceUid, holder, formerHolders = [] }: ScopeWrite): boolean {
+    const isSameCluster = instances.get(row.instanceUid)?.cluster === instances.get(instanceUid)?.cluster;
+    const isNear = isSameCluster && row.holder.namespace === holder.namespace;
+    return isNear || formerHolders.includes(row.holder.uid);
   }
 
   function ledgerAdoption(uid: string, ledger: PreviousLedger): Adoption {

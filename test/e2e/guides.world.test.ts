@@ -165,6 +165,11 @@ describeOnBothClusters('guides', ['--schedule', '86400'], (stack, cluster) => {
   test('short commands of other guides run', async () => {
     await type(block('set-budgets', 'warnings'));
     await type(block('move-or-restore-a-key', 'retained'));
+    await type('kubectl create namespace team-app');
+    await type(block('move-or-restore-a-key', 'copy'));
+    const uids = `kubectl get secret claude-grace-key -o jsonpath='{.metadata.annotations.auth\\.gateway-operator\\.dev/key-uid}'`;
+    const owner = await type('kubectl get virtualkey claude-grace -n team-web -o jsonpath={.metadata.uid}');
+    expect([await type(`${uids} -n team-web`), await type(`${uids} -n team-app`)]).toEqual([owner, owner]);
     await type(block('delete-keys', 'share'));
     await type(
       `kubectl apply -f ${SAMPLES}/keys.yaml && kubectl wait virtualkey --all -n team-web --for=condition=Ready`,

@@ -84,11 +84,15 @@ export interface ScopeWrite extends PolicyWrite {
   readonly holder: Holder;
   /**
    * Adoption. The hash of a live value of the claim: `holder` takes the claim over, spend and anchor included (DESIGN
-   * 10). If no object has the alias, a retained claim with that value, of any instance in this database, is taken over
-   * and gets the alias. With `SAME_PLACE`, the claim of a User or a Team is taken over by the object that has the
-   * holder's namespace and name. With `SAME_OBJECT`, the claim that a User or a Team has gets the alias.
+   * 10), if it is in the namespace of the claim's holder, or `formerHolders` has the uid of that holder: clients have
+   * the value too. If no object has the alias, a retained claim with that value, of any instance in this database, is
+   * taken over and gets the alias; the namespace is enough only within one cluster. With `SAME_PLACE`, the claim of a
+   * User or a Team is taken over by the object that has the holder's namespace and name. With `SAME_OBJECT`, the claim
+   * that a User or a Team has gets the alias.
    */
   readonly proof?: string;
+  /** Uids of the VirtualKeys that the Secret with the value was of. */
+  readonly formerHolders?: ReadonlyArray<string>;
   readonly value?: ValueWrite;
   /** A later generation that the policy may overwrite: a restored cluster counts from a lower number again. */
   readonly overwrites?: number;

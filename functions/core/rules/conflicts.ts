@@ -13,9 +13,13 @@ export interface TakenAlias {
   readonly holder: { readonly kind: string; readonly namespace: string | undefined; readonly name: string };
   /** The Secret of a VirtualKey that was deleted with `deletionPolicy: Retain`: while it exists, the alias is taken. */
   readonly retained?: string | undefined;
+  /**
+   * The Secret of the object that wants the alias, if it has the value of the retained key, but not its annotations.
+   */
+  readonly copy?: string | undefined;
 }
 
-export function aliasTaken({ path, alias, instance, from, holder, retained }: TakenAlias): Finding<'AliasTaken'> {
+export function aliasTaken({ path, alias, instance, from, holder, retained, copy }: TakenAlias): Finding<'AliasTaken'> {
   const { kind, namespace, name } = holder;
   // An object of another namespace is not named, because the reader may not be allowed to know it.
   const isNear = namespace === from;
@@ -25,16 +29,31 @@ export function aliasTaken({ path, alias, instance, from, holder, retained }: Ta
     retained === undefined || !isNear
       ? 'delete the other one first'
       : `delete Secret ${JSON.stringify(retained)} first`;
-  const message = `is already used by ${left} on instance ${JSON.stringify(toPath(instance))}; choose another, or ${orElse}`;
+  const used = `is already used by ${left} on instance ${JSON.stringify(toPath(instance))}`;
+  const message =
+    copy === undefined
+      ? `${used}; choose another, or ${orElse}`
+      : `${used}. Secret ${JSON.stringify(copy)} has the key value, but not the annotations of the retained Secret: copy that Secret with its labels and annotations to adopt the key, or choose another alias`;
   return { rule: 'AliasTaken', type: 'Duplicate value', path, value: alias, message, effect: 'refuse' };
 }
 
-/** A Secret that is not this key's has the name that the key's would get. `template` is `spec.secretTemplate.name`. */
-export function secretConflict(key: string, template: string | undefined, wanted: string): Finding<'SecretConflict'> {
-  const message =
+/**
+ * A Secret that is not this key's has the name that the key's would get. `template` is `spec.secretTemplate.name`.
+ * `isCopy`: it may be an incomplete copy of the Secret of a retained key.
+ */
+export function secretConflict(
+  key: string,
+  template: string | undefined,
+  wanted: string,
+  isCopy = false,
+): Finding<'SecretConflict'> {
+  const conflict =
     template === undefined
       ? `Secret ${JSON.stringify(wanted)} already exists and is not this key's; delete it, or name another in spec.secretTemplate.name`
       : "a Secret of this name already exists and is not this key's; choose another name, or delete that Secret";
+  const adopt =
+    '. To adopt a retained key, delete this VirtualKey, copy the Secret of the key with its labels and annotations, then create this VirtualKey again';
+  const message = isCopy ? `${conflict}${adopt}` : conflict;
   const path = template === undefined ? 'metadata.name' : 'spec.secretTemplate.name';
   return { rule: 'SecretConflict', type: 'Invalid value', path, value: template ?? key, message, effect: 'refuse' };
 }

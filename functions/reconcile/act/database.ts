@@ -55,7 +55,7 @@ export const databaseHandlers = {
   },
   PutScope: async (action, context) => {
     const { uid: instanceUid, registry } = linkOf(action, context);
-    const { scope: kind, alias, namespace, name, proof, isNew } = action;
+    const { scope: kind, alias, namespace, name, proof, formerHolders, isNew } = action;
     const object = objectOf(action, context);
     // A list is older than this call: an object that was deleted meanwhile must not come back as a claim. An object
     // that has just got its finalizer in this run exists, and is not removed without the operator.
@@ -65,7 +65,11 @@ export const databaseHandlers = {
     const write = toWrite(action, context);
     const { scopeId } = write.policy;
     const value = action.value && { ...action.value, hash: action.value.hash ?? createValue(action, scopeId, context) };
-    const given = { ...(proof === undefined ? {} : { proof }), ...(value === undefined ? {} : { value }) };
+    const given = {
+      ...(proof === undefined ? {} : { proof }),
+      ...(formerHolders === undefined ? {} : { formerHolders }),
+      ...(value === undefined ? {} : { value }),
+    };
     const scope = { instanceUid, kind, alias, holder, ...write, ...given };
     const first = await registry.putScope(scope);
     // The list was outdated, or a backup of the cluster was restored: then the object has this generation now.

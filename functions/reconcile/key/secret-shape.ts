@@ -16,6 +16,12 @@ import { fingerprintOf } from './secret-fingerprint.ts';
 
 /** Annotation of the Secret: the uid of the VirtualKey that the Secret was created for. */
 export const KEY_UID_ANNOTATION = 'auth.gateway-operator.dev/key-uid';
+/**
+ * Annotation of the Secret: the uids of the VirtualKeys that the Secret, or the one that it was copied from, was of
+ * before; the newest first. After a restore of the database, the claim is held by one of them again.
+ */
+export const PREVIOUS_UIDS_ANNOTATION = 'auth.gateway-operator.dev/previous-key-uids';
+const MAX_PREVIOUS_UIDS = 8;
 /** Annotation of the Secret of a retained key: the value is blocked until a VirtualKey adopts it. */
 export const BLOCKED_ANNOTATION = 'auth.gateway-operator.dev/blocked';
 /**
@@ -41,6 +47,8 @@ export interface SecretTarget {
   readonly prefixes: ReadonlyArray<string>;
   /** The existing Secret of this name. */
   readonly present: PresentSecret | undefined;
+  /** The existing Secret of the previous name. */
+  readonly previous: PresentSecret | undefined;
 }
 
 /**
@@ -48,7 +56,7 @@ export interface SecretTarget {
  * delete the Secret with its old owner. The finalizer deletes the Secret.
  */
 export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
-  const { name, address } = target;
+  const { name, address, present, previous } = target;
   const template = key.spec.secretTemplate;
   const labels = allowedTexts('labels', template, target);
   const annotations = allowedTexts('annotations', template, target);
@@ -58,17 +66,33 @@ export function shapeOf(key: VirtualKey, target: SecretTarget): SecretShape {
   return {
     name,
     labels: { ...labels, ...OWNED_LABELS },
-    annotations: { ...annotations, [KEY_UID_ANNOTATION]: key.metadata.uid, ...recordOf(labels, annotations) },
+    annotations: { ...annotations, ...uidsOf(key, present ?? previous), ...recordOf(labels, annotations) },
     data: { ...Object.fromEntries(data), key: KEY_PLACEHOLDER },
     address,
   };
 }
 
 /** Labels and annotations of the Secret of a retained key value: the next runs have no VirtualKey to read them from. */
-export const retainedMarks = (key: VirtualKey): SecretMarks => ({
+export const retainedMarks = (key: VirtualKey, secret: PresentSecret): SecretMarks => ({
   labels: { ...OWNED_LABELS, [RETAINED_LABEL]: 'true' },
-  annotations: { [KEY_UID_ANNOTATION]: key.metadata.uid, [BLOCKED_ANNOTATION]: isOwnBlocked(key) ? 'true' : null },
+  annotations: { ...uidsOf(key, secret), [BLOCKED_ANNOTATION]: isOwnBlocked(key) ? 'true' : null },
 });
+
+/** The uid of the VirtualKey, and those of the VirtualKeys that the Secret was of before. */
+function uidsOf({ metadata: { uid } }: VirtualKey, secret: PresentSecret | undefined): Texts {
+  const previous = secret === undefined ? [] : holdersOf(secret).filter((one) => one !== uid);
+  const kept = previous.slice(0, MAX_PREVIOUS_UIDS).join(',');
+  return { [KEY_UID_ANNOTATION]: uid, ...(kept === '' ? {} : { [PREVIOUS_UIDS_ANNOTATION]: kept }) };
+}
+
+/** Uids of the VirtualKeys that the Secret was of, the newest first. People may have edited the annotations. */
+export function holdersOf({ annotations }: PresentSecret): ReadonlyArray<string> {
+  const previous = annotations[PREVIOUS_UIDS_ANNOTATION]?.split(',', MAX_PREVIOUS_UIDS) ?? [];
+  const uids = [annotations[KEY_UID_ANNOTATION] ?? '', ...previous];
+  return [...new Set(uids)].filter((uid) => UID.test(uid));
+}
+
+const UID = /^[-0-9A-Za-z]{1,64}$/;
 
 type Texts = Readonly<Record<string, string>>;
 
@@ -129,6 +153,7 @@ export function comparedParts(
     labels: pick(labels, [...Object.keys(OWNED_LABELS), RETAINED_LABEL, ...names('labels')]),
     annotations: pick(annotations, [
       KEY_UID_ANNOTATION,
+      PREVIOUS_UIDS_ANNOTATION,
       TEMPLATE_ANNOTATION,
       BLOCKED_ANNOTATION,
       ...names('annotations'),

@@ -13,7 +13,7 @@ import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
 import { budgetOf, type Spend, spendOf, spentBudgets } from '../key/budget.ts';
 import { ownBlockersOf } from '../key/own-blockers.ts';
 import { dueAt, expiryOf, isExpired, overlapEnd } from '../key/rotation.ts';
-import { isOurs, secretNameOf } from '../key/secret-shape.ts';
+import { holdersOf, isLabelled, isOurs, secretNameOf } from '../key/secret-shape.ts';
 import {
   aliasOf,
   hashesOf,
@@ -33,7 +33,7 @@ import type { InstanceConditions } from './conditions-instance.ts';
 import type { PlanContext } from './context.ts';
 import { scopeObjectDeletionMessage } from './deletion.ts';
 import { ownedKeyOf } from './owned-key.ts';
-import { blockersOf } from './scope-object.ts';
+import { blockersOf, unprovenSecret } from './scope-object.ts';
 
 type ScopeObjectProblem = Problem<Reason>;
 type Violations = ReadonlyArray<Finding<Reason>>;
@@ -123,8 +123,10 @@ function whyNotSecret({ object, secret }: KeyView, claim: Claim, { hash }: PlanC
     const message = `Secret "${secretName}" is in deletion, and its key value has ended: remove its finalizers, then a Secret with a new value is created`;
     return { reason: 'SecretNotFound', message };
   }
-  if (!isOurs(secret, object, hashes))
-    return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName);
+  if (!isOurs(secret, object, hashes)) {
+    const isCopy = isLabelled(secret) && secret.hash !== undefined && holdersOf(secret).length === 0;
+    return secretConflict(object.metadata.name, object.spec.secretTemplate?.name, secretName, isCopy);
+  }
   if (secret.hash !== undefined && hashes.includes(secret.hash)) return undefined;
   return { reason: 'Pending', message: 'the key value does not work yet' };
 }
@@ -165,6 +167,7 @@ function whyTaken(scopeObject: ScopeObject, context: PlanContext): ScopeObjectPr
   if (claim === undefined || state === 'ours') return undefined;
   const { kind, spec, metadata } = scopeObject;
   const { namespace, name } = claim.holder;
+  const view = kind === 'VirtualKey' ? context.world.keys.get(pathOf(metadata)) : undefined;
   const finding = aliasTaken({
     path: ALIAS_PATH[kind],
     alias: aliasOf(scopeObject).alias,
@@ -172,6 +175,7 @@ function whyTaken(scopeObject: ScopeObject, context: PlanContext): ScopeObjectPr
     instance: spec.connectionRef.instanceRef,
     from: metadata.namespace,
     retained: retainedSecret(claim),
+    copy: view && state === 'orphaned' ? unprovenSecret(view, claim)?.name : undefined,
   });
   return toProblem([finding]);
 }

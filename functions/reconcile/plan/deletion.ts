@@ -175,7 +175,7 @@ function planRetention(view: KeyView, context: PlanContext): ReadonlyArray<Actio
   if (retainable === undefined) return undefined;
   const { secret, claim } = retainable;
   const on = aboutClaim(key, 'deletionPolicy is Retain: its key value is kept for a VirtualKey that adopts it');
-  const marks = retainedMarks(key);
+  const marks = retainedMarks(key, secret);
   const isMarked = hasMarks(secret, marks);
   // A policy that is blocked because a User or Team is missing does not charge it: nothing unblocks it but an adoption.
   const blocked = isOwnBlocked(key) || claim?.policy.blocked === true;

@@ -90,6 +90,7 @@ function planSecret(view: KeyView, instance: InstanceView, context: PlanContext)
     address,
     prefixes,
     present: presentSecret(secret),
+    previous: presentSecret(view.previous),
   });
   const isNew = secret.state === 'absent';
   const put: ValueCase['put'] = (value, why) => ({

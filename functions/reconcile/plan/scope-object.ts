@@ -11,12 +11,12 @@ import type { Finding } from '#core/rules/finding.ts';
 import type { Team } from '#crds/kinds/team.ts';
 import type { User } from '#crds/kinds/user.ts';
 import type { VirtualKey } from '#crds/kinds/virtual-key.ts';
-import { type Action, about, aboutClaim, event, type ScopeValue } from '../action.ts';
+import { type Action, type ActionOf, about, aboutClaim, event, type ScopeValue } from '../action.ts';
 import { differingMembers, sameJson } from '../json.ts';
 import { alignmentOf, budgetedScopes, budgetOf, renewedBudget } from '../key/budget.ts';
 import { isOwnBlocked, ownBlockersOf } from '../key/own-blockers.ts';
 import { expiryOf } from '../key/rotation.ts';
-import { isLabelled, isOurs } from '../key/secret-shape.ts';
+import { holdersOf, isLabelled, isOurs } from '../key/secret-shape.ts';
 import {
   aliasOf,
   hasFinalizer,
@@ -29,6 +29,7 @@ import {
   KIND_OF,
   type OrphanedClaim,
   observedHolder,
+  type PresentSecret,
   type Problem,
   pathOf,
   presentSecret,
@@ -87,7 +88,7 @@ export function planScope(
     ours: whyValue ?? `its ${differingMembers(digest, claim?.policy ?? {}).join(', ')} changed`,
   }[state];
   const { generation } = scopeObject.metadata;
-  const write = { policy, generation, isNew: state === 'free', proof, value };
+  const write = { policy, generation, isNew: state === 'free', ...proof, value };
   return [{ action: 'PutScope', ...aboutClaim(scopeObject, why), ...write }];
 }
 
@@ -100,18 +101,41 @@ function proofOf(
   claim: Claim | undefined,
   instance: InstanceView,
   view: KeyView | undefined,
-): string | undefined {
-  if (claim === undefined && scopeObject.kind !== 'VirtualKey') return SAME_OBJECT;
+): Proof | undefined {
+  if (claim === undefined && scopeObject.kind !== 'VirtualKey') return { proof: SAME_OBJECT };
   const secret = presentSecret(view?.secret);
-  if (claim === undefined) return secret !== undefined && isLabelled(secret) ? secret.hash : undefined;
-  if (view !== undefined) {
-    // The hash of the value in the VirtualKey's own Secret, if it is one of the claim's values.
-    const live = hashesOf(claim);
-    const isProven = secret?.hash !== undefined && live.includes(secret.hash) && isOurs(secret, view.object, live);
-    return isProven ? secret.hash : undefined;
-  }
+  const proof = secret?.hash === undefined ? undefined : { proof: secret.hash, formerHolders: holdersOf(secret) };
+  if (claim === undefined) return secret !== undefined && isLabelled(secret) ? proof : undefined;
+  if (view !== undefined) return isProven(view, claim) ? proof : undefined;
   const isSamePlace = pathOf(claim.holder) === pathOf(scopeObject.metadata);
-  return isSamePlace && canHoldersStillArrive(instance) ? SAME_PLACE : undefined;
+  return isSamePlace && canHoldersStillArrive(instance) ? { proof: SAME_PLACE } : undefined;
+}
+
+type Proof = Pick<ActionOf<'PutScope'>, 'proof' | 'formerHolders'>;
+
+/**
+ * Whether the VirtualKey's own Secret has one of the claim's values and, in another namespace than the claim's holder,
+ * the holder's uid. Clients have the value too, and may have a namespace.
+ */
+function isProven(view: KeyView, claim: Claim): boolean {
+  const { holder } = claim;
+  const secret = presentSecret(view.secret);
+  if (secret === undefined || !hasValueOf(secret, view, claim)) return false;
+  return holder.namespace === view.object.metadata.namespace || holdersOf(secret).includes(holder.uid);
+}
+
+/**
+ * The VirtualKey's own Secret, if it has one of the claim's values and does not prove that the claim may be adopted.
+ */
+export function unprovenSecret(view: KeyView, claim: Claim): PresentSecret | undefined {
+  const secret = presentSecret(view.secret);
+  return secret !== undefined && hasValueOf(secret, view, claim) && !isProven(view, claim) ? secret : undefined;
+}
+
+/** Whether the Secret is the VirtualKey's own and has one of the claim's values. */
+function hasValueOf(secret: PresentSecret, { object }: KeyView, claim: Claim): boolean {
+  const live = hashesOf(claim);
+  return secret.hash !== undefined && live.includes(secret.hash) && isOurs(secret, object, live);
 }
 
 /** Whether an older scope object could claim the alias now. */
@@ -136,11 +160,11 @@ export function planOrphanedClaims(
     const orphan = orphanedClaims.get(claim.scopeId);
     if (orphan === undefined) return [];
     const scopeObjects = claimantsOf(path, key);
-    const isProven = scopeObjects.some((scopeObject) => {
+    const isAdopted = scopeObjects.some((scopeObject) => {
       const view = scopeObject.kind === 'VirtualKey' ? world.keys.get(pathOf(scopeObject.metadata)) : undefined;
       return proofOf(scopeObject, claim, instance, view) !== undefined;
     });
-    if (isProven) return [];
+    if (isAdopted) return [];
     const { observed, retention } = orphan;
     if (retention !== undefined) return planRetainedAgain(path, claim, retention);
     if (scopeObjects.length === 0 && !isForAll) return [];
@@ -150,8 +174,8 @@ export function planOrphanedClaims(
     const why = `its object is gone, or no longer claims the ${scope} alias "${alias}"`;
     const successor = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
     const message =
-      `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and its key value is not in the Secret of this VirtualKey: ` +
-      'this VirtualKey has a new value and no spend. To keep both at the next restore, restore the Secret first';
+      `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and the Secret of this VirtualKey does not have its key value, or lacks its annotations in another namespace: ` +
+      'the value has ended, and this VirtualKey has no spend. To keep both at the next restore, restore the Secret first, with its labels and annotations';
     const notRestored = { reason: 'KeyNotRestored', message, once: `KeyNotRestored/${scopeId}` } as const;
     return [
       ...(successor ? [event(successor, notRestored)] : []),

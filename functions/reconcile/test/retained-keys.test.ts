@@ -97,17 +97,17 @@ describe('a key with deletionPolicy Retain', () => {
     expect(await harness.works(value)).toBe(false);
   });
 
-  test('moves to another namespace with its Secret, value and spend', async () => {
+  test('moves to another namespace with its Secret, labels, annotations, value and spend', async () => {
     const value = await working({ deletionPolicy: 'Retain' });
     await harness.spend('chat', '3');
     const secret = await harness.get(RESOURCES.secrets, 'chat-key');
     await harness.remove(virtualKeys, 'chat');
     await harness.resync();
-    const { labels } = secret?.metadata ?? {};
+    const { labels = {}, annotations = {} } = secret?.metadata ?? {};
     await harness.cluster.create(RESOURCES.secrets, {
       apiVersion: 'v1',
       kind: 'Secret',
-      metadata: { name: 'chat-key', namespace: 'team-a', ...(labels === undefined ? {} : { labels }) },
+      metadata: { name: 'chat-key', namespace: 'team-a', labels, annotations },
       data: secret?.data,
     });
     await harness.apply(makeKey({}, 'chat', 'team-a'));

@@ -95,7 +95,7 @@ test('a plan contains the texts of a template as they were written, however long
   const key = (await harness.get(virtualKeys, 'chat')) as unknown as VirtualKey;
   const url = `https://${'a'.repeat(2000)}`;
   const address = { url, internalURL: url };
-  const shape = shapeOf(key, { name: 'chat-key', address, prefixes: [], present: undefined });
+  const shape = shapeOf(key, { name: 'chat-key', address, prefixes: [], present: undefined, previous: undefined });
   // All shapes of an instance have the same address.
   expect(shape.address).toBe(address);
   expect(JSON.stringify({ ...shape, address: undefined }).length).toBeLessThan(2000);

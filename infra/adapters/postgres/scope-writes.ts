@@ -267,10 +267,10 @@ select w.scope_id from ${WANTED} where not exists (select 1 from gateway_operato
  * If two writes prove the same value, the first takes the claim over; the second finds a holder that it did not expect.
  */
 async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<void> {
-  const { instanceUid, kind, alias, holder, policy } = write;
+  const { instanceUid, kind, alias, holder, policy, formerHolders = [] } = write;
   const { uid, namespace, name } = holder;
   if (kind === 'key') {
-    const values = [instanceUid, alias, uid, namespace, name, proof];
+    const values = [instanceUid, alias, uid, namespace, name, proof, formerHolders];
     await query(ADOPT, values);
     await query(MOVE, values);
   } else if (proof === SAME_PLACE) {
@@ -308,11 +308,18 @@ const PROVEN = `select v.scope_id from gateway_operator.key_value v where v.hash
 
 const ADOPT = `
 update gateway_operator.claim set holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
-where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3 and scope_id in (${PROVEN})`;
+where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3
+  and (holder_namespace = $4 or holder_uid = any($7::text[])) and scope_id in (${PROVEN})`;
 
-/** Moves a retained VirtualKey, wherever it is in this database, to the VirtualKey that proves its value. */
+/**
+ * Moves a retained VirtualKey, wherever it is in this database, to the VirtualKey that proves its value. Clusters may
+ * share the database, and have namespaces of the same name.
+ */
 const MOVE = `
-update gateway_operator.claim set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
+update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where kind = 'key' and retired_at is null and policy ? 'retained' and scope_id in (${PROVEN})
+  and (holder_uid = any($7::text[]) or (holder_namespace = $4 and
+    (select i.cluster from gateway_operator.instance i where i.uid = c.instance_uid) is not distinct from
+    (select i.cluster from gateway_operator.instance i where i.uid = $1)))
   and (instance_uid, alias) <> ($1, $2) and not exists (select 1 from gateway_operator.claim mine
     where mine.instance_uid = $1 and mine.kind = 'key' and mine.alias = $2 and mine.retired_at is null)`;

@@ -2,7 +2,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { recordOf } from '../../../../test/doubles/policies.ts';
 import type { KeyPolicy } from '../policy.ts';
-import { type Holder, MAX_RETAINED, type Registry, SAME_OBJECT, SAME_PLACE } from '../registry.ts';
+import { type Holder, MAX_RETAINED, type Registry, SAME_OBJECT, SAME_PLACE, type ScopeWrite } from '../registry.ts';
 import {
   hash,
   holder,
@@ -200,6 +200,55 @@ export function describeScopes(make: () => Promise<RegistryUnderTest>): void {
       expect(await claims()).toEqual([]);
       expect(await registry.putScope({ ...movedWrite, policy: { ...write.policy, name: 'brought' } })).toBe('written');
       expect((await recordOf(policies(OTHER.uid), hash('a')))?.key.name).toBe('brought');
+    });
+
+    test('who proves a value from another namespace must also know the uid of the holder', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope(write);
+      const from = (namespace: string, formerHolders?: ReadonlyArray<string>) =>
+        registry.putScope({
+          ...write,
+          holder: { ...holder(`heir-in-${namespace}`), namespace },
+          proof: hash('a'),
+          ...(formerHolders && { formerHolders }),
+        });
+      expect(await from('elsewhere')).toBe('taken');
+      expect(await from('elsewhere', [])).toBe('taken');
+      expect(await from('elsewhere', ['uid-of-thief', holder('heir-in-elsewhere').uid])).toBe('taken');
+      expect(await claims()).toMatchObject([{ holder: write.holder }]);
+      const { uid } = write.holder;
+      const wrongValue = { ...holder('heir'), namespace: 'elsewhere' };
+      expect(await registry.putScope({ ...write, holder: wrongValue, proof: hash('b'), formerHolders: [uid] })).toBe(
+        'taken',
+      );
+      expect(await from('elsewhere', ['uid-of-another', uid])).toBe('written');
+      expect(await claims()).toMatchObject([{ holder: { namespace: 'elsewhere' }, values: [{ hash: hash('a') }] }]);
+      // The namespace of the holder has changed with it.
+      expect(await from('apps')).toBe('taken');
+    });
+
+    test('a retained claim does not move to another namespace, or another cluster, without the uid of its holder', async () => {
+      const write = scopeWrite('billing', { value: { hash: hash('a') } });
+      await registry.putScope({ ...write, policy: { ...write.policy, retained: 'billing-key' } });
+      const far = { ...OTHER, uid: 'instance-3', cluster: 'another' };
+      await registry.openInstance(far);
+      const move = (alias: string, namespace: string, more: Partial<ScopeWrite>) => {
+        const { policy, ...heir } = scopeWrite(alias, { by: `heir-${alias}` });
+        const moved = { ...heir, policy: { ...policy, retained: 'of its own' }, proof: hash('a') };
+        return registry.putScope({ ...moved, holder: { ...heir.holder, namespace }, ...more });
+      };
+      const { uid } = write.holder;
+      // Without the proof it is a new claim.
+      expect(await move('one', 'elsewhere', {})).toBe('written');
+      expect(await move('two', 'elsewhere', { formerHolders: ['uid-of-thief'], instanceUid: OTHER.uid })).toBe(
+        'written',
+      );
+      expect(await move('three', 'apps', { instanceUid: far.uid })).toBe('written');
+      expect(await registry.claimsOf(INSTANCE.uid, [write])).toMatchObject([{ holder: write.holder }]);
+      expect(await move('four', 'elsewhere', { formerHolders: [uid], instanceUid: far.uid })).toBe('taken');
+      expect(await registry.claimsOf(far.uid, [{ kind: 'key', alias: 'four' }])).toMatchObject([
+        { scopeId: write.policy.scopeId, holder: { namespace: 'elsewhere' }, values: [{ hash: hash('a') }] },
+      ]);
     });
 
     test('a namespace retains a bounded number of keys of an instance; one more stays as it is until one ends', async () => {
