@@ -8,6 +8,7 @@ import { benchDeploy } from './deploy.ts';
 import { benchFaults, benchSettlementDelays, benchSingleFaults } from './faults.ts';
 import { benchGateway, benchRoutes } from './gateway.ts';
 import { benchHostile } from './hostile.ts';
+import { benchLarge, benchLargeObjects } from './large.ts';
 import { benchLedger } from './ledger.ts';
 import { benchMemory } from './memory.ts';
 import { benchMillion } from './million.ts';
@@ -49,6 +50,10 @@ npm run bench -- engines       the same minute of faults, with failovers and mov
                                Redis Cluster; about fifteen minutes; only by name
 npm run bench -- ten-million   blocks that each statement touches with ten million ledger rows and a million keys; several minutes and 8 GB of disk;
                                only by name
+npm run bench -- large         a million VirtualKeys as rows: twenty million ledger rows from several processes without HTTP (rows a second, bytes
+                               a row, dollars above a limit and lost), then one gateway with random key values, then a resync of a hundred
+                               thousand VirtualKeys on a real API server; at most an hour and 20 GB of disk, which it checks first; needs a
+                               redis-server; only by name (BENCH_ROWS=1000000 BENCH_KEYS=100000: smaller)
 npm run bench -- deploy        time until each function gives its first answer, against bare Node and a bare Worker; memory and CPU of functions that
                                nobody asks; size of the image; about three minutes; only by name
 npm run bench -- --help        print this text
@@ -64,6 +69,7 @@ const BENCHES: ReadonlyMap<string, ReadonlyArray<() => Promise<string>>> = new M
   ['gateway', [() => benchGateway()]],
   ['routes', [benchRoutes]],
   ['hostile', [benchHostile]],
+  ['large', [benchLarge, benchLargeObjects]],
   ['ledger', [benchLedger]],
   ['resync', [benchResync, benchRealResync]],
   ['resync-real', [benchRealResync]],

@@ -29,12 +29,23 @@ export async function benchRealResync(): Promise<string> {
   return `Resyncs over ${KEYS_ON_REAL} keys on a real API server.\n\n${await onPlace(openReal, KEYS_ON_REAL)}`;
 }
 
+/** Resyncs over `keys` VirtualKeys on a real API server, and what each takes in its etcd. */
+export async function benchLargeResync(keys: number): Promise<string> {
+  const why = whyNoControlPlane();
+  if (why !== undefined) return `Resyncs of ${keys} VirtualKeys and bytes in etcd: not measured, ${why}.`;
+  return `Resyncs over ${keys} VirtualKeys on a real API server.\n\n${await onPlace(openReal, keys)}`;
+}
+
 async function onPlace(open: () => Promise<Place>, keys: number): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-operator-bench-'));
   const [postgres, place] = [await startPostgres(), await open()];
   const process = createProcess(place, folder);
   try {
-    return report(await series(place, keys, await postgres.createDatabase(), process));
+    const before = await place.storedBytes?.();
+    const rows = report(await series(place, keys, await postgres.createDatabase(), process));
+    if (before === undefined) return rows;
+    const bytes = (((await place.storedBytes?.()) ?? before) - before) / keys;
+    return `${rows}\n\nA VirtualKey and its Secret take ${bytes.toFixed(0)} bytes in etcd, with the revisions that are not compacted yet.`;
   } finally {
     process.end();
     await place.stop();

@@ -22,12 +22,14 @@ export interface Order {
   readonly scopes: ReadonlyArray<ScopePolicy>;
   /** The Redis that has the counters. Absent: they are in the memory of the process. */
   readonly redis?: TestRedis['connection'];
+  /** The name of the counter store in PostgreSQL. Absent: one name for all. */
+  readonly store?: string;
 }
 
 const log = { info: () => undefined, warn: console.error, error: console.error };
 
 /** A ledger over the real database and journal, as in the local stack or in a Pod. */
-export function openLedger({ connection, folder, instanceUid, redis }: Order) {
+export function openLedger({ connection, folder, instanceUid, redis, store = ONE_STORE.store }: Order) {
   const { clock, ids, timer, random } = nodeDependencies();
   const database = createDatabase(connection, { log });
   const journal = createJournal({ folder, log });
@@ -46,7 +48,7 @@ export function openLedger({ connection, folder, instanceUid, redis }: Order) {
     ids,
     timer,
     log,
-    epochs: database.epochs(instanceUid, ONE_STORE),
+    epochs: database.epochs(instanceUid, { ...ONE_STORE, store }),
     processName: client === undefined ? 'memory' : ids.next(),
     metrics: { add: () => undefined, set: () => undefined, observe: () => undefined },
   });

@@ -12,7 +12,7 @@ const AT_A_TIME = 4;
 export async function copyInEtcd(etcd: string, original: Original, count: number): Promise<void> {
   const { folder, namespace, name } = original;
   const key = base64(`/registry/${folder}/${namespace}/${name}`);
-  const { kvs } = (await ask(etcd, 'range', { key })) as { kvs?: Array<{ value: string }> };
+  const { kvs } = (await askEtcd(etcd, 'kv/range', { key })) as { kvs?: Array<{ value: string }> };
   const stored = JSON.parse(Buffer.from(kvs?.[0]?.value ?? '', 'base64').toString());
   const copyOf = (_: unknown, index: number) => {
     const copy = structuredClone(stored);
@@ -27,7 +27,7 @@ export async function copyInEtcd(etcd: string, original: Original, count: number
 /** Writes custom resources, which the API server keeps as JSON, unchanged. */
 export async function putInEtcd(etcd: string, folder: string, objects: ReadonlyArray<KubeObject>): Promise<void> {
   const put = (from: number) =>
-    ask(etcd, 'txn', {
+    askEtcd(etcd, 'kv/txn', {
       success: objects.slice(from, from + PER_TRANSACTION).map((object) => {
         const key = base64(`/registry/${folder}/${object.metadata.namespace}/${object.metadata.name}`);
         return { requestPut: { key, value: base64(`${JSON.stringify(object)}\n`) } };
@@ -48,8 +48,12 @@ export interface Original {
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 /** etcd's own gateway from JSON to gRPC. */
-async function ask(etcd: string, what: 'range' | 'txn', body: object): Promise<unknown> {
-  const answer = await fetch(`${etcd}/v3/kv/${what}`, { method: 'POST', body: JSON.stringify(body) });
+export async function askEtcd(
+  etcd: string,
+  what: 'kv/range' | 'kv/txn' | 'maintenance/status',
+  body: object,
+): Promise<unknown> {
+  const answer = await fetch(`${etcd}/v3/${what}`, { method: 'POST', body: JSON.stringify(body) });
   if (!answer.ok) throw new Error(`etcd: ${answer.status} ${await answer.text()}`);
   return answer.json();
 }

@@ -1,5 +1,6 @@
 // A load of repeated requests over several kept-alive connections, each without pauses.
 import { connect } from 'node:net';
+import { isSmall, keyValueOf } from '../large/keys.ts';
 import { createSplitter } from './messages.ts';
 import { type Kind, requestOf } from './replies.ts';
 
@@ -10,6 +11,8 @@ export interface Order {
   /** The kinds of requests that each connection sends in turn; every other connection starts with the second. */
   readonly kinds: ReadonlyArray<Kind>;
   readonly key: string;
+  /** Each request has a random one of this many key values (`large/keys.ts`) in place of `key`. */
+  readonly keys?: number;
   /** The load ends after so many seconds, or after so many requests. */
   readonly seconds: number;
   readonly requests?: number;
@@ -54,7 +57,8 @@ async function run(order: Order): Promise<Load> {
         left -= 1;
         firstAt = 0;
         sent = performance.now();
-        socket.write(requestNow().bytes);
+        const { kind, bytes } = requestNow();
+        socket.write(order.keys === undefined ? bytes : toRequest(randomValue(order.keys), kind));
       };
       const split = createSplitter((head) => {
         const now = performance.now();
@@ -85,6 +89,12 @@ async function run(order: Order): Promise<Load> {
 }
 
 const sorted = (values: number[]): number[] => values.sort((a, b) => a - b);
+
+/** A key value with a large budget. */
+function randomValue(keys: number): string {
+  const key = Math.floor(Math.random() * keys);
+  return keyValueOf(isSmall(key) ? key + 1 : key);
+}
 
 function toRequest(key: string, kind: Kind): Buffer {
   const { path, body } = requestOf(kind);

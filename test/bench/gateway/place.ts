@@ -84,6 +84,9 @@ export async function startPlace(preload?: string) {
     };
 
     return {
+      world,
+      redis,
+      watch,
       bare,
       measure,
       close,

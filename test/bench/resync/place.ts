@@ -6,7 +6,7 @@ import { virtualKeys } from '#crds/kinds/kinds.ts';
 import { mapConcurrent } from '../../../functions/core/concurrency/limiter.ts';
 import { customResourceDefinitions, resourceOf } from '../../../infra/packaging/manifests/apply.ts';
 import { startControlPlane } from '../../support/control-plane.ts';
-import { putInEtcd } from '../admission/etcd-keys.ts';
+import { askEtcd, putInEtcd } from '../admission/etcd-keys.ts';
 import { startStandIn } from './api-server.ts';
 
 /** The namespace of the bench's keys. */
@@ -21,6 +21,8 @@ export interface Place {
   /** Stores objects as they are, with uid and status. */
   copy(resource: Resource, objects: ReadonlyArray<KubeObject>): Promise<void>;
   get(resource: Resource, namespace: string, name: string): Promise<KubeObject>;
+  /** Bytes in use of the disk of its etcd, where it has one. */
+  storedBytes?(): Promise<number>;
   stop(): Promise<void>;
 }
 
@@ -69,6 +71,10 @@ export async function openReal(): Promise<Place> {
         await new Promise((go) => setTimeout(go, 200));
     },
     get,
+    storedBytes: async () => {
+      const { dbSizeInUse } = (await askEtcd(plane.etcd ?? '', 'maintenance/status', {})) as { dbSizeInUse: string };
+      return Number(dbSizeInUse);
+    },
     stop: async () => {
       await close();
       await plane.stop();
