@@ -61,7 +61,7 @@ interface Step {
  * Several processes reserve and settle the first rows. The others are only booked: through the ledger all of them would
  * take some hours, because random keys share no calls to Redis.
  */
-async function book(place: Place, filled: Filled): Promise<string> {
+async function book(place: Place, filled: KeyTable): Promise<string> {
   const { world } = place;
   const query = <R extends object>(text: string) => world.postgres.query<R>(world.database, text);
   const sizeNow = async () => Number((await query<{ bytes: string }>(SIZE))[0]?.bytes);
@@ -88,11 +88,11 @@ async function book(place: Place, filled: Filled): Promise<string> {
     table(['ledger rows', 'rows a second since the line above', 'bytes a row, all tables', 'in all'], cells),
     table(['CPU of a row, µs', 'our processes', 'PostgreSQL', 'Redis'], cpu),
     `Refused because a budget was spent: ${count(ledger.refused)}. Reservations that were repeated: ${count(ledger.repeated)}. Above a limit after the first line: ${ledger.above}.`,
-    `Charged: ${due} nano-dollars. In the ledger: ${total?.rows} rows of ${total?.cost}. Lost: ${due - BigInt(total?.cost ?? 0)}. Scopes above their limit at the end, because rows that are only booked ask no limit: ${above?.scopes}.`,
+    `ChargeReport: ${due} nano-dollars. In the ledger: ${total?.rows} rows of ${total?.cost}. Lost: ${due - BigInt(total?.cost ?? 0)}. Scopes above their limit at the end, because rows that are only booked ask no limit: ${above?.scopes}.`,
   ].join('\n\n');
 }
 
-interface Charged extends Omit<SpenderReport, 'isDone'> {
+interface ChargeReport extends Omit<SpenderReport, 'isDone'> {
   readonly seconds: number;
   /** Milliseconds of CPU. */
   readonly postgresCpu: number;
@@ -102,9 +102,9 @@ interface Charged extends Omit<SpenderReport, 'isDone'> {
 
 async function charge(
   { world, redis, watch }: Place,
-  { instanceUid, anchor }: Filled,
+  { instanceUid, anchor }: KeyTable,
   { through, requests }: Pick<SpenderOrder, 'through' | 'requests'>,
-): Promise<Charged> {
+): Promise<ChargeReport> {
   const query = <R extends object>(text: string) => world.postgres.query<R>(world.database, text);
   const [{ epoch } = { epoch: '0' }] = await query<{ epoch: string }>(EPOCH);
   const order = { through, requests: Math.ceil(requests / PROCESSES), epoch: Number(epoch), instanceUid, anchor };
@@ -146,11 +146,11 @@ async function charge(
   };
 }
 
-function cpuRow(name: string, { charged, cpu, postgresCpu, redisCpu }: Charged): string[] {
+function cpuRow(name: string, { charged, cpu, postgresCpu, redisCpu }: ChargeReport): string[] {
   return [name, ...[cpu, postgresCpu, redisCpu].map((millis) => ((millis * 1000) / charged).toFixed(1))];
 }
 
-type Filled = Awaited<ReturnType<typeof insertKeys>>;
+type KeyTable = Awaited<ReturnType<typeof insertKeys>>;
 
 /** Everything in the database: ledger rows, sums, claims and their indexes. */
 const SIZE = 'select pg_database_size(current_database()) as bytes';
