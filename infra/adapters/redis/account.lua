@@ -4,7 +4,7 @@
 --
 -- KEYS[1] is `{instance}:meta`. Every key begins with `{instance}:`, so all share a slot:
 --   meta            hash: layout, epoch, storeCalls, now (the latest time seen: a failover never turns it back),
---                   cleanedAt, lastCall; lastBeforeSilence, firstAfterSilence: the times of the last call before a silence
+--                   cleanedAt, countersCleanedAt, lastCall; lastBeforeSilence, firstAfterSilence: the times of the last call before a silence
 --                   of all processes, and of the first call after it;
 --                   account > `callNumber state leaseEnd bookedBatch reportedBatch`: the number of its last call, its state, the end of
 --                   its lease (0: finished), its last booked and reported batch; then the outcome of that call in JSON
@@ -24,8 +24,8 @@
 -- The name of a counter is `start:end scope id`. ARGV[1] names the operation, ARGV[2] has its arguments in JSON. The reply
 -- is JSON too. Amounts are strings (account-text.ts). A step reads, decides, and then writes: a step that fails because of
 -- a wrong argument has written nothing. No step reads or writes all figures of an account: it may have 100,000.
--- On Workers each request is an account. So no step reads all accounts with requests in flight, and an audit reads at
--- most `MAX_AUDITED` accounts.
+-- On Workers each request is an account. So no step reads all accounts with requests in flight, except that counters are
+-- forgotten now and then, and an audit reads at most `MAX_AUDITED` accounts.
 local LAYOUT, MINUTE, SECOND = 'accounts 7', 60000, 1000
 -- Milliseconds for which a finished account, or a counter after its window, is kept.
 local KEEP = 60000
@@ -40,13 +40,16 @@ local KINDS, WINDOWS, IS_ESTIMATED = { 'requests', 'tokens' }, { requests = 6000
 -- Leases that ended meanwhile end only `GRACE` after the next call of any process, so that their processes can renew them.
 -- On Workers nobody may have called; there this only delays the end of leases.
 local MAX_CALL_GAP, GRACE = 5000, 3000
-local MAX_ENDED, MAX_CLEANED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 100, 5000, 1000, 500, 500
+local MAX_ENDED, MAX_FORGOTTEN, MAX_FIELDS, FIGURES_PAGE, MAX_AUDITED = 16, 5000, 1000, 500, 500
+-- Counters whose window is over are forgotten once a second, or after `SOON` if more than `FEW_DUE` are due. The pause is
+-- longer if more live accounts must be read: reading 1,000 of them takes about 10 milliseconds, a twentieth of the pause.
+local FEW_DUE, SOON, ACCOUNTS_PER_MILLI = 100, 100, 5
 -- The maximum number of rates whose requests in flight one step ends.
 local RATES_PAGE = 2000
 local redisCall, match, format = redis.call, string.match, string.format
 local prefix, operation, input = string.sub(KEYS[1], 1, -5), ARGV[1], cjson.decode(ARGV[2])
 local meta = redisCall('HMGET', KEYS[1], 'layout', 'epoch', 'storeCalls', 'now', 'cleanedAt', input.account or '', 'lastCall',
-  'lastBeforeSilence', 'firstAfterSilence')
+  'lastBeforeSilence', 'firstAfterSilence', 'countersCleanedAt')
 -- While the slot moves to another node of a Cluster, keys are on both. The node then refuses to look for a key that it
 -- lacks, so this fails before anything is written: only another layout has this key.
 local hasOtherLayout = redisCall('EXISTS', prefix .. 'epoch') == 1
@@ -294,41 +297,55 @@ local function write()
 end
 
 local function due(set, count) return redisCall('ZRANGEBYSCORE', set, '-inf', nowText, 'LIMIT', '0', int(count)) end
--- Forgets up to `count` counters whose window is over and in which no account has figures.
-local function forgetCounters(count)
-  local names, used = due(LOADED, count), {}
+-- Runs a command with many members, in portions.
+local function runFor(command, key, members)
+  for i = 1, #members, MAX_FIELDS do redisCall(command, key, unpack(members, i, math.min(i + MAX_FIELDS - 1, #members))) end
+end
+-- Forgets counters whose window is over and in which no account has figures. It reads all live accounts.
+local function forgetCounters()
+  local names, isDue, isUsed, leftovers, unused = due(LOADED, MAX_FORGOTTEN), {}, {}, {}, {}
+  for _, name in ipairs(names) do isDue[name] = true end
   for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
-    for name, figure in pairs(figuresOf(accountOf(id), names)) do used[name] = used[name] or hasFigures(figure) end
-  end
-  for _, name in ipairs(names) do
-    if not used[name] then
-      redisCall('HDEL', COUNTERS, name)
-      redisCall('ZREM', LOADED, name)
-      for id in pairs(accounts) do redisCall('HDEL', figuresKey(id), name) end
+    leftovers[id] = {}
+    for name, figure in pairs(figuresOf(accountOf(id), names)) do
+      if hasFigures(figure) then isUsed[name] = true
+      elseif isDue[name] and figure.text ~= '0 0 0' then table.insert(leftovers[id], name) end
     end
   end
   for _, name in ipairs(names) do
-    if used[name] then redisCall('ZADD', LOADED, int(now + 10 * SECOND), name) end
+    if isUsed[name] then redisCall('ZADD', LOADED, int(now + 10 * SECOND), name)
+    else unused[#unused + 1] = name end
+  end
+  runFor('HDEL', COUNTERS, unused)
+  runFor('ZREM', LOADED, unused)
+  for id, own in pairs(leftovers) do
+    local ended = {}
+    for _, name in ipairs(own) do if not isUsed[name] then ended[#ended + 1] = name end end
+    runFor('HDEL', figuresKey(id), ended)
   end
   -- The accounts that were read here must not be written, and the text of the call's account may be out of date.
   accounts, meta[6] = {}, nil
 end
--- Forgets finished accounts after a while, and counters. `cleanedAt` is written last: a full Redis refuses a write that
--- takes memory, unless this call has removed something before.
+-- Forgets finished accounts after a while, and counters. The times of both are written last: a full Redis refuses a write
+-- that takes memory, unless this call has removed something before.
 local function cleanUp()
-  local isDue = tonumber(meta[5] or '0') + SECOND <= now
-  for _, id in ipairs(isDue and due(FINISHED, MAX_FORGOTTEN) or {}) do
-    redisCall('UNLINK', figuresKey(id), forgottenKey(id))
-    redisCall('HDEL', KEYS[1], id)
-    redisCall('ZREM', FINISHED, id)
-    redisCall('ZREM', AUDITED, id)
+  if tonumber(meta[5] or '0') + SECOND <= now then
+    for _, id in ipairs(due(FINISHED, MAX_FORGOTTEN)) do
+      redisCall('UNLINK', figuresKey(id), forgottenKey(id))
+      redisCall('HDEL', KEYS[1], id)
+      redisCall('ZREM', FINISHED, id)
+      redisCall('ZREM', AUDITED, id)
+    end
+    redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText)
   end
-  -- If more are due than each second removes, a load removes twice as many as it loads. So the store does not grow with
-  -- windows that are over, however short they are.
-  local isBehind = operation == 'load' and redisCall('ZCOUNT', LOADED, '-inf', nowText) > MAX_CLEANED
-  local count = math.max(isDue and MAX_CLEANED or 0, isBehind and 2 * #input.sums or 0)
-  if count > 0 then forgetCounters(count) end
-  if isDue then redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText) end
+  -- A pause in proportion to the accounts that it reads, so that this takes a small share of the server's time; shorter
+  -- while more counters are due than it forgets at once. So the store does not grow with windows that are over.
+  local age = now - tonumber(meta[10] or '0')
+  local isBehind = operation == 'load' and SOON <= age and redisCall('ZCOUNT', LOADED, '-inf', nowText) > FEW_DUE
+  if (isBehind or SECOND <= age) and redisCall('ZCARD', LEASES) / ACCOUNTS_PER_MILLI <= age then
+    forgetCounters()
+    redis.pcall('HSET', KEYS[1], 'countersCleanedAt', nowText)
+  end
 end
 
 -- Forgets figures of an account, for `forget`, `previousAccounts` and `finishesAccount`: their escrow is free, and their

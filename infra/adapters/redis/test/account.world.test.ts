@@ -112,13 +112,56 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
   };
   const loadedCount = async (): Promise<number> => (await under.store.loaded(0, 1)).total;
 
-  test('forgets counters of windows that are over twice as fast as others are loaded', async () => {
-    for (let portion = 0; portion < 4; portion += 1) await loadShort(500, `old-${portion}`);
+  test('forgets counters of windows that are over faster than others are loaded', async () => {
+    for (let portion = 0; portion < 12; portion += 1) await loadShort(500, `old-${portion}`);
     await under.advance(62_000);
     await loadShort(500, 'first');
-    expect(await loadedCount()).toBe(2000 - 1000 + 500);
+    expect(await loadedCount()).toBe(6000 - 5000 + 500);
+    await under.advance(100);
     await loadShort(500, 'second');
-    expect(await loadedCount()).toBe(2000 - 2000 + 1000);
+    expect(await loadedCount()).toBe(1000);
+  });
+
+  test('forgets the empty figures of an account with their counter, and keeps both while there is anything in them', async () => {
+    const window = { start: under.now(), end: under.now() + 1000 };
+    const [used, ended] = ['used', 'ended'].map((scopeId) => ({ scopeId, window, limit: 10n ** 9n }));
+    if (used === undefined || ended === undefined) return expect.fail();
+    await under.store.load(1, [
+      { ...used, spent: 0n },
+      { ...ended, spent: 0n },
+    ]);
+    const one = start();
+    await one.call({ changes: [changeOf(used, { spend: 1n, risk: 5n }), changeOf(ended, { spend: 1n })] });
+    await one.call({ batch: 2, bookedBatch: 1 });
+    await under.advance(62_000);
+    await one.call({ batch: 2, bookedBatch: 1 });
+    expect(await admin.hkeys(`{${uid}}:c`)).toEqual([expect.stringMatching(/ used$/)]);
+    expect(await admin.hkeys(`{${uid}}:a:${one.account}`)).toEqual([expect.stringMatching(/ used$/)]);
+  });
+
+  test.each([
+    [50, 3],
+    [2000, 1],
+  ])('with %i live accounts, loads of short windows read them at most %i times in 200 ms', async (count, max) => {
+    for (let at = 0; at < count; at += 1) await start().call();
+    for (let portion = 0; portion < 20; portion += 1) {
+      await loadShort(150, `old-${portion}`);
+      await under.advance(10);
+    }
+    await under.advance(61_000 - 200);
+    let reads = 0;
+    const monitor = await admin.duplicate().monitor();
+    monitor.on('monitor', (_: string, words: ReadonlyArray<string>) => {
+      if (words.join(' ').toLowerCase() === `zrange {${uid}}:l 0 -1`) reads += 1;
+    });
+    for (let portion = 0; portion < 20; portion += 1) {
+      await under.advance(10);
+      await loadShort(3, `new-${portion}`);
+    }
+    await admin.ping();
+    monitor.disconnect();
+    expect(reads).toBeGreaterThan(0);
+    expect(reads).toBeLessThanOrEqual(max);
   });
 
   test('frees a full Redis by itself, once windows are over', async () => {
