@@ -303,13 +303,13 @@ local function runFor(command, key, members)
 end
 -- Forgets counters whose window is over and in which no account has figures. It reads all live accounts.
 local function forgetCounters()
-  local names, isDue, isUsed, leftovers, unused = due(LOADED, MAX_FORGOTTEN), {}, {}, {}, {}
+  local names, isDue, isUsed, emptyFigures, unused = due(LOADED, MAX_FORGOTTEN), {}, {}, {}, {}
   for _, name in ipairs(names) do isDue[name] = true end
   for _, id in ipairs(names[1] and redisCall('ZRANGE', LEASES, '0', '-1') or {}) do
-    leftovers[id] = {}
+    emptyFigures[id] = {}
     for name, figure in pairs(figuresOf(accountOf(id), names)) do
       if hasFigures(figure) then isUsed[name] = true
-      elseif isDue[name] and figure.text ~= '0 0 0' then table.insert(leftovers[id], name) end
+      elseif isDue[name] and figure.text ~= '0 0 0' then table.insert(emptyFigures[id], name) end
     end
   end
   for _, name in ipairs(names) do
@@ -318,7 +318,7 @@ local function forgetCounters()
   end
   runFor('HDEL', COUNTERS, unused)
   runFor('ZREM', LOADED, unused)
-  for id, own in pairs(leftovers) do
+  for id, own in pairs(emptyFigures) do
     local ended = {}
     for _, name in ipairs(own) do if not isUsed[name] then ended[#ended + 1] = name end end
     runFor('HDEL', figuresKey(id), ended)
@@ -339,7 +339,7 @@ local function cleanUp()
     redis.pcall('HSET', KEYS[1], 'cleanedAt', nowText)
   end
   -- A pause in proportion to the accounts that it reads, so that this takes a small share of the server's time; shorter
-  -- while more counters are due than it forgets at once. So the store does not grow with windows that are over.
+  -- while more counters are due than one run forgets. So the store does not grow with windows that are over.
   local age = now - tonumber(meta[10] or '0')
   local isBehind = operation == 'load' and SOON <= age and redisCall('ZCOUNT', LOADED, '-inf', nowText) > FEW_DUE
   if (isBehind or SECOND <= age) and redisCall('ZCARD', LEASES) / ACCOUNTS_PER_MILLI <= age then
