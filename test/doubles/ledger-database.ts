@@ -1,4 +1,5 @@
-// The double of the ledger database: rows of accounts and their expired rows, over the doubles of ledger rows and epochs.
+// The double of the ledger database: rows of accounts and their expired rows, over the doubles of ledger rows and
+// epochs.
 
 import type { AccountRow } from '#core/ports/counter-store.ts';
 import type { AccountClosing, Batch, BatchOutcome, LedgerDatabase } from '#core/ports/ledger-database.ts';
@@ -38,9 +39,9 @@ export function createMemoryLedgerDatabase({
   const outcomeOf = ({ epoch, account, closesAccount }: Batch): BatchOutcome => {
     const current = epochs.current();
     if (current.epoch !== epoch && !(closesAccount && account !== undefined)) return 'epoch';
-    if (account === undefined) return current.isOpen ? 'refused' : 'booked';
+    if (account === undefined) return current.isOpen ? 'tooLate' : 'booked';
     const { isClosed, bookedBatch } = rows.get(account.id) ?? NEW;
-    return isClosed && account.batch > bookedBatch ? 'refused' : 'booked';
+    return isClosed && account.batch > bookedBatch ? 'tooLate' : 'booked';
   };
 
   const close = ({ account, isLast, ...closing }: AccountClosing) => {

@@ -107,9 +107,9 @@ test('the rule can fail: functions never import infra, node: or each other, the 
   expect(allowed('functions/core/money/money.ts', 'node:crypto')).toBe(false);
   expect(allowed('functions/gateway/handle.ts', 'hono')).toBe(false);
   expect(allowed('functions/gateway/app.ts', 'hono')).toBe(true);
-  expect(allowed('infra/adapters/postgres/ledger-rows.ts', 'functions/core/ledger/ledger.ts')).toBe(false);
-  expect(allowed('infra/adapters/postgres/ledger-rows.ts', 'infra/platforms/local/stack.ts')).toBe(false);
-  expect(allowed('infra/adapters/postgres/ledger-rows.ts', 'pg')).toBe(true);
+  expect(allowed('infra/adapters/postgres/ledger-reader.ts', 'functions/core/ledger/ledger.ts')).toBe(false);
+  expect(allowed('infra/adapters/postgres/ledger-reader.ts', 'infra/platforms/local/stack.ts')).toBe(false);
+  expect(allowed('infra/adapters/postgres/ledger-reader.ts', 'pg')).toBe(true);
   expect(allowed('infra/apiserver/api-server.ts', 'functions/core/ports/cluster.ts')).toBe(false);
   expect(allowed('infra/platforms/local/stack.ts', 'test/support/postgres.ts')).toBe(false);
 });

@@ -3,7 +3,7 @@
 
 import type { Batch, BatchOutcome } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
-import { type Account, dropUnreported, STOPPED } from './account.ts';
+import { type Account, dropUnreported, STOPPED_REASON } from './account.ts';
 import type { Booking, LedgerContext } from './context.ts';
 import { createFailureLog } from './failures.ts';
 import { addCorrections, forgetPreviousAccounts } from './previous-accounts.ts';
@@ -83,7 +83,7 @@ export function createBooking(context: LedgerContext): Booking {
       const rows = new Set(account.requests.unbooked().map(({ row }) => row));
       const isUnbooked = (): boolean => account.requests.unbooked().some(({ row }) => rows.has(row));
       while (isUnbooked()) {
-        if (account.isStopped) throw new Error(STOPPED);
+        if (account.isStopped) throw new Error(STOPPED_REASON);
         await account.whenOpen.promise;
         await context.sync.flush();
         if (isUnbooked()) await run();
@@ -120,7 +120,7 @@ async function bookSealed(context: LedgerContext): Promise<void> {
   const rows = account.requests.in('sealedBatch').map(({ row }) => row);
   const outcome = await book(context, { epoch, account: { id, batch, callNumber }, rows });
   if (account.id !== id) return;
-  if (outcome !== 'booked') return context.membership.leave(outcome === 'refused' ? 'accountClosed' : outcome);
+  if (outcome !== 'booked') return context.membership.leave(outcome === 'tooLate' ? 'accountClosed' : outcome);
   account.requests.move('sealedBatch', 'booked');
   account.bookedBatchNumber = batch;
   forgetPreviousAccounts(context);

@@ -8,8 +8,8 @@ export interface Batch {
   readonly epoch: number;
   /**
    * The account of the batch. `batch`: the number of the batch, from 1; a repeated number has the same rows.
-   * `callNumber`: the number of the account's last call with a reply. Absent: rows of a process that is between two accounts, booked
-   * by their ids alone; only while the epoch is not open.
+   * `callNumber`: the number of the account's last call with a reply. Absent: rows of a process that is between two
+   * accounts, booked by their ids alone; only while the epoch is not open.
    */
   readonly account?: { readonly id: string; readonly batch: number; readonly callNumber: number } | undefined;
   /**
@@ -23,10 +23,10 @@ export interface Batch {
 }
 
 /**
- * `refused`: another process has closed the account, or the epoch of a batch without an account is open. `epoch`: the
- * batch is of another epoch. Nothing is booked unless `booked`.
+ * `tooLate`: another process has closed the account, or the epoch of a batch without an account is open already.
+ * `epoch`: the batch is of another epoch. Nothing is booked unless `booked`.
  */
-export type BatchOutcome = 'booked' | 'refused' | 'epoch';
+export type BatchOutcome = 'booked' | 'tooLate' | 'epoch';
 
 export interface AccountClosing {
   readonly epoch: number;
@@ -62,12 +62,12 @@ export interface LedgerDatabase extends LedgerQueries {
    */
   bookBatch(batch: Batch): Promise<{ readonly outcome: BatchOutcome; readonly rejected: ReadonlyArray<string> }>;
   /**
-   * Closes an account, page by page, each in a transaction of its own: from the first page on no batch of the account is
-   * booked. Each counter is charged once, whoever repeats its page: by one `expired` row for its risk and its unbooked
-   * spend beyond the batches that PostgreSQL has. Returns the account's row, and the ledger rows of this page: none if
-   * another closing has charged them, or the account closed itself. `epoch`: the closing is of another epoch, or came
-   * too late for a rebuild; `wentBack`: the row is open and has a later call than `callNumber`, so the store has gone
-   * back in time. In both cases nothing was done.
+   * Closes an account, page by page, each in a transaction of its own: from the first page on no batch of the account
+   * is booked. Each counter is charged once, whoever repeats its page: by one `expired` row for its risk and its
+   * unbooked spend beyond the batches that PostgreSQL has. Returns the account's row, and the ledger rows of this page:
+   * none if another closing has charged them, or the account closed itself. `epoch`: the closing is of another epoch,
+   * or came too late for a rebuild; `wentBack`: the row is open and has a later call than `callNumber`, so the store
+   * has gone back in time. In both cases nothing was done.
    */
   close(
     closing: AccountClosing,

@@ -8,7 +8,7 @@ import { createClaims } from './claims.ts';
 import { createEpochs } from './epochs.ts';
 import { createInstances } from './instances.ts';
 import { createLedgerDatabase } from './ledger-database.ts';
-import { createLedgerRows } from './ledger-rows.ts';
+import { createLedgerReader } from './ledger-reader.ts';
 import { forgetOldSums } from './old-sums.ts';
 import { createPartitions } from './partitions.ts';
 import { createPolicies } from './policies.ts';
@@ -38,7 +38,7 @@ export function createDatabase(connection: DatabaseConnection, deps: PoolDepende
     ...createInstances(session),
     ...createClaims(session),
     ...createScopeWrites(session),
-    ...createLedgerRows(session),
+    ...createLedgerReader(session),
     /** The gateway's view of one instance's keys. */
     policies: (instanceUid: string) => createPolicies(session, instanceUid),
     epochs: (instanceUid: string, user: EpochUser) => createEpochs(session, instanceUid, user),

@@ -32,7 +32,7 @@ raised as (
   returning e.epoch)
 select exists (select from deleted) as "isDeleted", (select epoch::float8 from raised) as epoch`;
 
-const BEAT = `
+const WRITE_HEARTBEAT = `
 insert into gateway_operator.gateway_process as p (instance_uid, process, epoch, store, started_at, seen_at)
 values ($1, $2, $3::bigint, $4, $5::bigint, clock_timestamp())
 on conflict (instance_uid, process) do update
@@ -60,7 +60,7 @@ export function createEpochs(session: Session, instanceUid: string, user: EpochU
   return {
     heartbeat: (process, joinedEpoch) =>
       session.run(LIMIT, async (query) => {
-        await query(BEAT, [instanceUid, process, joinedEpoch, store, startedAt]);
+        await query(WRITE_HEARTBEAT, [instanceUid, process, joinedEpoch, store, startedAt]);
         return readState(query, instanceUid, user);
       }),
     state: () => session.run(LIMIT, (query) => readState(query, instanceUid, user)),

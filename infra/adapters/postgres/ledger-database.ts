@@ -74,11 +74,11 @@ async function recordBatch(
       isPerRequest ? values.slice(0, 2) : values,
     );
     if (recorded.length > 0) return 'booked';
-    if (closesAccount) return 'refused';
+    if (closesAccount) return 'tooLate';
   }
   const [current] = await query<Epoch>(CURRENT, [instanceUid]);
   if (Number(current?.epoch ?? 0) !== epoch) return 'epoch';
-  return account !== undefined || current?.isOpen === true ? 'refused' : 'booked';
+  return account !== undefined || current?.isOpen === true ? 'tooLate' : 'booked';
 }
 
 interface Epoch {
@@ -214,8 +214,8 @@ where id = any($2::uuid[]) and id >= $3::uuid and id <= $4::uuid
 const MAX_ROWS = 10_000;
 
 /**
- * Reads the expired rows of an account in portions, each after the last counter of the previous one. Their costs are read
- * by their ids: a join would plan with all partitions of ledger rows.
+ * Reads the expired rows of an account in portions, each after the last counter of the previous one. Their costs are
+ * read by their ids: a join would plan with all partitions of ledger rows.
  */
 async function expiredRowsOf(
   query: Query,

@@ -253,9 +253,9 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/settlement.ts`,
-        line: "endLive(live, 'released', usageAtEnd({ isCalled, tokens: NO_TOKENS }));",
+        line: "endLive(live, 'released', { isCalled, tokens: NO_TOKENS });",
         becomes:
-          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    endLive(live, 'released', usageAtEnd({ isCalled, tokens: NO_TOKENS }));",
+          "for (const counter of live.counters) counter.spend.unreported += live.amount;\n    endLive(live, 'released', { isCalled, tokens: NO_TOKENS });",
       },
     ],
   },
@@ -360,7 +360,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${DOUBLES}/ledger-database.ts`,
-        line: "return isClosed && account.batch > bookedBatch ? 'refused' : 'booked';",
+        line: "return isClosed && account.batch > bookedBatch ? 'tooLate' : 'booked';",
         becomes: "return 'booked';",
       },
     ],

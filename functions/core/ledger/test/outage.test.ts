@@ -240,7 +240,7 @@ describe('a database that', () => {
   test('closes the account while a flush is under way makes the flush wait, or fail: it never says what is not true', async () => {
     await settleOne(1n);
     const { bookBatch } = scenario.database.part;
-    Object.assign(scenario.database.part, { bookBatch: async () => ({ outcome: 'refused', rejected: [] }) });
+    Object.assign(scenario.database.part, { bookBatch: async () => ({ outcome: 'tooLate', rejected: [] }) });
     const flushed = ledger.flush().then(
       () => 'flushed',
       () => 'failed',

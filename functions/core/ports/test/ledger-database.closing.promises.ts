@@ -83,8 +83,8 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       test('ends the bookings of the account with the first page', async () => {
         await book(account, 1, 1n);
         await page(false, figuresOf(scopeWindow(2), 5n));
-        expect(await book(account, 2, 300n)).toBe('refused');
-        expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('refused');
+        expect(await book(account, 2, 300n)).toBe('tooLate');
+        expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('tooLate');
         await page(true, figuresOf(scopeWindow(1), 20n, 1n, 300n));
         expect(await spent(scopeWindow(1), scopeWindow(2))).toEqual([321n, 5n]);
       });
@@ -115,8 +115,8 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
       const rows = [ledgerRowOf({ cost: 1n })];
       await batch(account, 1, rows);
       await close(account, [figuresOf(scopeWindow(1), 20n)]);
-      expect(await book(account, 2, 300n)).toBe('refused');
-      expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('refused');
+      expect(await book(account, 2, 300n)).toBe('tooLate');
+      expect((await batch(account, 2, [ledgerRowOf()], { closesAccount: true })).outcome).toBe('tooLate');
       expect((await batch(account, 1, rows)).outcome).toBe('booked');
       expect(await spentOfOne()).toBe(21n);
       expect(await rowOf(account)).toEqual({ bookedBatch: 1, callNumber: 10, ...CLOSED });
@@ -132,7 +132,7 @@ export function describeClosings(make: () => Promise<LedgerDatabaseUnderTest>): 
     test('of an account that the store does not have charges nothing', async () => {
       expect(await close(account, [])).toMatchObject({ outcome: 'closed', row: CLOSED });
       expect(await close(account, [figuresOf(scopeWindow(1), 5n)])).toMatchObject({ outcome: 'closed', row: CLOSED });
-      expect([await spentOfOne(), await book(account, 1, 1n)]).toEqual([0n, 'refused']);
+      expect([await spentOfOne(), await book(account, 1, 1n)]).toEqual([0n, 'tooLate']);
     });
 
     test.each([0, 2])('of epoch %i does nothing while the epoch is 1', async (epoch) => {

@@ -158,7 +158,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
             isCharged: false,
             isClosing: false,
           });
-          expect(await book(account, 3, 300n)).toBe('refused');
+          expect(await book(account, 3, 300n)).toBe('tooLate');
           expect(await spentOfOne()).toBe(21n);
         },
       );
@@ -188,7 +188,7 @@ export function describeLedgerDatabase(name: string, make: () => Promise<LedgerD
       });
 
       test.each([
-        [1, 'refused'],
+        [1, 'tooLate'],
         [2, 'epoch'],
         [0, 'epoch'],
       ])('of epoch %i are not booked while epoch 1 is open: %s', async (epoch, outcome) => {

@@ -4,7 +4,7 @@ import type { ScopeId } from '#core/ports/policy.ts';
 import { createQueries, inPortions } from './ledger-queries.ts';
 import { BACKGROUND_LIMIT, type Session } from './session.ts';
 
-export function createLedgerRows(session: Session): LedgerReader {
+export function createLedgerReader(session: Session): LedgerReader {
   return {
     ...createQueries(session),
     scopesOfOtherInstances: async (instanceUid, scopes) => {
