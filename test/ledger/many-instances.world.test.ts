@@ -54,7 +54,7 @@ async function storeWithDifference(counter: ScopeWindow): Promise<CounterStore> 
     changes: [line],
     requests: [],
     rateChanges: [],
-    previousAccounts: [],
+    accountsToForget: [],
     finishesAccount: false,
   });
   late = 0;

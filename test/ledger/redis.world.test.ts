@@ -124,7 +124,7 @@ describeUnless(missing, 'processes on one Redis', () => {
         changes: scopes.map(toChange),
         requests: asks,
         rateChanges: [],
-        previousAccounts: [],
+        accountsToForget: [],
         finishesAccount: false,
       });
       expect(reply).toMatchObject({

@@ -34,7 +34,7 @@ export async function openProcess(connection: RedisAddress, { log = createMemory
       changes: [line],
       requests: [],
       rateChanges: [],
-      previousAccounts: [],
+      accountsToForget: [],
       finishesAccount: false,
     };
     last = call;

@@ -167,7 +167,7 @@ async function reportAll(
       const spendOfFirst = later.reduce((sum, part) => sum - part.spend, change.spend);
       return { ...change, carriedOver, spend: spendOfFirst, laterSpend: later };
     });
-    const call = { ...beginCall(account), changes, previousAccounts: accountsToFinish };
+    const call: AccountCall = { ...beginCall(account), changes, accountsToForget: accountsToFinish };
     const reply = await send(context, call, counters);
     if (reply.outcome === 'done') loads = 0;
     else if (reply.outcome === 'absent' && loads < MAX_LOADS) {

@@ -19,8 +19,9 @@ export interface CounterChange extends ScopeWindow {
    */
   readonly laterSpend?: ReadonlyArray<{ readonly batch: number; readonly spend: Nano }>;
   /**
-   * The charge if another process closes the account: amounts of live reservations; for streams, the cost so far.
-   * Replaces the previous figure.
+   * The charge if another process closes the account: amounts of live reservations (for streams, the cost so far), and
+   * costs of ended requests that this call does not report as `spend`. It replaces the previous figure in the step that
+   * adds `spend`, so a cost is never in both, and never in neither.
    */
   readonly risk: Nano;
   /** Escrow that is returned, at most what the account has in addition to `spend`. */
@@ -101,10 +102,10 @@ export interface AccountCall {
   readonly requests: ReadonlyArray<ReservationRequest>;
   readonly rateChanges: ReadonlyArray<RateChange>;
   /**
-   * Previous accounts of the same process, frozen in the store and charged in PostgreSQL: their figures in the counters
-   * of this call are forgotten, as `forget` does.
+   * Previous accounts of the same process that are frozen in the store and charged in PostgreSQL: this call forgets
+   * their figures in its counters, as `forget` does.
    */
-  readonly previousAccounts: ReadonlyArray<string>;
+  readonly accountsToForget: ReadonlyArray<string>;
   /**
    * Whether the store forgets the account after this call: PostgreSQL has booked all that it reported and closed its
    * row, or the account never reserved anything. An account with more figures than a page, or with requests in flight
@@ -300,7 +301,7 @@ export interface CounterStore {
   /**
    * Freezes an account before it is closed: an account of another process only if its lease has ended; the own account
    * of the process (`isOwn`) immediately. Its escrow stays until `forget`, or until the next account of the process
-   * names it in `previousAccounts`.
+   * names it in `accountsToForget`.
    */
   freeze(epoch: number, account: string, isOwn: boolean): Promise<FreezeReply>;
   /**

@@ -1,4 +1,5 @@
-// The journal: an append-only file of reservations and settlements, which outlives its process (LEDGER 6).
+// The journal: an append-only file of reservations and settlements (LEDGER 6). It outlives its process and its
+// container, but not its Pod: on Kubernetes it is in an `emptyDir`, which is deleted with the Pod.
 import type { LedgerRow } from './ledger-rows.ts';
 import type { Nano } from './money.ts';
 

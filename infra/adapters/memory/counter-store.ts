@@ -170,7 +170,7 @@ function perform(store: state.MemoryStore, account: state.AccountState, call: Ac
     const parts = applyChange(changedCounter, call.batch);
     account.reportedBatch = Math.max(account.reportedBatch, ...parts.map(({ batch }) => batch));
   }
-  for (const id of call.previousAccounts) {
+  for (const id of call.accountsToForget) {
     const previous = store.accounts.get(id);
     if (previous?.isFrozen) for (const { counter } of changed) state.forgetFigures(counter, previous, true);
   }

@@ -348,7 +348,7 @@ local function cleanUp()
   end
 end
 
--- Forgets figures of an account, for `forget`, `previousAccounts` and `finishesAccount`: their escrow is free, and their
+-- Forgets figures of an account, for `forget`, `accountsToForget` and `finishesAccount`: their escrow is free, and their
 -- risk becomes spend if PostgreSQL has charged it.
 local function forgetFigures(account, names, isCharged)
   readFields(COUNTERS, names, addCounter)
@@ -622,7 +622,7 @@ local function perform(account, changes, names)
   account.bookedBatch = math.max(account.bookedBatch, input.bookedBatch)
   readFigures(account, changes, names)
   for _, change in ipairs(changes) do applyChange(change, account) end
-  for _, id in ipairs(input.previousAccounts) do
+  for _, id in ipairs(input.accountsToForget) do
     if accountOf(id).state == 'frozen' then forgetFigures(accounts[id], names, true) end
   end
   for _, rateChange in ipairs(input.rateChanges) do applyRateChange(rateChange) end

@@ -73,7 +73,7 @@ async function createSpending(accounts: CounterStore, counters: number, asks: nu
         batch: number,
         bookedBatch: number - 1,
         rateChanges: [],
-        previousAccounts: [],
+        accountsToForget: [],
         finishesAccount: false,
         changes: of.map((counter) => ({ ...counter, ...line })),
         requests: Array.from({ length: asks }, (_, at) => ({

@@ -145,7 +145,7 @@ const labelOf =
       return ` ${scopeId} ${window.end - Date.UTC(2026, 0, 10)} of ${limit}${figures.map(([what, each]) => ` ${what} ${each}`).join('')};`;
     });
     const requests = call.requests.map(({ counters, amount }) => ` asks ${amount} of ${counters};`);
-    const ends = call.previousAccounts.map((id) => ` ends ${tail(id)}`);
+    const ends = call.accountsToForget.map((id) => ` ends ${tail(id)}`);
     const what = [...changes, ...requests, ...ends].join('');
     return `call ${call.callNumber} of ${tail(call.account)} (batch ${call.batch}, ${call.bookedBatch} booked${call.finishesAccount ? ', last' : ''}):${what}`;
   };

@@ -172,7 +172,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const two = start();
         // Its live reservations are 20; they were charged, which is taken back in the same call.
         const change = changeOf(key, { carriedOver: 20n, risk: 20n, spend: -20n });
-        expect(await two.call({ changes: [change], previousAccounts: [one.account] })).toMatchObject({
+        expect(await two.call({ changes: [change], accountsToForget: [one.account] })).toMatchObject({
           counters: [{ spent: 7n, escrowOfAll: 20n, escrow: 20n }],
         });
         expect(await two.repeat()).toMatchObject({ counters: [{ spent: 7n, escrowOfAll: 20n }] });
@@ -206,7 +206,7 @@ export function describeClosing(make: () => Promise<AccountsUnderTest>): void {
         const reply = await start().call({
           changes,
           requests: [requestOf(74n), requestOf(73n), requestOf(1n)],
-          previousAccounts: [one.account, nextId()],
+          accountsToForget: [one.account, nextId()],
         });
         expect(reply.replies).toMatchObject([{ outcome: 'exceeded' }, { outcome: 'reserved' }, { outcome: 'held' }]);
         expect(reply.counters).toMatchObject([{ spent: 27n, escrowOfAll: 73n }]);

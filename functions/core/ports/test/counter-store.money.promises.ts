@@ -172,7 +172,7 @@ export function describeMoney(make: () => Promise<AccountsUnderTest>, clock: 'ma
           return changeOf(of, { carriedOver: risk, risk, spend: -risk });
         });
         model.replace(account, next.account);
-        expect(await next.call({ changes, previousAccounts: [account] })).toMatchObject({
+        expect(await next.call({ changes, accountsToForget: [account] })).toMatchObject({
           counters: model.repliesOf(next.account, under.now()),
         });
         await forget(account, true);

@@ -218,7 +218,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         await last.call({ finishesAccount: true });
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
         await freeze(followed.account);
-        await one.call({ previousAccounts: [followed.account] });
+        await one.call({ accountsToForget: [followed.account] });
         await forget(followed.account, true);
         expect(await outcomes(one, 2, rates)).toEqual(['reserved', 'limited']);
         await under.advance(LEASE + 1);

@@ -92,7 +92,7 @@ export function accountsScenario(under: () => AccountsUnderTest) {
     let last: AccountCall | undefined;
     const send = (part: Partial<AccountCall> = {}): Promise<AccountReply> => {
       const { store, epoch, now } = under();
-      const nothing = { changes: [], requests: [], rateChanges: [], previousAccounts: [], finishesAccount: false };
+      const nothing = { changes: [], requests: [], rateChanges: [], accountsToForget: [], finishesAccount: false };
       const callNumber = (last?.callNumber ?? 0) + 1;
       last = {
         epoch,

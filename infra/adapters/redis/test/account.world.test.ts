@@ -89,7 +89,7 @@ describeUnless(whyNoRedis() ?? (hasCli ? undefined : 'there is no redis-cli'), '
         changes: [[name, '100', '7']],
         requests: asks,
         rateChanges: [],
-        previousAccounts: [],
+        accountsToForget: [],
         finishesAccount: false,
       }),
     ).toMatchObject({

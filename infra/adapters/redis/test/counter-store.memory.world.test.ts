@@ -147,7 +147,7 @@ function createScenario(pick: Pick, now: () => Millis) {
       bookedBatch: Math.max(0, batch - pick(1, 2)),
       requests: some([1, 2, 3]).map(() => ask(lines)),
       rateChanges: some(RATES).map(use),
-      previousAccounts: pick([], [], [], others.slice(0, 1)),
+      accountsToForget: pick([], [], [], others.slice(0, 1)),
       finishesAccount: pick(false, false, false, false, false, false, false, true),
     };
     const sent = pick(false, false, false, false, true) && process.last !== undefined ? process.last : fresh;
