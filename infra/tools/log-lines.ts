@@ -29,8 +29,8 @@ export const WHEN: Readonly<Record<string, string>> = {
   'ledger: a counter differed from the sum of its ledger rows, and was repaired':
     'An audit has compared a counter of Redis with PostgreSQL. `by` is the difference',
   'ledger: a reply cost more than its reservation': 'At the end of such a request: it is charged what it cost',
-  'ledger: a call to the counter store cannot be composed, or its reply cannot be applied, so the process opens a new account (our error)':
-    'The code of the ledger threw an error before a call to Redis, or on its reply',
+  'ledger: the code of a call to the counter store failed, so the process opens a new account (our error)':
+    'The code of the ledger threw an error while it made a call to Redis or applied the reply; `why` has the error',
   'ledger: a request had not ended at the stop, and is charged':
     'At a stop, once per request in flight after the time that requests have to end',
   'ledger: a request that never ended cannot be charged': 'The settlement after one hour failed',

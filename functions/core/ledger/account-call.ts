@@ -39,7 +39,7 @@ const LEASE: Millis = 20_000;
  * by then.
  */
 const DEADLINE: Millis = 1000;
-/** Escrow that no request has used for this long is returned with the next beat, so within a second. */
+/** Escrow that no request has used for this long is returned with the next periodic call, so within a second. */
 const UNUSED_AFTER: Millis = 750;
 /**
  * The counters of a call for which requests wait until all reports are in the call: a third, since a request that is
@@ -66,7 +66,7 @@ export function beginCall(account: Account): AccountCall {
     changes: [],
     requests: [],
     rateChanges: [],
-    previousAccounts: [],
+    accountsToForget: [],
     finishesAccount: false,
   };
 }
@@ -179,7 +179,7 @@ export function takeCounterChange(account: Account, counter: CounterState, isReq
   counter.isChanged = false;
   counter.risk.inCall = risk;
   const escrowChange = escrowChangeOf(account, counter, isRequested);
-  counter.returning = escrowChange.returned;
+  counter.returnedInCall = escrowChange.returned;
   return { scopeId, window, limit, spend: spend.inCall, risk, carriedOver: 0n, ...escrowChange };
 }
 

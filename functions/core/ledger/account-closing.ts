@@ -5,7 +5,7 @@ import type { AccountRow, FreezeReply } from '../ports/counter-store.ts';
 import type { AccountClosing, LedgerDatabase } from '../ports/ledger-database.ts';
 import type { Millis } from '../ports/money.ts';
 import { counterKey } from '../ports/policy.ts';
-import { recordStoreCalls, STOPPED } from './account.ts';
+import { recordStoreCalls, STOPPED_REASON } from './account.ts';
 import type { EndedAccounts, LedgerContext, StoreContext } from './context.ts';
 import { auditCounters } from './counter-audit.ts';
 import { load } from './counter-loading.ts';
@@ -56,7 +56,7 @@ interface ClosedAccount {
 /** The pages of the figures of a frozen account. Throws when the ledger stops: another process continues. */
 async function* pagesOf({ counterStore, isStopped }: StoreContext, epoch: number, account: string) {
   for (let cursor: string | undefined; ; ) {
-    if (isStopped?.()) throw new Error(STOPPED);
+    if (isStopped?.()) throw new Error(STOPPED_REASON);
     const page = await counterStore.figures(epoch, account, cursor);
     yield page;
     if (page.outcome !== 'page' || page.next === undefined) return;

@@ -51,7 +51,7 @@ export async function openAccount(
     (await reportAll(context, isEpochOpen, accountsToFinish)) &&
     (await forgetPrevious(context, epoch, accountsToFinish)) &&
     (await reportRates(context));
-  if (isReported) account.knownEpoch = epoch;
+  if (isReported) account.foundEpoch = epoch;
   else leaveAccount(context);
   return isReported;
 }
@@ -91,7 +91,7 @@ async function send(
   const reply = await context.sync.call(call);
   if (reply.outcome === 'done') applyDone(account, { call, counters, waiters: [] }, reply);
   if (reply.outcome === 'epoch') recordStoreEpoch(account, account.epoch, reply.epoch);
-  if (reply.outcome === 'stale' && reply.why === 'wentBack') account.staleEpoch = account.epoch;
+  if (reply.outcome === 'stale' && reply.why === 'wentBack') account.lostEpoch = account.epoch;
   return reply;
 }
 

@@ -3,7 +3,7 @@
 import { reasonAndCausesOf } from '../failure/error-text.ts';
 import { type AccountCall, type AccountReply, MAX_COUNTERS } from '../ports/counter-store.ts';
 import type { Millis } from '../ports/money.ts';
-import { markChanged, recordStoreCalls, STOPPED } from './account.ts';
+import { markChanged, recordStoreCalls, STOPPED_REASON } from './account.ts';
 import { applyDone, applyRefused, compose, type PendingCall } from './account-call.ts';
 import type { AccountSync, LedgerContext } from './context.ts';
 import { idleEscrow } from './counters.ts';
@@ -208,7 +208,7 @@ export function createSync(context: LedgerContext): AccountSync {
      */
     async flush(): Promise<void> {
       if (isReported()) return;
-      if (account.isStopped) throw new Error(STOPPED);
+      if (account.isStopped) throw new Error(STOPPED_REASON);
       const flushed = Promise.withResolvers<void>();
       flushing.push(flushed);
       sendWithin(0);
@@ -224,7 +224,7 @@ export function createSync(context: LedgerContext): AccountSync {
     },
     close(): void {
       clear();
-      for (const { reject } of flushing.splice(0)) reject(new Error(STOPPED));
+      for (const { reject } of flushing.splice(0)) reject(new Error(STOPPED_REASON));
     },
   };
   return sync;

@@ -33,7 +33,7 @@ export interface KnownStore {
 }
 
 /** The reason for refusals after the ledger has stopped. */
-export const STOPPED = 'the ledger stops';
+export const STOPPED_REASON = 'the ledger stops';
 
 export interface Account {
   /** The id of the account. Empty: the process has no account yet, or has left it. */
@@ -82,20 +82,21 @@ export interface Account {
    * the account is not closed yet.
    */
   readonly previousAccounts: Map<string, ReadonlyArray<EndedRequest> | undefined>;
-  /** The epoch in which the process has reported its live reservations; 0: none. */
+  // Epochs, as numbers; 0: none.
+  /** The epoch in which the process has reported its live reservations. */
   joinedEpoch: number;
   /**
-   * The epoch in which the store has lost state, so that the epoch must be raised; 0: there is no epoch yet. Undefined:
-   * no state is lost.
+   * The epoch whose state the store has lost, so that this process must raise the epoch. 0: the instance has no epoch
+   * yet, and the first one must be raised. Undefined: no state is lost.
    */
-  staleEpoch: number | undefined;
+  lostEpoch: number | undefined;
   /** The epoch of the last reply of the store. */
   storeEpoch: number;
-  /** The epoch that this process has raised and not begun: it empties its store for it, once; 0: none. */
+  /** The epoch that this process has raised and not begun: it empties its store for it, once. */
   raisedEpoch: number;
-  /** The last epoch in which this process has found its store; 0: none. */
-  knownEpoch: number;
-  /** The epoch that this process has looked for by a new connection; 0: none. */
+  /** The last epoch that this process has found in its store. */
+  foundEpoch: number;
+  /** The epoch that this process has looked for by a new connection. */
   reconnectedEpoch: number;
   /** The store's clock. */
   now(): Millis;
@@ -141,10 +142,10 @@ export const createAccount = (intervalClock: Clock, knownStore: KnownStore): Acc
   isStopping: false,
   isStopped: false,
   joinedEpoch: 0,
-  staleEpoch: undefined,
+  lostEpoch: undefined,
   storeEpoch: 0,
   raisedEpoch: 0,
-  knownEpoch: 0,
+  foundEpoch: 0,
   reconnectedEpoch: 0,
   knownStore,
   counters: createCounters(),

@@ -40,10 +40,10 @@ export interface LedgerDependencies {
    */
   readonly processName?: string | undefined;
   /**
-   * What the isolate knows about the counter store, for its next requests. Set if each ledger serves one request only
-   * (Workers).
+   * What the isolate knows about the counter store, shared by all its ledgers. Set if each ledger serves one request
+   * only (Workers).
    */
-  readonly knownByIsolate?: KnownStore | undefined;
+  readonly isolateKnownStore?: KnownStore | undefined;
 }
 
 /** The dependencies that maintenance needs, also without a ledger. */
@@ -66,7 +66,7 @@ export interface LedgerContext extends StoreContext, Omit<LedgerDependencies, 'c
   readonly intervalClock: Clock;
   readonly account: Account;
   readonly processName: string;
-  /** Whether the ledger serves one request only (Workers): `knownByIsolate` is set. */
+  /** Whether the ledger serves one request only (Workers): `isolateKnownStore` is set. */
   readonly isPerRequest: boolean;
   readonly waitQueue: WaitQueue;
   readonly sync: AccountSync;

@@ -7,8 +7,8 @@ import type { Millis, Nano } from '../ports/money.ts';
 import { counterKey, type ScopePolicy, type ScopeWindow } from '../ports/policy.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
 
-/** An amount in three parts: reported to the counter store, in the pending call, and not yet in a call. */
-export interface Quantity<Reported> {
+/** An amount by how far its report is: reported to the counter store, in the pending call, and not yet in a call. */
+export interface ReportedAmount<Reported> {
   reported: Reported;
   /** The part in the pending call. */
   inCall: Nano;
@@ -34,17 +34,17 @@ export interface CounterState {
   limitAtGrant: Nano | undefined;
   /** Escrow of this account, as of the last reply. */
   escrow: Nano;
-  /** Escrow that the pending call returns. */
-  returning: Nano;
+  /** Escrow that the pending call returns (`returned` of its `CounterChange`). */
+  returnedInCall: Nano;
   /** The number of live reservations, and the sum of their amounts. */
   reservations: number;
   liveAmount: Nano;
   /**
    * Costs of ended requests. `reported`: spend of all processes as of the last reply; undefined: there was no reply.
    */
-  readonly spend: Quantity<Nano | undefined>;
+  readonly spend: ReportedAmount<Nano | undefined>;
   /** The part of these costs that the reported `risk` must cover: the store charges it if process and disk are lost. */
-  readonly costToCover: Omit<Quantity<Nano>, 'reported'>;
+  readonly costToCover: Omit<ReportedAmount<Nano>, 'reported'>;
   /**
    * The charge of live reservations if this process dies: now (`current`), as last reported, and in the pending call
    * (if there is one).
@@ -177,7 +177,7 @@ export function revokeReport(counter: CounterState): void {
 }
 
 function endReport(counter: CounterState): void {
-  counter.returning = 0n;
+  counter.returnedInCall = 0n;
   counter.risk.inCall = undefined;
 }
 
@@ -196,7 +196,7 @@ const emptyCounter = (key: string, scopeWindow: ScopeWindow): CounterState => ({
   limit: undefined,
   limitAtGrant: undefined,
   escrow: 0n,
-  returning: 0n,
+  returnedInCall: 0n,
   reservations: 0,
   liveAmount: 0n,
   spend: { reported: undefined, inCall: 0n, unreported: 0n },
@@ -227,7 +227,7 @@ export const pendingSpend = ({ spend }: CounterState): Nano => spend.inCall + sp
 
 /** Escrow that no reservation and no cost needs. Negative if replies cost more than their reservations. */
 export const idleEscrow = (counter: CounterState): Nano =>
-  counter.escrow - counter.returning - counter.liveAmount - pendingSpend(counter);
+  counter.escrow - counter.returnedInCall - counter.liveAmount - pendingSpend(counter);
 
 /** Whether escrow that becomes idle may be used again: the limit has not fallen since the grant. */
 export const isUsable = ({ limit = 0n, limitAtGrant }: CounterState): boolean =>
@@ -238,7 +238,7 @@ export const isUsable = ({ limit = 0n, limitAtGrant }: CounterState): boolean =>
  * spend that has reached the limit also refuses free requests.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, escrow, returning, liveAmount } = state;
+  const { limit, escrow, returnedInCall: returning, liveAmount } = state;
   if (limit === undefined) return true;
   if (!isUsable(state)) return false;
   const left = escrow - returning - pendingSpend(state);
@@ -255,7 +255,7 @@ export const isCovered = ({ costToCover: { inCall, unreported }, risk }: Counter
   (risk.inCall === undefined || unreported <= risk.inCall);
 
 function isUsed({ reservations, isLoading, isChanged, waitingRequests, ...amounts }: CounterState): boolean {
-  const { escrow, returning, spend, risk } = amounts;
+  const { escrow, returnedInCall: returning, spend, risk } = amounts;
   if (reservations > 0 || isLoading || isChanged || waitingRequests.size > 0 || risk.inCall !== undefined) return true;
   return [escrow, returning, spend.inCall, spend.unreported, risk.reported].some((amount) => amount !== 0n);
 }

@@ -28,8 +28,7 @@ const FAILURES = {
   notice: { level: 'error', message: 'ledger: a request whose account was closed cannot be stopped (our error)' },
   call: {
     level: 'error',
-    message:
-      'ledger: a call to the counter store cannot be composed, or its reply cannot be applied, so the process opens a new account (our error)',
+    message: 'ledger: the code of a call to the counter store failed, so the process opens a new account (our error)',
   },
   timer: { level: 'error', message: 'ledger: a timer failed (our error)' },
   charge: { level: 'error', message: 'ledger: a request that never ended cannot be charged' },

@@ -6,7 +6,7 @@ import { reasonAndCausesOf } from '../failure/error-text.ts';
 import type { AccountCall } from '../ports/counter-store.ts';
 import type { Ledger } from '../ports/ledger.ts';
 import type { Millis } from '../ports/money.ts';
-import { createAccount, createKnownStore, STOPPED } from './account.ts';
+import { createAccount, createKnownStore, STOPPED_REASON } from './account.ts';
 import { beginCall, takeRateChanges } from './account-call.ts';
 import { createEndedAccounts, forgetAccount } from './account-closing.ts';
 import { createSync } from './account-sync.ts';
@@ -23,7 +23,7 @@ import { toTransactions } from './requests.ts';
 import { createGrow } from './reservation-growth.ts';
 import { createReservations } from './reservations.ts';
 import { createSettlements } from './settlement.ts';
-import { FIRST_PAUSE, nextPause, pause, TIMEOUT } from './timeout.ts';
+import { FIRST_PAUSE, IDLE_TIMEOUT, nextPause, pause } from './timeout.ts';
 import { createWaitQueue } from './wait-queue.ts';
 
 /** The time limit of a flush and of a stop. */
@@ -37,9 +37,9 @@ const CHARGE_TIMEOUT: Millis = 2500;
 const PER_REQUEST_GRACE: Millis = 15_000;
 /** The time limit of the last report to the store. */
 const REPORT_TIMEOUT: Millis = 1000;
-/** The interval of beats: the work that is done every quarter of a second, every second or every two seconds. */
-const BEAT: Millis = 250;
-const BEATS_PER_SECOND = 4;
+/** The period of the work that is done every quarter of a second, every second or every two seconds. */
+const PERIOD: Millis = 250;
+const PERIODS_PER_SECOND = 4;
 
 export interface StartableLedger extends Ledger {
   /**
@@ -61,7 +61,7 @@ export interface StartableLedger extends Ledger {
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const context = createParts(deps);
   const { account, timer, log, booking, settlement } = context;
-  const cancelBeats = startBeats(context);
+  const cancelBeats = startPeriodicWork(context);
   return {
     start: context.membership.start,
     reserve: context.reservations.reserve,
@@ -78,7 +78,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
       if (!account.isOpen) throw new Error('the counter store is being rebuilt');
       await maintain(context, account.epoch);
     },
-    async close(within = deps.knownByIsolate === undefined ? GRACE : PER_REQUEST_GRACE) {
+    async close(within = deps.isolateKnownStore === undefined ? GRACE : PER_REQUEST_GRACE) {
       if (account.isStopping) return;
       account.isStopping = true;
       // No request may be admitted after the account has ended.
@@ -104,7 +104,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   // Until the first reply, the wall clock is taken for the store's clock.
   const account = createAccount(
     intervalClock,
-    deps.knownByIsolate ?? createKnownStore(wallClock.now() - intervalClock.now()),
+    deps.isolateKnownStore ?? createKnownStore(wallClock.now() - intervalClock.now()),
   );
   const context: LedgerContext = {
     ...deps,
@@ -115,7 +115,7 @@ function createParts(deps: LedgerDependencies): LedgerContext {
     journal: withLoggedErrors(deps, deps.journal),
     account,
     knownStore: account.knownStore,
-    isPerRequest: deps.knownByIsolate !== undefined,
+    isPerRequest: deps.isolateKnownStore !== undefined,
     now: account.now,
     isStopped: () => account.isStopped,
     get waitQueue() {
@@ -154,22 +154,22 @@ function createParts(deps: LedgerDependencies): LedgerContext {
   return context;
 }
 
-/** Starts the beats. Returns a function that ends them. */
-function startBeats({ timer, account, sync, settlement, membership, booking }: LedgerContext): () => void {
-  let beats = 0;
-  // The next beat is certain whatever fails in this beat, and the lease is renewed first.
-  const beat = (): void => {
-    cancel = timer(BEAT, beat);
-    beats += 1;
+/** Starts the work that is done periodically. Returns a function that ends it. */
+function startPeriodicWork({ timer, account, sync, settlement, membership, booking }: LedgerContext): () => void {
+  let periods = 0;
+  // The next run is certain whatever fails in this one, and the lease is renewed first.
+  const work = (): void => {
+    cancel = timer(PERIOD, work);
+    periods += 1;
     sync.refresh();
-    if (beats % BEATS_PER_SECOND === 0) {
+    if (periods % PERIODS_PER_SECOND === 0) {
       settlement.checkLive();
       account.counters.beginSecond();
     }
-    if (beats % (2 * BEATS_PER_SECOND) === 0) membership.sendHeartbeat();
+    if (periods % (2 * PERIODS_PER_SECOND) === 0) membership.sendHeartbeat();
     booking.setGauges();
   };
-  let cancel = timer(BEAT, beat);
+  let cancel = timer(PERIOD, work);
   return () => cancel();
 }
 
@@ -178,8 +178,8 @@ async function closeParts(context: LedgerContext): Promise<void> {
   account.isStopped = true;
   for (const part of [sync, booking, waitQueue]) part.close();
   account.whenOpen.promise.catch(() => undefined);
-  account.whenOpen.reject(new Error(STOPPED));
-  const closed = withTimeout(timer, TIMEOUT, 'counter store or database', endedAccounts.stop());
+  account.whenOpen.reject(new Error(STOPPED_REASON));
+  const closed = withTimeout(timer, IDLE_TIMEOUT, 'counter store or database', endedAccounts.stop());
   await Promise.all([closed.catch((error) => logFailure(context, 'stop', error)), membership.close()]);
 }
 
@@ -232,7 +232,7 @@ async function closeOwnAccount(context: LedgerContext): Promise<void> {
   // account, so that no process charges it too.
   for (const each of others) {
     // The grace period is over: the next start books the rest.
-    if (account.isStopped) throw new Error(STOPPED);
+    if (account.isStopped) throw new Error(STOPPED_REASON);
     const other = { id: ids.next(), batch: 1, callNumber: 0 };
     await book(context, { epoch, account: other, closesAccount: true, storeCalls: 0, rows: each });
   }

@@ -11,15 +11,15 @@ import {
   type KnownStore,
   type LeaveReason,
   recordStoreCalls,
-  STOPPED,
+  STOPPED_REASON,
 } from './account.ts';
 import { leaveAccount, loadUsedCounters, openAccount } from './account-opening.ts';
 import { bookWithoutAccount, unbookedCount } from './booking.ts';
 import type { LedgerContext, Membership } from './context.ts';
 import { createFailureLog, guard, logFailure } from './failures.ts';
-import { replay } from './ledger-rows.ts';
+import { replay } from './journal-replay.ts';
 import { forgetPreviousAccounts } from './previous-accounts.ts';
-import { pause, TIMEOUT } from './timeout.ts';
+import { IDLE_TIMEOUT, pause } from './timeout.ts';
 
 /** The time for which an epoch waits for processes that have not joined. */
 const JOIN_TIMEOUT: Millis = 1000;
@@ -27,12 +27,12 @@ const POLL_INTERVAL: Millis = 25;
 const RETRY_DELAY: Millis = 200;
 
 export function createMembership(context: LedgerContext): Membership {
-  const { account, journal, epochs, ids, processName, timer, knownByIsolate, log, instanceUid: instance } = context;
+  const { account, journal, epochs, ids, processName, timer, isolateKnownStore, log, instanceUid: instance } = context;
   const [joins, heartbeats] = [createFailureLog(context, 'join'), createFailureLog(context, 'heartbeat')];
   let isJournalRead = false;
   let hasSentHeartbeat = false;
   let joining: Promise<void> | undefined;
-  let beating: Promise<void> | undefined;
+  let pendingHeartbeat: Promise<void> | undefined;
   let cancel = (): void => undefined;
 
   const joinOnce = async (): Promise<void> => {
@@ -60,7 +60,7 @@ export function createMembership(context: LedgerContext): Membership {
   };
   const rejoin = (): Promise<void> => {
     cancel();
-    joining ??= account.isStopping ? Promise.reject(new Error(STOPPED)) : joinOnce();
+    joining ??= account.isStopping ? Promise.reject(new Error(STOPPED_REASON)) : joinOnce();
     joining.catch(() => undefined);
     return joining;
   };
@@ -73,7 +73,7 @@ export function createMembership(context: LedgerContext): Membership {
       isRebuilding: reason !== 'accountClosed',
     });
     account.joinedEpoch = 0;
-    if (reason === 'wentBack') account.staleEpoch = account.epoch;
+    if (reason === 'wentBack') account.lostEpoch = account.epoch;
     if (reason === 'accountClosed') {
       const message =
         'ledger: another process has closed the account, because this process made no call for 20 s; the charges for it are corrected';
@@ -91,7 +91,7 @@ export function createMembership(context: LedgerContext): Membership {
     if (reason === 'accountClosed') notifyAccountClosed(context);
   };
 
-  const beatPostgres = async (): Promise<void> => {
+  const sendHeartbeatNow = async (): Promise<void> => {
     const { epoch, id } = account;
     const state = await epochs.heartbeat(processName, account.joinedEpoch);
     heartbeats.succeeded();
@@ -105,18 +105,18 @@ export function createMembership(context: LedgerContext): Membership {
     /** After a failure the join is repeated automatically. */
     async start(): Promise<void> {
       if (account.isOpen) return;
-      if (knownByIsolate !== undefined && (await isCurrent(context, knownByIsolate))) {
-        Object.assign(account, { id: ids.next(), epoch: knownByIsolate.epoch, isOpen: true });
+      if (isolateKnownStore !== undefined && (await isCurrent(context, isolateKnownStore))) {
+        Object.assign(account, { id: ids.next(), epoch: isolateKnownStore.epoch, isOpen: true });
         return account.whenOpen.resolve();
       }
       const records = isJournalRead ? [] : await journal.replay();
       if (!isJournalRead) recover(context, records);
       isJournalRead = true;
       await rejoin();
-      if (knownByIsolate !== undefined) knownByIsolate.checkedAt = context.intervalClock.now();
+      if (isolateKnownStore !== undefined) isolateKnownStore.checkedAt = context.intervalClock.now();
     },
     sendHeartbeat(): void {
-      if (account.isOpen && !context.isPerRequest) beating = beatPostgres().catch(heartbeats.failed);
+      if (account.isOpen && !context.isPerRequest) pendingHeartbeat = sendHeartbeatNow().catch(heartbeats.failed);
     },
     async whenJoined(): Promise<void> {
       cancel();
@@ -126,8 +126,8 @@ export function createMembership(context: LedgerContext): Membership {
       cancel();
       if (!hasSentHeartbeat) return;
       // A pending heartbeat must not arrive after the end of this process.
-      const left = Promise.allSettled([joining, beating]).then(() => epochs.leave(processName));
-      await withTimeout(timer, TIMEOUT, 'PostgreSQL', left).catch((error) => logFailure(context, 'stop', error));
+      const left = Promise.allSettled([joining, pendingHeartbeat]).then(() => epochs.leave(processName));
+      await withTimeout(timer, IDLE_TIMEOUT, 'PostgreSQL', left).catch((error) => logFailure(context, 'stop', error));
     },
   };
 }
@@ -176,17 +176,17 @@ function recover({ account, journal, intervalClock, log }: LedgerContext, record
 async function join(context: LedgerContext): Promise<void> {
   const { account, epochs, timer, processName, metrics } = context;
   for (;;) {
-    if (account.isStopping) throw new Error(STOPPED);
-    if (account.staleEpoch !== undefined) await raiseOrReconnect(context, account.staleEpoch);
+    if (account.isStopping) throw new Error(STOPPED_REASON);
+    if (account.lostEpoch !== undefined) await raiseOrReconnect(context, account.lostEpoch);
     const state = await epochs.heartbeat(processName, account.joinedEpoch);
-    if (state.epoch === 0) account.staleEpoch = 0;
+    if (state.epoch === 0) account.lostEpoch = 0;
     else if (state.isOfOtherStore) await moveToOwnStore(context, state);
     else if (account.joinedEpoch !== state.epoch) {
       // The account may belong to an epoch that was raised again before it was open.
       if (account.id !== '') leaveAccount(context);
       if (await openAccount(context, state)) account.joinedEpoch = state.epoch;
-      else if (isAtOtherServer(account, state)) account.staleEpoch = state.epoch;
-      else if (account.staleEpoch === undefined) await pause(timer, POLL_INTERVAL);
+      else if (isAtOtherServer(account, state)) account.lostEpoch = state.epoch;
+      else if (account.lostEpoch === undefined) await pause(timer, POLL_INTERVAL);
     } else if (state.isOpen) break;
     else if (state.liveOnOtherStores > 0 || (state.notJoined > 0 && state.age < JOIN_TIMEOUT))
       await pause(timer, POLL_INTERVAL);
@@ -206,9 +206,9 @@ async function join(context: LedgerContext): Promise<void> {
  * serve while a later process lives; a process with the latest store raises the epoch, if its store takes writes.
  */
 async function moveToOwnStore(context: LedgerContext, { epoch, hasLaterProcess }: EpochState): Promise<void> {
-  const { account, log, knownByIsolate, instanceUid: instance } = context;
+  const { account, log, isolateKnownStore, instanceUid: instance } = context;
   if (account.id !== '') leaveAccount(context);
-  if (knownByIsolate !== undefined && knownByIsolate.epoch > 0) throw new Error(MOVED);
+  if (isolateKnownStore !== undefined && isolateKnownStore.epoch > 0) throw new Error(MOVED);
   if (!hasLaterProcess) {
     await raise(context, epoch);
     return log.warn(
@@ -254,14 +254,14 @@ function isAtOtherServer(
  */
 async function raiseOrReconnect(context: LedgerContext, from: number): Promise<void> {
   const { account, counterStore, epochs, log, instanceUid: instance } = context;
-  if (from > 0 && from !== account.knownEpoch) {
+  if (from > 0 && from !== account.foundEpoch) {
     if (account.reconnectedEpoch !== from) {
-      Object.assign(account, { staleEpoch: undefined, reconnectedEpoch: from });
+      Object.assign(account, { lostEpoch: undefined, reconnectedEpoch: from });
       return counterStore.reconnect();
     }
     const state = await epochs.state();
     if (state.epoch === from && state.hasLaterProcess && !state.isOfOtherStore) {
-      Object.assign(account, { staleEpoch: undefined, reconnectedEpoch: 0 });
+      Object.assign(account, { lostEpoch: undefined, reconnectedEpoch: 0 });
       await bookWhileWaiting(context);
       throw new Error(
         'a process that started later uses another server behind the address of the counter store: check that the address leads to one server only',
@@ -269,7 +269,7 @@ async function raiseOrReconnect(context: LedgerContext, from: number): Promise<v
     }
   }
   await raise(context, from);
-  account.staleEpoch = undefined;
+  account.lostEpoch = undefined;
   // The first epoch has lost nothing.
   if (from > 0)
     log.warn('ledger: the counter store has lost state, and is rebuilt from PostgreSQL', { instance, lostEpoch: from });

@@ -3,7 +3,7 @@
 import { type Account, addUnreservedRequest } from './account.ts';
 import { closeAccount, forgetAccount } from './account-closing.ts';
 import type { LedgerContext } from './context.ts';
-import { toCorrectionRow } from './ledger-rows.ts';
+import { toCorrectionRow } from './journal-replay.ts';
 import type { EndedRequest } from './requests.ts';
 
 /**
@@ -19,7 +19,7 @@ export async function closePreviousAccounts(
   for (const account of context.account.previousAccounts.keys()) {
     const closing = await closeAccount(context, { epoch, account, isOwn: true, isRebuild });
     if (closing?.outcome === 'epoch') recordStoreEpoch(context.account, epoch, closing.epoch);
-    if (closing?.outcome === 'wentBack') context.account.staleEpoch = epoch;
+    if (closing?.outcome === 'wentBack') context.account.lostEpoch = epoch;
     if (closing?.outcome !== 'closed') return undefined;
     // The store has no such account.
     if (closing.callNumber === undefined) continue;
@@ -34,7 +34,7 @@ export async function closePreviousAccounts(
 /** Records that the store is in another epoch than PostgreSQL, so that a new epoch is raised. Always false. */
 export function recordStoreEpoch(account: Account, epoch: number, storeEpoch: number): false {
   account.storeEpoch = storeEpoch;
-  account.staleEpoch = epoch;
+  account.lostEpoch = epoch;
   return false;
 }
 

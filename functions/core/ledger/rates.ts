@@ -42,7 +42,7 @@ const NO_ENTRIES: NonNullable<ReservationParams['modelEntryLimits']> = [];
 const hasLimits = ({ limits }: ScopePolicy): boolean => limits !== undefined;
 
 function toLimit({ scopeId, limits = {} }: ScopePolicy): RateLimit {
-  const limitOf = RATE_ROWS.map(([kind, { limit }]) => [kind, limits[limit]]);
+  const limitOf = RATE_ROWS.map(([kind, { specField }]) => [kind, limits[specField]]);
   return { id: `scope ${scopeId}`, ...Object.fromEntries(limitOf.filter(([, limit]) => limit !== undefined)) };
 }
 
@@ -89,7 +89,7 @@ export function rateUseOf(
     id: limit.id,
     minute,
     epoch,
-    windows: perWindowedRate((kind) => {
+    counted: perWindowedRate((kind) => {
       const max = limit[kind];
       return max === undefined ? undefined : addedUse(kind, request, max);
     }),
@@ -104,7 +104,7 @@ export function rateUseOf(
  * now.
  */
 export function returnRate(account: Account, use: LimitUse, usage: RateUsage): void {
-  const { id, minute, parallel, windows } = use;
+  const { id, minute, parallel, counted: windows } = use;
   const excess = (kind: WindowedRate): number => {
     const used = windows[kind];
     if (used === undefined) return 0;
@@ -116,11 +116,9 @@ export function returnRate(account: Account, use: LimitUse, usage: RateUsage): v
   addRateChange(account, { id, ...perWindowedRate((kind) => Math.max(0, excess(kind))), parallel: -parallel });
 }
 
-/** The use of a request whose attempts got no answer. */
-const usageWithoutAnswer = (isCalled: boolean): RateUsage => usageAtEnd({ isCalled, tokens: NO_TOKENS });
-
-const NOTHING_USED = usageWithoutAnswer(false);
-const CALLED_ONLY = usageWithoutAnswer(true);
+/** The use of a request whose attempts got no reply. */
+const usageWithoutReply = (isCalled: boolean, estimates: RateEstimates): RateUsage =>
+  usageAtEnd({ isCalled, tokens: NO_TOKENS, estimates });
 
 /** Returns the rates of a request that does not need them any more. */
 export function returnRates(
@@ -129,7 +127,8 @@ export function returnRates(
   reply: RateReply | undefined,
 ): void {
   if (rates === undefined || reply === undefined) return;
-  for (const use of limitsOf(rateUseOf(account, rates, reply))) returnRate(account, use, NOTHING_USED);
+  const usage = usageWithoutReply(false, rates);
+  for (const use of limitsOf(rateUseOf(account, rates, reply))) returnRate(account, use, usage);
 }
 
 type MoveResult = Result<void, ReservationRefusal>;
@@ -171,9 +170,10 @@ export const createMoveToModelEntry =
     );
   };
 
-/** Changes the model entry: the previous one gets back what a request without an answer does not use. */
+/** Changes the model entry: the previous one gets back what a request without a reply does not use. */
 function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
-  if (rateUse.modelEntryUse !== undefined) returnRate(account, rateUse.modelEntryUse, CALLED_ONLY);
+  const { modelEntryUse, estimates } = rateUse;
+  if (modelEntryUse !== undefined) returnRate(account, modelEntryUse, usageWithoutReply(true, estimates));
   rateUse.modelEntryUse = to;
   return OK;
 }

@@ -79,8 +79,8 @@ export interface RateUse {
 /** The part of one rate limit that a request uses. */
 export interface LimitUse {
   readonly id: string;
-  /** Undefined for a kind that is not limited, and so not counted. */
-  readonly windows: Readonly<Record<WindowedRate, number | undefined>>;
+  /** The use of each kind that the store has counted. Undefined for a kind that is not limited. */
+  readonly counted: Readonly<Record<WindowedRate, number | undefined>>;
   readonly parallel: number;
   /** The minute and the epoch of the use: a later epoch has no record of it. */
   readonly minute: number;

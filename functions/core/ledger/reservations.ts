@@ -7,7 +7,7 @@ import type { ReservationReply } from '../ports/counter-store.ts';
 import type { Reservation, ReservationParams, ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
 import type { RateReply, RateRequest } from '../ports/rates.ts';
-import { type Account, addReservation, markChanged, STOPPED } from './account.ts';
+import { type Account, addReservation, markChanged, STOPPED_REASON } from './account.ts';
 import { hasBacklog } from './booking.ts';
 import type { LedgerContext, Reservations } from './context.ts';
 import {
@@ -153,7 +153,7 @@ export const hasRecentReply = ({ account, intervalClock, wallClock }: LedgerCont
 
 /** The reason why nothing may be reserved, whatever the budget leaves; undefined: there is none. */
 export function stopReason(context: LedgerContext): string | undefined {
-  if (context.account.isStopping) return STOPPED;
+  if (context.account.isStopping) return STOPPED_REASON;
   return hasBacklog(context) ? BACKLOG : undefined;
 }
 
@@ -177,9 +177,9 @@ function fitsIdleEscrow({ counters }: ChargedCounters, amount: Nano): boolean {
 
 /**
  * Starts a reservation: the request has its money from now on. Its record in the journal is not awaited. If the process
- * dies before the record is written, the journal does not charge it. What the store has as its risk is charged: a
- * restart on the same disk takes that back, and without the disk it stays. Its reply cannot have completed, since
- * `settle` waits for a later record.
+ * dies before the record is written, the request is charged what the store has as its risk. A restart on the same disk
+ * takes this charge back; without the disk it stays. The reply cannot have completed, since `settle` waits for a later
+ * record.
  */
 function startReservation(
   context: LedgerContext,

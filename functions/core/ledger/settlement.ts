@@ -5,13 +5,13 @@ import { NO_TOKENS } from '../money/usage.ts';
 import type { Settlement } from '../ports/ledger.ts';
 import type { LedgerRow } from '../ports/ledger-rows.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type RateUsage, usageAtEnd } from '../ports/rates.ts';
+import { type RequestEnd, usageAtEnd } from '../ports/rates.ts';
 import { addEndedRequest, endReservation, recordStreamCost } from './account.ts';
 import type { LedgerContext, Settlements } from './context.ts';
 import { type CounterState, isCovered } from './counters.ts';
 import { logFailure } from './failures.ts';
 import { append } from './journal-records.ts';
-import { toEstimatedRow } from './ledger-rows.ts';
+import { toEstimatedRow } from './journal-replay.ts';
 import { returnRate } from './rates.ts';
 import { type LiveReservation, limitsOf, liveOf } from './requests.ts';
 
@@ -49,13 +49,21 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   /** Ends the reservation: its escrow becomes idle, and its use of rates is returned. */
-  const endLive = (live: LiveReservation, kind: keyof typeof END_LABELS, usage: RateUsage): void => {
+  const endLive = (
+    live: LiveReservation,
+    kind: keyof typeof END_LABELS,
+    end: Pick<RequestEnd, 'isCalled' | 'tokens'>,
+  ): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
-    for (const use of limitsOf(live.rateUse)) returnRate(account, use, usage);
+    const { rateUse } = live;
+    if (rateUse !== undefined) {
+      const usage = usageAtEnd({ ...end, estimates: rateUse.estimates });
+      for (const use of limitsOf(rateUse)) returnRate(account, use, usage);
+    }
     for (const counter of live.counters)
       if (counter.waitingRequests.size > 0) context.reservations.onEscrowFreed(counter);
     context.sync.callSoon();
-    metrics.add('gateway_operator_ledger_settles_total', END_LABELS[kind]);
+    metrics.add('gateway_operator_ledger_reservation_ends_total', END_LABELS[kind]);
   };
 
   /**
@@ -84,14 +92,14 @@ export function createSettlements(context: LedgerContext): Settlements {
     // process and disk are lost now (LEDGER 1).
     const costToCover = live.isStream && live.atRisk < cost ? live.atRisk : cost;
     addEndedRequest(account, { row, counters, costToCover, endedAt: intervalClock.now() });
-    endLive(live, 'settled', usageAtEnd({ isCalled: true, tokens }));
+    endLive(live, 'settled', { isCalled: true, tokens });
     const waiting = isWritten ? whenCovered(counters) : context.booking.flush();
     if (waiting !== undefined) await waiting;
   };
 
   const release = async (live: LiveReservation, isCalled: boolean): Promise<void> => {
     if (await append(context, { type: 'release', id: live.id })) journal.drop([live.id]);
-    endLive(live, 'released', usageAtEnd({ isCalled, tokens: NO_TOKENS }));
+    endLive(live, 'released', { isCalled, tokens: NO_TOKENS });
   };
 
   const settlements: Settlements = {

@@ -10,7 +10,7 @@ export const REQUEST_DEADLINE: Millis = 900;
 /** The minimum time that remains for a request that has already waited for the database. */
 export const MIN_WAIT: Millis = 500;
 /** The timeout of the store and of PostgreSQL while no request waits. */
-export const TIMEOUT: Millis = 2000;
+export const IDLE_TIMEOUT: Millis = 2000;
 
 /** Pauses between attempts: each is twice the previous one. */
 export const FIRST_PAUSE: Millis = 50;

@@ -3,7 +3,7 @@
 
 import type { ReservationRefusal } from '../ports/ledger.ts';
 import type { Millis, Nano } from '../ports/money.ts';
-import { type Account, STOPPED } from './account.ts';
+import { type Account, STOPPED_REASON } from './account.ts';
 import type { LedgerContext, WaitQueue } from './context.ts';
 import { type CounterState, idleEscrow, type WaitingRequest } from './counters.ts';
 import { createNextRequests } from './next-requests.ts';
@@ -105,7 +105,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     return Boolean(fullCounter);
   };
   const refuseAll = (): void => {
-    for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED });
+    for (const waiter of [...waiters]) refuse(waiter, { reason: 'unavailable', why: STOPPED_REASON });
   };
   const waitIn = (waiter: WaitingRequest, counter: CounterState): void => {
     if (waiter.queuedIn === counter) return;
@@ -123,7 +123,7 @@ export function createWaitQueue(context: LedgerContext): WaitQueue {
     wakeAffordable,
     add(request): void {
       if (account.isStopped) {
-        request.onRefused({ reason: 'unavailable', why: STOPPED });
+        request.onRefused({ reason: 'unavailable', why: STOPPED_REASON });
         return;
       }
       const waiter = { ...request, rateView: {}, queuedIn: undefined, isInCall: false, hasEnded: false };

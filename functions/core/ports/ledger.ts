@@ -109,7 +109,7 @@ export interface Ledger {
   /**
    * Moves the reservation to a fallback model entry. Refused if that model entry is full; then the reservation does not
    * change. The store is not called if neither model entry is limited. `estimates`: those for the limits of the
-   * model entry, where they are less than those for the limits of scopes.
+   * model entry, if they are less than those for the limits of scopes.
    */
   moveToModelEntry(
     reservation: Reservation,

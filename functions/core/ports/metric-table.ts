@@ -67,7 +67,7 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       ['route', 'model'],
     ),
     gateway_operator_replies_above_reservation_total: counter(
-      'Replies that cost more than their reservation, by model.',
+      'Replies that cost more than their reservation, by route and model, counted once their charge is durable. A series appears with its first count, so alerts use `gateway_operator_ledger_overruns_total`.',
       ['route', 'model'],
     ),
     gateway_operator_upstream_attempts_total: counter(
@@ -81,7 +81,7 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
       'Requests for a reservation; outcome is `reserved`, `exceeded` (budget), `held` (requests in flight have the rest), `limited` (rate) or `unavailable`.',
       ['outcome'],
     ),
-    gateway_operator_ledger_settles_total: counter(
+    gateway_operator_ledger_reservation_ends_total: counter(
       'Reservations that have ended; kind is `settled` (charged) or `released` (not charged).',
       ['kind'],
     ),
@@ -94,7 +94,9 @@ export const METRIC_GROUPS: Readonly<Record<string, Readonly<Record<string, Metr
     gateway_operator_ledger_rejected_total: counter(
       'Ledger rows that PostgreSQL refused: they are in the table entry_rejected.',
     ),
-    gateway_operator_ledger_overruns_total: counter('Replies that cost more than their reservation.'),
+    gateway_operator_ledger_overruns_total: counter(
+      'Replies that cost more than their reservation, without labels: also those whose charge is not durable yet, and requests that are charged at a stop or after an hour. It begins with 0, so alerts use it.',
+    ),
     gateway_operator_ledger_rebuilds_total: counter(
       'Rebuilds of the counters from PostgreSQL, after Redis had lost data or was replaced by another Redis.',
     ),

@@ -11,7 +11,7 @@ const MINUTE: Millis = 60_000;
  */
 export const RATE_KINDS = {
   requests: {
-    limit: 'rpmLimit',
+    specField: 'rpmLimit',
     modelEntryField: 'rpm',
     window: MINUTE,
     isEstimated: false,
@@ -21,7 +21,7 @@ export const RATE_KINDS = {
     advice: undefined,
   },
   tokens: {
-    limit: 'tpmLimit',
+    specField: 'tpmLimit',
     modelEntryField: 'tpm',
     window: MINUTE,
     isEstimated: true,
@@ -31,7 +31,7 @@ export const RATE_KINDS = {
     advice: 'send less, or set a smaller max_completion_tokens',
   },
   parallel: {
-    limit: 'maxParallelRequests',
+    specField: 'maxParallelRequests',
     modelEntryField: undefined,
     window: undefined,
     isEstimated: false,
@@ -44,7 +44,7 @@ export const RATE_KINDS = {
 
 interface RateKindRow {
   /** The field of a VirtualKey, User or Team that limits the kind. */
-  readonly limit: keyof SpecRateLimits;
+  readonly specField: keyof SpecRateLimits;
   /** The field of a model entry that limits the kind (`gatewayParams`). Undefined: model entries do not limit it. */
   readonly modelEntryField: string | undefined;
   /** The length of the windows in which use counts, in whole minutes. Undefined: requests in flight count. */
@@ -55,8 +55,8 @@ interface RateKindRow {
    */
   readonly isEstimated: boolean;
   /**
-   * What a request has used at its end: the rest is given back. Undefined: the kind has no windows, and everything is
-   * given back.
+   * What a request has used at its end: the rest is given back. A kind whose estimate is exact returns it
+   * (`end.estimates`) if a provider was called. Undefined: the kind has no windows, and everything is given back.
    */
   readonly usedAtEnd: ((end: RequestEnd) => number) | undefined;
   /** The name of one unit and of several units, in messages. */
@@ -74,7 +74,10 @@ interface RateKindRow {
 export interface RequestEnd {
   /** Whether a provider was called. */
   readonly isCalled: boolean;
+  /** The tokens of its reply; 0 if there was none. */
   readonly tokens: Tokens;
+  /** The expected use of the request: its estimates for the limits of scopes. */
+  readonly estimates: RateEstimates;
 }
 
 export type RateKind = keyof typeof RATE_KINDS;
@@ -173,7 +176,9 @@ export interface RateReply {
 
 /** A refusal by the limit with the longest wait. */
 export interface RateRefusal {
-  /** The index in `limits`; beyond them in `modelEntryLimits`: all model entries are full, and this one has room first. */
+  /**
+   * The index in `limits`; beyond them in `modelEntryLimits`: all model entries are full, and this one has room first.
+   */
   readonly limitIndex: number;
   readonly rate: RateKind;
   /** The wait until it has room, or until a request in flight ends. */

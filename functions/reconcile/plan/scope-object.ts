@@ -324,7 +324,7 @@ export const blockersOf = (
 
 /** The limit of each kind of rate; undefined for a kind that the spec does not limit. */
 export const rateLimitsOf = ({ spec }: ScopeObject): SpecRateLimits =>
-  Object.fromEntries(RATE_ROWS.map(([, { limit }]) => [limit, spec[limit]]));
+  Object.fromEntries(RATE_ROWS.map(([, { specField }]) => [specField, spec[specField]]));
 
 const editOf = ({ metadata: { generation } }: Pick<ScopeObject, 'metadata'>, { policy }: ScopeState) => ({
   isNew: policy === undefined,

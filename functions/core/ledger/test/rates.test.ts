@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { NO_TOKENS } from '../../money/usage.ts';
 import type { Reservation, ReservationParams } from '../../ports/ledger.ts';
 import type { ScopePolicy, SpecRateLimits } from '../../ports/policy.ts';
-import { usageAtEnd, WINDOWED_RATES } from '../../ports/rates.ts';
+import { perEstimatedRate, usageAtEnd, WINDOWED_RATES } from '../../ports/rates.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createProcess } from './processes.fixture.ts';
 import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
@@ -62,8 +62,9 @@ describe('rate limits', () => {
     'a settled request does not give back all of its %s, a request without a call does',
     (kind) => {
       const tokens = { input: 1, output: 1, cachedInput: 1, cacheWrite: 1 };
-      expect(usageAtEnd({ isCalled: true, tokens })[kind]).toBeGreaterThan(0);
-      expect(usageAtEnd({ isCalled: false, tokens: NO_TOKENS })[kind]).toBe(0);
+      const estimates = perEstimatedRate(() => 1);
+      expect(usageAtEnd({ isCalled: true, tokens, estimates })[kind]).toBeGreaterThan(0);
+      expect(usageAtEnd({ isCalled: false, tokens: NO_TOKENS, estimates })[kind]).toBe(0);
     },
   );
 

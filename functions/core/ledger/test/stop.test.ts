@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { STOPPED } from '../account.ts';
+import { STOPPED_REASON } from '../account.ts';
 import type { StartableLedger } from '../ledger.ts';
 import { createProcess, IMMORTAL } from './processes.fixture.ts';
 import { createScenario, heldOf, requestOf, type Scenario, scopeOf, settlementOf } from './scenario.promises.ts';
@@ -210,7 +210,7 @@ describe('a stop', () => {
     const reservation = await scenario.take(ledger, 20n, key);
     await scenario.ended(ledger.close());
     scenario.journal.behaviour = 'refuses';
-    await expect(scenario.ended(ledger.settle(reservation, settlementOf(5n)))).rejects.toThrow(STOPPED);
+    await expect(scenario.ended(ledger.settle(reservation, settlementOf(5n)))).rejects.toThrow(STOPPED_REASON);
     expect(scenario.folder.records.filter(({ type }) => type === 'reserve')).toMatchObject([{ id: reservation.id }]);
     scenario.journal.behaviour = 'up';
     const next = await scenario.start(IMMORTAL, scenario.folder);
@@ -232,7 +232,7 @@ describe('a stop', () => {
     expect((await scenario.ended(flushed)).value).toMatch(/refused|the ledger stops/);
     const full = { id: 'entry', requests: 1, tokens: undefined };
     expect((await scenario.ended(ledger.moveToModelEntry(moving, full))).value).toMatchObject({
-      failure: { why: STOPPED },
+      failure: { why: STOPPED_REASON },
     });
     expect((await scenario.ended(ledger.spend([key]))).value).toMatchObject({ failure: { reason: 'unavailable' } });
   });
