@@ -66,13 +66,13 @@ export function toRateRefusal(
 export function toView(request: RateRequest | undefined, reply: RateReply | undefined): { readonly rates?: RateView } {
   if (request === undefined || reply === undefined) return {};
   const tight = WINDOWED_RATES.map((kind) => [kind, tightest(kind, request, reply)] as const);
-  return { rates: Object.fromEntries(tight.filter(([, left]) => left !== undefined)) };
+  return { rates: Object.fromEntries(tight.filter(([, limit]) => limit !== undefined)) };
 }
 
-function tightest(kind: WindowedRate, { limits }: RateRequest, { left }: RateReply): RateView['requests'] {
+function tightest(kind: WindowedRate, { limits }: RateRequest, { remainders }: RateReply): RateView['requests'] {
   let lowest: RateView['requests'];
   limits.forEach(({ [kind]: limit }, index) => {
-    const remainder = left[index]?.[kind];
+    const remainder = remainders[index]?.[kind];
     if (limit === undefined || remainder === undefined) return;
     if (lowest === undefined || remainder.remaining < lowest.remaining) lowest = { ...remainder, limit };
   });
@@ -138,14 +138,14 @@ const OK: MoveResult = ok(undefined);
 const NO_CHARGES = { scopes: [], scopeWindows: [], counters: [], limits: [] };
 
 /**
- * Moves the reservation to a fallback model entry. The store is not called if that entry has no limit.
+ * Moves the reservation to a fallback model entry. The store is not called if that model entry has no limit.
  */
 export const createMoveToModelEntry =
   ({ account, intervalClock, waitQueue }: LedgerContext) =>
   (reservation: Reservation, to: RateLimit | undefined, estimates?: RateEstimates): Promise<MoveResult> => {
     const live = liveOf(reservation);
     if (live?.rateUse === undefined) return Promise.resolve(OK);
-    if (to === undefined) return Promise.resolve(changeEntry(account, live.rateUse, undefined));
+    if (to === undefined) return Promise.resolve(changeModelEntry(account, live.rateUse, undefined));
     const { namespace, rateUse } = live;
     const ofScopes = rateUse.estimates;
     const ofEntry = perEstimatedRate((kind) => Math.min(ofScopes[kind], estimates?.[kind] ?? ofScopes[kind]));
@@ -161,7 +161,7 @@ export const createMoveToModelEntry =
         deadline: intervalClock.now() + REQUEST_DEADLINE,
         onReserved({ reply }) {
           if (live.ending === undefined)
-            return resolve(changeEntry(account, rateUse, reply && rateUseOf(account, rates, reply).modelEntryUse));
+            return resolve(changeModelEntry(account, rateUse, reply && rateUseOf(account, rates, reply).modelEntryUse));
           returnRates(account, { rates }, reply);
           resolve(OK);
         },
@@ -171,7 +171,7 @@ export const createMoveToModelEntry =
   };
 
 /** Changes the model entry: the previous one gets back what a request without a reply does not use. */
-function changeEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
+function changeModelEntry(account: Account, rateUse: RateUse, to: LimitUse | undefined): MoveResult {
   const { modelEntryUse, estimates } = rateUse;
   if (modelEntryUse !== undefined) returnRate(account, modelEntryUse, usageWithoutReply(true, estimates));
   rateUse.modelEntryUse = to;

@@ -57,7 +57,7 @@ export interface ReservationRequest {
  * The change of rates by a request that has ended: a number for each kind. Kinds that count in windows: negative for
  * use that was counted and did not happen, positive for use in addition to that. `parallel`: -1 if the request is no
  * longer in flight, 1 if it is in flight in this account after a previous account has ended; an account returns at most
- * what it has in flight, and all of that when it ends. Requests and tokens count in the minute of the store's clock;
+ * what it has in flight, and all of that when it ends. Use of these kinds counts in the minute of the store's clock;
  * the previous minute counts for the share of it that the last 60 s still cover, rounded down. So requests that come
  * evenly, less often than the limit, are never refused; no minute of the clock admits more than the limit, and no 60 s
  * more than twice as much (all of it at the end of one minute and at the end of the next). A refusal never names a wait

@@ -6,7 +6,7 @@ export const METRIC_LABELS = {
   route: 'the route, such as `/chat/completions`',
   model: 'the model name that the client used; empty if the instance does not have this model',
   status: 'the HTTP status of the reply',
-  code: 'the error code of the reply, or how a reply ended: `complete`, `cut`, `broken`, `failed`, `timeout`, `left`',
+  code: 'the error code of the reply, or how a reply ended: `complete`, `cut`, `broken`, `failed`, `timeout`, `client_left`',
   identifier: '`identifier` of the model entry',
   outcome: 'how an attempt, a reservation or an action ended; the row lists the values',
   kind: 'a kind of tokens, reservations or objects; the row lists the values',

@@ -171,7 +171,7 @@ export interface RateReply {
   /** The minute of the store's clock, since 1970: what was taken counts in it. */
   readonly minute: number;
   /** One per element of `limits`, in order. */
-  readonly left: ReadonlyArray<RateRemainders>;
+  readonly remainders: ReadonlyArray<RateRemainders>;
 }
 
 /** A refusal by the limit with the longest wait. */

@@ -60,7 +60,7 @@ export function createAccountRates() {
     return existing;
   };
 
-  const refusalOf = (
+  const rateRefusalOf = (
     limit: RateLimit,
     request: RateRequest,
     now: Millis,
@@ -84,7 +84,7 @@ export function createAccountRates() {
     check(request: RateRequest, now: Millis): RateRefusal | undefined {
       const { limits, modelEntryLimits } = request;
       const refusals = [...limits, ...modelEntryLimits].flatMap((limit, index): RateRefusal[] => {
-        const refusal = limit && refusalOf(limit, request, now);
+        const refusal = limit && rateRefusalOf(limit, request, now);
         return refusal === undefined ? [] : [{ ...refusal, limitIndex: index }];
       });
       const ofLimits = refusals.filter(({ limitIndex }) => limitIndex < limits.length);
@@ -98,7 +98,7 @@ export function createAccountRates() {
     take(request: RateRequest, account: string, now: Millis): number | undefined {
       const { limits, modelEntryLimits } = request;
       const modelEntryIndex = modelEntryLimits.findIndex(
-        (entry) => entry === undefined || refusalOf(entry, request, now) === undefined,
+        (entry) => entry === undefined || rateRefusalOf(entry, request, now) === undefined,
       );
       for (const limit of [...limits, modelEntryLimits[modelEntryIndex]]) {
         if (limit === undefined) continue;
@@ -112,9 +112,9 @@ export function createAccountRates() {
       return modelEntryIndex < 0 ? undefined : modelEntryIndex;
     },
 
-    left: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'modelEntryIndex'> => ({
+    remainders: ({ limits }: RateRequest, now: Millis): Omit<RateReply, 'modelEntryIndex'> => ({
       minute: Math.floor(now / MINUTE),
-      left: limits.map((limit) => {
+      remainders: limits.map((limit) => {
         const use = useOf(limit.id, now);
         return Object.assign({}, ...WINDOWED_RATES.map((kind) => leftBelow(limit, use, kind, now)));
       }),

@@ -29,7 +29,7 @@ export function answerRequest({ store, account, changed, now }: Step, request: R
   const ratesNow = (modelEntryIndex?: number) =>
     request.rates && {
       ...(modelEntryIndex === undefined ? {} : { modelEntryIndex }),
-      ...store.rates.left(request.rates, now),
+      ...store.rates.remainders(request.rates, now),
     };
   const minAmount = request.minAmount < request.amount ? request.minAmount : request.amount;
   let amount = request.amount;
@@ -41,7 +41,8 @@ export function answerRequest({ store, account, changed, now }: Step, request: R
     if (left < amount) amount = left;
   }
   const refusal = request.rates && store.rates.check(request.rates, now);
-  if (refusal !== undefined) return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, left: [] } };
+  if (refusal !== undefined)
+    return { outcome: 'limited', ...refusal, rates: ratesNow() ?? { minute: 0, remainders: [] } };
   const isShort = (one: ChangedCounter): boolean => amount > 0n && (escrowLeaves(one) ?? amount) < amount;
   for (const { counter } of changedCounters.filter(isShort)) counter.refusals.set(account.id, now + REFUSAL_SHOWN_FOR);
   const held = changedCounters.findIndex(isShort);

@@ -467,18 +467,18 @@ local function takeRates(rateRequest, modelEntryIndex)
     if limit.parallel then changeInFlight(limit.id, 1) end
   end
 end
-local function leftOf(rateRequest)
-  local left = {}
+local function remaindersOf(rateRequest)
+  local remainders = {}
   for i, limit in ipairs(rateRequest.limits) do
     local rate = rateOf(limit.id)
-    left[i] = {}
+    remainders[i] = {}
     for _, kind in ipairs(KINDS) do
       if limit[kind] then
-        left[i][kind] = { remaining = math.max(0, limit[kind] - usedOf(rate, kind)), resetIn = untilUsed(rate, kind, 0) }
+        remainders[i][kind] = { remaining = math.max(0, limit[kind] - usedOf(rate, kind)), resetIn = untilUsed(rate, kind, 0) }
       end
     end
   end
-  return left
+  return remainders
 end
 local function applyRateChange(rateChange)
   local rate = rateOf(rateChange.id)
@@ -584,7 +584,7 @@ end
 local function answerRequest(request, account)
   if input.deadline < now then return { outcome = 'late' } end
   local reply, modelEntryIndex = decide(request, account)
-  reply.rates = request.rates and { modelEntryIndex = modelEntryIndex, minute = minute, left = leftOf(request.rates) }
+  reply.rates = request.rates and { modelEntryIndex = modelEntryIndex, minute = minute, remainders = remaindersOf(request.rates) }
   for _, change in ipairs(request.counters) do
     change.isRefused = change.isRefused or reply.outcome == 'exceeded' or reply.outcome == 'held'
   end

@@ -30,7 +30,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       const probe = ratesOf([{ id: 'key', requests: 10, tokens: 1000, parallel: 0 }]);
       const remaining = async () => {
         const result = await requestOne(one, probe);
-        const left = result?.outcome === 'limited' ? result.rates.left[0] : undefined;
+        const left = result?.outcome === 'limited' ? result.rates.remainders[0] : undefined;
         return [left?.requests?.remaining, left?.tokens?.remaining];
       };
       await goTo(0);
@@ -69,7 +69,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
         await one.call();
       }
       expect(await requestAll(one, [rates, rates, rates])).toMatchObject([
-        { outcome: 'reserved', rates: { left: [{ requests: { remaining: 2 } }] } },
+        { outcome: 'reserved', rates: { remainders: [{ requests: { remaining: 2 } }] } },
         { outcome: 'reserved' },
         limited({ rate: 'parallel' }),
       ]);
@@ -81,8 +81,8 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       await goTo(0);
       await outcomes(one, 10, rates);
       await under.advance(2500);
-      const left = [{ requests: { remaining: 0, resetIn: 57_500 + 54_001 } }];
-      expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 57_501, rates: { left } }));
+      const remainders = [{ requests: { remaining: 0, resetIn: 57_500 + 54_001 } }];
+      expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 57_501, rates: { remainders } }));
       await under.advance(57_500);
       expect(await requestOne(one, rates)).toMatchObject(limited({ retryIn: 1 }));
       await under.advance(1);
@@ -121,7 +121,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       expect(await requestOne(one, { ...rates, tokens: 0 })).toMatchObject({
         rates: {
           minute: minute + 1,
-          left: [{ requests: { remaining: 10 - 1 - 1 - 1 }, tokens: { remaining: 100 - 20 - 20 } }],
+          remainders: [{ requests: { remaining: 10 - 1 - 1 - 1 }, tokens: { remaining: 100 - 20 - 20 } }],
         },
       });
     });
@@ -138,7 +138,7 @@ export function describeMinutes(make: () => Promise<AccountsUnderTest>): void {
       await one.call({ rateChanges: [rateChangeOf('key', { minute, requests: -1, tokens: -20 })] });
       await one.call({ rateChanges: [rateChangeOf('key', { minute: minute + 1, requests: -1, tokens: -20 })] });
       expect(await requestOne(one, rates)).toMatchObject({
-        rates: { left: [{ requests: { remaining: 10 - 4 }, tokens: { remaining: 100 - 80 } }] },
+        rates: { remainders: [{ requests: { remaining: 10 - 4 }, tokens: { remaining: 100 - 80 } }] },
       });
     });
 

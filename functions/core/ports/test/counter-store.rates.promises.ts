@@ -39,7 +39,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       const use = addedUse(kind, request, max);
       const left = async () => {
         const reply = await requestOne(one, request);
-        return reply !== undefined && 'rates' in reply ? reply.rates?.left[0] : undefined;
+        return reply !== undefined && 'rates' in reply ? reply.rates?.remainders[0] : undefined;
       };
       expect(await left()).toEqual({ [kind]: { remaining: max - use, resetIn: expect.any(Number) } });
       await one.call({
@@ -66,10 +66,15 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         { requests: { remaining: requests }, tokens: { remaining: tokens } },
         {},
       ];
-      expect(first).toMatchObject({ outcome: 'reserved', rates: { left: left(2, 70) } });
-      expect(second).toMatchObject({ outcome: 'reserved', rates: { left: left(1, 40) } });
-      expect(full).toMatchObject({ outcome: 'limited', limitIndex: 1, rate: 'parallel', rates: { left: left(1, 40) } });
-      expect(await one.reservation(0n)).not.toHaveProperty('rates.left');
+      expect(first).toMatchObject({ outcome: 'reserved', rates: { remainders: left(2, 70) } });
+      expect(second).toMatchObject({ outcome: 'reserved', rates: { remainders: left(1, 40) } });
+      expect(full).toMatchObject({
+        outcome: 'limited',
+        limitIndex: 1,
+        rate: 'parallel',
+        rates: { remainders: left(1, 40) },
+      });
+      expect(await one.reservation(0n)).not.toHaveProperty('rates.remainders');
     });
 
     test('name the limit that refuses, and a wait of a minute at most', async () => {
@@ -99,7 +104,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       const rates = ratesOf([{ id: 'key', requests: 1, tokens: 10, parallel: 1 }]);
       const requests = [0, 1, 2, 2].map((of) => requestOf(1n, { counters: [of], rates }));
       const reply = await one.call({ changes: [changeOf(spent), changeOf(full), changeOf(whole)], requests });
-      const left = (remaining: number) => ({ left: [{ requests: { remaining } }] });
+      const left = (remaining: number) => ({ remainders: [{ requests: { remaining } }] });
       expect(reply.replies).toMatchObject([
         { outcome: 'exceeded', rates: left(1) },
         { outcome: 'held', rates: left(1) },
@@ -153,7 +158,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
     test('let a request for more tokens than the limit have the whole of it', async () => {
       const rates = ratesOf([{ id: 'key', tokens: 100 }], { tokens: 5000 });
       expect(await requestAll(one, [rates, rates])).toMatchObject([
-        { outcome: 'reserved', rates: { left: [{ tokens: { remaining: 0 } }] } },
+        { outcome: 'reserved', rates: { remainders: [{ tokens: { remaining: 0 } }] } },
         { outcome: 'limited' },
       ]);
       await one.call({ rateChanges: [rateChangeOf('key', { tokens: -100 })] });
@@ -238,7 +243,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       const max = 1_000_000_000_000;
       const rates = (tokens: number) => ratesOf([{ id: 'key', requests: max, tokens: max }], { tokens });
       expect(await requestAll(one, [rates(max - 1), rates(1), rates(1)])).toMatchObject([
-        { rates: { left: [{ requests: { remaining: max - 1 }, tokens: { remaining: 1 } }] } },
+        { rates: { remainders: [{ requests: { remaining: max - 1 }, tokens: { remaining: 1 } }] } },
         { outcome: 'reserved' },
         { outcome: 'limited' },
       ]);
@@ -262,13 +267,13 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
       test('are taken from the first entry with room, and refuse only when all are full', async () => {
         const rates = ratesOf([key], { modelEntryLimits: [first, second] });
         expect(await requestAll(one, [rates, rates, rates, rates])).toMatchObject([
-          { outcome: 'reserved', rates: { modelEntryIndex: 0, left: [{ requests: { remaining: 9 } }] } },
-          { outcome: 'reserved', rates: { modelEntryIndex: 1, left: [{ requests: { remaining: 8 } }] } },
-          { outcome: 'reserved', rates: { modelEntryIndex: 1, left: [{ requests: { remaining: 7 } }] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 0, remainders: [{ requests: { remaining: 9 } }] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 1, remainders: [{ requests: { remaining: 8 } }] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 1, remainders: [{ requests: { remaining: 7 } }] } },
           { outcome: 'limited', rate: 'requests' },
         ]);
         expect(await requestOne(one, ratesOf([key]))).toMatchObject({
-          rates: { left: [{ requests: { remaining: 6 } }] },
+          rates: { remainders: [{ requests: { remaining: 6 } }] },
         });
       });
 
@@ -310,7 +315,7 @@ export function describeRates(make: () => Promise<AccountsUnderTest>): void {
         expect((await one.call({ changes: [changeOf(spent)], requests })).replies).toMatchObject([
           { outcome: 'exceeded' },
           { outcome: 'limited', limitIndex: 0 },
-          { outcome: 'reserved', rates: { modelEntryIndex: 0, left: [] } },
+          { outcome: 'reserved', rates: { modelEntryIndex: 0, remainders: [] } },
         ]);
       });
     });

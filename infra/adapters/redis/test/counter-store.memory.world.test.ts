@@ -207,7 +207,7 @@ function createScenario(pick: Pick, now: () => Millis) {
 }
 
 /** Lists whose order matters. */
-const ORDERED = ['changes', 'requests', 'replies', 'left', 'unbooked', 'absent', 'states'];
+const ORDERED = ['changes', 'requests', 'replies', 'remainders', 'unbooked', 'absent', 'states'];
 
 function toComparable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toComparable);
