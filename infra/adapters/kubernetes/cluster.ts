@@ -123,7 +123,7 @@ export function createCluster({ request, giveUpAfter = GIVE_UP_AFTER, maxReads =
     );
     if (reply.status >= 200 && reply.status < 300) return { ok: true, object: read(reply) };
     const status = readStatus(reply.text);
-    const refusal = toRefusal(reply.status, status);
+    const refusal = toWriteRefusal(reply.status, status);
     if (refusal === undefined) throw toError(what, reply);
     return { ok: false, refusal, message: status?.message ?? `${what}: ${reply.status}` };
   }
@@ -361,7 +361,7 @@ function toError(what: string, { status, text }: ApiReply): ClusterError {
  * | 422 | a cause at `metadata.uid` | conflict: our precondition, another object has the name by now |
  * | 400, 413, 422 | anything else | invalid |
  */
-function toRefusal(httpStatus: number, { reason, causes = [] }: Partial<Status> = {}): WriteRefusal | undefined {
+function toWriteRefusal(httpStatus: number, { reason, causes = [] }: Partial<Status> = {}): WriteRefusal | undefined {
   switch (httpStatus) {
     case 404:
       return reason === 'NotFound' ? 'gone' : undefined;
