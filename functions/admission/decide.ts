@@ -33,7 +33,7 @@ export async function decide({ kind, object, old, dryRun }: Subject, factContext
 }
 
 /** The message of the refusal: one finding in one line, several as a list, the most important first. */
-export function refusalOf({ refused }: Decision, { kind, object }: Subject): string | undefined {
+export function refusalTextOf({ refused }: Decision, { kind, object }: Subject): string | undefined {
   if (refused.length === 0) return undefined;
   if (toSentences(refused).length === 1) return toText(refused);
   const { name } = object.metadata;

@@ -6,7 +6,7 @@ import { ok } from '#core/failure/result.ts';
 import type { Hash } from '#core/ports/platform.ts';
 import { toSentences } from '#core/rules/finding.ts';
 import { type BeginWait, createBodyReader, type ReviewBody } from './body.ts';
-import { type Decision, decide, refusalOf } from './decide.ts';
+import { type Decision, decide, refusalTextOf } from './decide.ts';
 import { toPatch, withDefaults } from './defaults.ts';
 import { type ClusterReads, createReads } from './reads.ts';
 import { type RequestHead, type ReviewResponse, readReview, toReview, type Verb } from './review.ts';
@@ -88,7 +88,7 @@ export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes =
     const filled = withObject(subject, withDefaults(subject));
     const decision = await decide(filled);
     const patch = toPatch(subject.object.json, filled.object.json);
-    return { ...toOutcome(request, { refusal: refusalOf(decision, filled), patch }), decision };
+    return { ...toOutcome(request, { refusal: refusalTextOf(decision, filled), patch }), decision };
   }
 
   async function check(request: RequestHead, subject: Subject, signal: AbortSignal): Promise<ReviewOutcome> {
@@ -97,7 +97,7 @@ export function createHandle({ cluster, hash, exemptUsers = [], secretPrefixes =
       signal,
       decide(subject, { cluster: reads, hash, user: subject.user, signal, secretPrefixes }),
     );
-    const refusal = refusalOf(decision, subject);
+    const refusal = refusalTextOf(decision, subject);
     const trigger = refusal === undefined ? triggerOf(subject) : undefined;
     return { ...toOutcome(request, { refusal, warnings: toSentences(decision.warned) }), decision, trigger };
   }

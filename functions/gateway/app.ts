@@ -12,7 +12,7 @@ import { createPolicyCache, createPolicyMemory, type PolicyMemory } from './call
 import { chargedScopesOf, createRemainingLimits, hasBudget } from './caller/remaining-limits.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createHandle, type SharedState } from './handle.ts';
-import { refuse, sendJson, sendText } from './reply/respond.ts';
+import { sendFailure, sendJson, sendText } from './reply/respond.ts';
 import { createInFlightCounter } from './request/in-flight.ts';
 import { createMemoryBudget, limitsIn, type RequestMemory } from './request/memory-budget.ts';
 import { type RequestContext, toRequestContext } from './request/request-context.ts';
@@ -69,9 +69,9 @@ export function createGateway(deps: GatewayDeps, state = createSharedState(deps)
       blockedMessage: snapshot?.blockedMessage,
       errors: route?.errors ?? errorsFor(client, path),
     });
-    if (client.query.length > MAX_QUERY) return void refuse(client, LONG_QUERY, context);
-    if (route === undefined) return void refuse(client, { code: 'not_found', path }, context);
-    if (route.method !== client.method) return void refuse(client, methodFailure(client, route), context);
+    if (client.query.length > MAX_QUERY) return void sendFailure(client, LONG_QUERY, context);
+    if (route === undefined) return void sendFailure(client, { code: 'not_found', path }, context);
+    if (route.method !== client.method) return void sendFailure(client, methodFailure(client, route), context);
     try {
       await route.answer(client, context, path);
     } catch (error) {
@@ -80,7 +80,7 @@ export function createGateway(deps: GatewayDeps, state = createSharedState(deps)
       deps.log.error('a request failed with an internal error', { requestId, why: reasonAndCausesOf(error), stack });
       // A reply that has begun can no longer become a refusal.
       if (client.hasBegun()) client.destroy();
-      else refuse(client, { code: 'internal_error' }, context);
+      else sendFailure(client, { code: 'internal_error' }, context);
     }
   };
 }
@@ -156,17 +156,17 @@ export function createRoutes(deps: GatewayDeps, state = createSharedState(deps))
 
   async function sendReport(read: ReadReport, { client, context, path, share }: ReportRequest): Promise<void> {
     const caller = await authenticate(client);
-    if (caller.ok && !share.enter(caller.value.key)) return void refuse(client, OVERLOADED, context);
+    if (caller.ok && !share.enter(caller.value.key)) return void sendFailure(client, OVERLOADED, context);
     const result = caller.ok ? await read(caller.value, client, path) : err(caller.failure.failure);
     const failure = result.ok ? undefined : result.failure;
     const limits = caller.ok
       ? await remainingLimits.fromStore({ chargedScopes: chargedScopesOf(caller.value), failure })
       : remainingLimits.fromMemory(caller.failure);
     const replyContext = { ...context, ...limits };
-    if (!result.ok) return void refuse(client, result.failure, replyContext);
+    if (!result.ok) return void sendFailure(client, result.failure, replyContext);
     const json = JSON.stringify(result.value);
     if (share.take(bytesIn(json))) sendJson(client, replyContext, json);
-    else refuse(client, OVERLOADED, replyContext);
+    else sendFailure(client, OVERLOADED, replyContext);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Authenticate } from './caller/authenticate.ts';
 import { createRemainingLimits, type RequestFailure } from './caller/remaining-limits.ts';
 import type { GatewayDeps } from './deps.ts';
 import { createReply } from './reply/reply.ts';
-import { refuse } from './reply/respond.ts';
+import { sendFailure } from './reply/respond.ts';
 import { createAdmit } from './request/admit.ts';
 import type { CountInFlight } from './request/in-flight.ts';
 import type { MemoryBudget } from './request/memory-budget.ts';
@@ -37,20 +37,20 @@ export function createHandle(
   shared: SharedState & { readonly authenticate: Authenticate },
   api: Api,
 ) {
-  const isFree = api.estimate !== undefined;
-  const cooldowns = isFree ? toReadOnlyCooldowns(shared.cooldowns) : shared.cooldowns;
+  const isUncharged = api.estimate !== undefined;
+  const cooldowns = isUncharged ? toReadOnlyCooldowns(shared.cooldowns) : shared.cooldowns;
   const remainingLimits = createRemainingLimits(deps);
   const openRequestLog = createRequestLogs(deps, api.route);
   const { authenticate, access, memoryBudget, countInFlight } = shared;
   const admit = createAdmit({ ...deps, authenticate, access, limits: memoryBudget.limits }, api);
-  const reserve = isFree ? async (grant: Grant) => ok(toFreeGrant(grant)) : createReserve(deps);
+  const reserve = isUncharged ? async (grant: Grant) => ok(toFreeGrant(grant)) : createReserve(deps);
   const chooseTargets = createChooseTargets(deps, cooldowns);
   const callUpstream = createCallUpstream(deps, cooldowns);
-  const settle = isFree ? FREE_SETTLE : createSettle(deps);
+  const settle = isUncharged ? FREE_SETTLE : createSettle(deps);
   const { reply, estimate } = createReply(
     deps,
     settle,
-    isFree ? remainingLimits.fromStore : remainingLimits.fromMemory,
+    isUncharged ? remainingLimits.fromStore : remainingLimits.fromMemory,
   );
 
   return async function handle(client: HttpExchange, context: RequestContext): Promise<void> {
@@ -61,12 +61,12 @@ export function createHandle(
     try {
       const grant = await admit(clientContext);
       const reserved = grant.ok ? await reserve(grant.value, context.requestId) : grant;
-      const result = reserved.ok ? await spend(reserved.value, clientContext) : reserved;
+      const result = reserved.ok ? await serve(reserved.value, clientContext) : reserved;
       if (result.ok) return;
       const { failure } = result.failure;
       // From memory: requests that are refused before a reservation are limited by nothing.
       const limits = remainingLimits.fromMemory(result.failure);
-      log.writeRefusal(failure, refuse(client, failure, { ...context, ...limits }));
+      log.writeRefusal(failure, sendFailure(client, failure, { ...context, ...limits }));
     } finally {
       share.leave();
       end();
@@ -74,7 +74,7 @@ export function createHandle(
   };
 
   /** Chooses targets, calls them, replies and settles. */
-  async function spend(reserved: ReservedGrant, clientContext: ClientContext): Promise<Result<void, RequestFailure>> {
+  async function serve(reserved: ReservedGrant, clientContext: ClientContext): Promise<Result<void, RequestFailure>> {
     const attempts = createAttempts(reserved);
     try {
       const targets = chooseTargets(reserved, clientContext.log);

@@ -122,7 +122,7 @@ async function findUnpriced({ models }: GatewayInstanceSpec): Promise<ReadonlySe
     input === undefined || params.outputCostPerMillionTokens === undefined ? index : [],
   );
   if (withoutOwnPrice.length === 0) return new Set();
-  const { entryPrice } = await import('#core/money/price-list.ts');
-  const isUnpriced = (params: PricedParams) => namesPrice(params) || entryPrice(params).price === undefined;
+  const { modelEntryPrice } = await import('#core/money/price-list.ts');
+  const isUnpriced = (params: PricedParams) => namesPrice(params) || modelEntryPrice(params).price === undefined;
   return new Set(withoutOwnPrice.filter((index) => isUnpriced(models[index]?.gatewayParams ?? {})));
 }

@@ -29,7 +29,7 @@ export type Failure =
       readonly needs: Nano;
     }
   | { readonly code: 'budget_held'; readonly scope: ScopeName }
-  /** `scope` absent: all entries of the model are full. */
+  /** `scope` absent: all model entries of the model are full. */
   | {
       readonly code: 'rate_limit_exceeded';
       readonly scope?: ScopeName | undefined;
@@ -280,7 +280,7 @@ function whose({ kind, name, of }: ScopeName): string {
 function rateLimitExceeded(failure: FailureOf<'rate_limit_exceeded'>): string {
   const { scope, model, rate, limit, retryIn, needs } = failure;
   const again = `Try again in ${seconds(retryIn)} s.`;
-  // Clients do not see the rate of an entry: it is between the gateway and its provider.
+  // Clients do not see the rate of a model entry: it is between the gateway and its provider.
   if (scope === undefined) return `The rate limits of all providers of the model ${quote(model)} are reached. ${again}`;
   const { units, advice } = RATE_KINDS[rate];
   const reached = `The rate limit of ${scope.kind} ${quote(scope.name)} is reached: ${limit} ${units[limit === 1 ? 0 : 1]}.`;

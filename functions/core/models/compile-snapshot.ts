@@ -2,7 +2,7 @@
 import type { GatewayInstanceSpec } from '#crds/kinds/gateway-instance.ts';
 import type { ModelEntry } from '#crds/kinds/model-entry.ts';
 import { parseDuration } from '../money/duration.ts';
-import { entryPrice } from '../money/price-list.ts';
+import { modelEntryPrice } from '../money/price-list.ts';
 import type { ModelEntryField } from '../ports/rates.ts';
 import { modelOf } from './entry-model.ts';
 import type { Snapshot, SnapshotEntry } from './snapshot.ts';
@@ -12,8 +12,8 @@ export const MAX_SNAPSHOT = 900 * 1024;
 
 /**
  * Pure: the same spec gives the same snapshot, with its members in the same order (without undefined ones), whatever
- * its Secrets contain. So a lost Secret never changes a configuration that works; the gateway skips entries without
- * credentials.
+ * its Secrets contain. So a lost Secret never changes a configuration that works; the gateway skips model entries
+ * without credentials.
  */
 export function compileSnapshot(
   instance: { readonly uid: string; readonly namespace: string; readonly name: string },
@@ -41,11 +41,11 @@ export function compileSnapshot(
         duration: millis(cooldown.duration),
       },
     },
-    models: spec.models.map(compileEntry),
+    models: spec.models.map(compileModelEntry),
   };
 }
 
-function compileEntry(entry: ModelEntry): SnapshotEntry {
+function compileModelEntry(entry: ModelEntry): SnapshotEntry {
   const { modelName, identifier, requiresAuth, modelCredentials, gatewayParams } = entry;
   const { apiBase, rpm, tpm, timeout, maxOutputTokens, toolCosts, weight = 1, priority = 0 } = gatewayParams;
   const limits: Readonly<Record<ModelEntryField, number | undefined>> = { rpm, tpm };
@@ -56,10 +56,10 @@ function compileEntry(entry: ModelEntry): SnapshotEntry {
     ...modelOf(gatewayParams),
     apiBase,
     credentials: Object.fromEntries(
-      credentials.map(([name, entry]) => [name, { secret: modelCredentials?.nameRef ?? '', entry }]),
+      credentials.map(([name, secretKey]) => [name, { secret: modelCredentials?.nameRef ?? '', secretKey }]),
     ),
     requiresAuth,
-    ...entryPrice(gatewayParams),
+    ...modelEntryPrice(gatewayParams),
     toolCosts,
     weight,
     priority,

@@ -8,11 +8,11 @@ export type ApiName = 'chat' | 'messages' | 'responses' | 'embeddings';
 
 export interface Provider {
   readonly dialect: DialectName;
-  /** The APIs that its entries serve, some of them by translation. */
+  /** The APIs that its model entries serve, some of them by translation. */
   readonly apis: ReadonlyArray<ApiName>;
   /**
-   * The address before the paths of the APIs; `{name}` is the value of that credential. Absent: the entry's `apiBase`
-   * is needed.
+   * The address before the paths of the APIs; `{name}` is the value of that credential. Absent: the model entry's
+   * `apiBase` is needed.
    */
   readonly base?: string;
   /** The header that carries the key; `authorization` carries it as a bearer token. */
@@ -143,7 +143,7 @@ const CLAUDE = /claude/i;
 
 /**
  * The row of a provider; clouds have another row for Claude. An unknown provider has the OpenAI dialect, and needs an
- * `apiBase` of the entry.
+ * `apiBase` of the model entry.
  */
 export function providerOf(name: string, model = ''): Provider {
   const row = name.toLowerCase();

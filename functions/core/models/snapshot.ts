@@ -32,7 +32,7 @@ export const WrittenRates = z.object({
 export const WrittenTier = WrittenRates.extend({ above: z.number().int() });
 
 /** Where a credential is: in a Secret, which the platform mounts, under a key. */
-const CredentialRef = z.object({ secret: z.string(), entry: z.string() });
+const CredentialRef = z.object({ secret: z.string(), secretKey: z.string() });
 
 export const SnapshotEntry = z.object({
   modelName: z.string(),
@@ -43,12 +43,12 @@ export const SnapshotEntry = z.object({
   provider: z.string(),
   /** The provider's name of the model: the rest after the first slash. */
   model: z.string(),
-  /** `gatewayParams.apiBase` of an entry without credentials. */
+  /** `gatewayParams.apiBase` of a model entry without credentials. */
   apiBase: z.string().optional(),
   /** The Secret and its key by the name of the credential (`apiKey`, `apiBase`, …). */
   credentials: z.record(z.string(), CredentialRef),
   requiresAuth: z.boolean(),
-  /** Without an input price the entry has no price. */
+  /** Without an input price the model entry has no price. */
   price: WrittenRates.extend({ tiers: z.array(WrittenTier).optional() }).optional(),
   /** Decimal dollars for each use that the provider counts. */
   toolCosts: z.object({ webSearch: Price.optional() }).optional(),

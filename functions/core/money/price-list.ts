@@ -22,7 +22,7 @@ const LISTS: Lists = table.lists;
  * The price and the context window of a model entry. If its manifest names any price, the listed price is not used. A
  * price without an output price is for embeddings only.
  */
-export function entryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
+export function modelEntryPrice(params: PricedParams): Pick<SnapshotEntry, 'price' | 'maxInputTokens'> {
   const isNamed = namesPrice(params);
   const { provider, model } = modelOf(params);
   const { prices } = providerOf(provider);

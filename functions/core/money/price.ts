@@ -22,7 +22,7 @@ interface Tier {
 /** Tiers from the shortest prompts to the longest; `above` of the first tier is 0. */
 export interface Price {
   readonly tiers: readonly [Tier, ...Tier[]];
-  /** The price of a million web searches, in the unit of `Rates`; absent: the entry names none. */
+  /** The price of a million web searches, in the unit of `Rates`; absent: the model entry names none. */
   readonly webSearch?: bigint | undefined;
 }
 
@@ -89,7 +89,7 @@ const DECIMALS = 18;
 const PER_NANO = 10n ** BigInt(DECIMALS - 9 + 6);
 const MILLION = 1_000_000n;
 
-/** The price of an entry; undefined if it has none. `"0"` is a price. */
+/** The price of a model entry; undefined if it has none. `"0"` is a price. */
 export function toPrice(written: SnapshotEntry['price'], toolCosts?: SnapshotEntry['toolCosts']): Price | undefined {
   if (written === undefined) return undefined;
   const tiers = (written.tiers ?? []).toSorted((a, b) => a.above - b.above);

@@ -1,5 +1,5 @@
 // The rule about a model entry's credentials: an address and a signature can be made from their values. Otherwise the
-// gateway skips the entry.
+// gateway skips the model entry.
 import { err, ok, type Result } from '../failure/result.ts';
 import { malformedPart, ownAddress, type Provider, partsOf, providerOf } from '../models/providers.ts';
 import type { Signing } from '../ports/upstream.ts';
@@ -7,7 +7,7 @@ import { signingOf } from './signing.ts';
 
 /** The reason why values are no credentials. It never contains a value. */
 export interface CredentialProblem {
-  /** The name of the credential that is wrong or missing; absent: the entry has no address. */
+  /** The name of the credential that is wrong or missing; absent: the model entry has no address. */
   readonly credential?: string;
   readonly problem: string;
 }
@@ -15,7 +15,7 @@ export interface CredentialProblem {
 /** The maximum characters of a credential. The key file of a service account has 2,400. */
 const MAX_CREDENTIAL = 16_384;
 
-/** An entry's address, and the credentials for it. */
+/** A model entry's address, and the credentials for it. */
 export interface EntryAddress {
   readonly provider: Provider;
   /** The address before the paths of the APIs. */
@@ -31,10 +31,10 @@ interface Entry {
 }
 
 /**
- * `values`: texts by the name of the credential, in the order of the entry; undefined: the Secret or its key does not
- * exist.
+ * `values`: texts by the name of the credential, in the order of the model entry; undefined: the Secret or its key does
+ * not exist.
  */
-export function toEntryAddress(
+export function toModelEntryAddress(
   { provider: name, model, apiBase }: Entry,
   values: ReadonlyArray<readonly [name: string, value: string | undefined]>,
 ): Result<EntryAddress, CredentialProblem> {

@@ -85,8 +85,8 @@ function priceAdvice(modelName: string, params: PricedParams): string {
 }
 
 /**
- * An entry without an `apiBase` cannot be called if its provider has no address of its own. Usually the provider is
- * misspelt.
+ * A model entry without an `apiBase` cannot be called if its provider has no address of its own. Usually the provider
+ * is misspelt.
  */
 export function noAddress(
   { modelCredentials, gatewayParams }: AddressParams,
@@ -118,9 +118,10 @@ interface Entry {
 }
 
 /**
- * No two entries share a credential Secret. `allowed` is the value of the annotation that permits it. Of those that
- * share, all but the first are named; the first is the entry that had the Secret `before`, else the first in the list.
- * So the finding names the entry that an edit changed, and an old violation stays the same when the list is reordered.
+ * No two model entries share a credential Secret. `allowed` is the value of the annotation that permits it. Of those
+ * that share, all but the first are named; the first is the model entry that had the Secret `before`, else the first in
+ * the list. So the finding names the model entry that an edit changed, and an old violation stays the same when the
+ * list is reordered.
  */
 export function sharedCredentials(
   models: ReadonlyArray<Entry>,

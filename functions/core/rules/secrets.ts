@@ -9,7 +9,7 @@ import { cutText } from '../json/text.ts';
 import { modelOf } from '../models/entry-model.ts';
 import { hasTooManyKeys, type KubeObject, MAX_KEYS } from '../ports/cluster.ts';
 import { type ConnectionProblem, toDatabaseConnection, toStoreConnection } from './connections.ts';
-import { type CredentialProblem, toEntryAddress } from './credentials.ts';
+import { type CredentialProblem, toModelEntryAddress } from './credentials.ts';
 import type { Finding } from './finding.ts';
 
 /** Base64, as stored. */
@@ -17,7 +17,8 @@ export type SecretData = Readonly<Record<string, string>>;
 
 /**
  * A Secret, as far as the reader of a finding may know it. Undefined: it is missing, or the reader may not read it.
- * `tooManyKeys`: it was not read. `names`: some of its keys, if the reader may see those. Readers of a condition may not.
+ * `tooManyKeys`: it was not read. `names`: some of its keys, if the reader may see those. Readers of a condition may
+ * not.
  */
 export type ReadSecret =
   | {
@@ -73,8 +74,8 @@ export interface SecretFindings {
 export type SecretUse = 'database' | 'store' | number;
 
 /**
- * The uses of Secrets, by the Secret's name, that `other` does not have in the same way: with another Secret, other keys,
- * or another provider. All others have the same findings in both.
+ * The uses of Secrets, by the Secret's name, that `other` does not have in the same way: with another Secret, other
+ * keys, or another provider. All others have the same findings in both.
  */
 export function newSecretUses(spec: Spec, other: Spec | undefined) {
   const known = new Set(other && referencesOf(other).map(({ content }) => content));
@@ -163,7 +164,7 @@ export function checkCredentials(
     const text = secret.text(key);
     return text === undefined ? [] : [[name, text] as const];
   });
-  const access = toEntryAddress({ ...modelOf(gatewayParams), apiBase: gatewayParams.apiBase }, values);
+  const access = toModelEntryAddress({ ...modelOf(gatewayParams), apiBase: gatewayParams.apiBase }, values);
   return access.ok ? [] : invalidCredential(use, access.failure);
 }
 

@@ -48,8 +48,8 @@ test('the provider ends at the first slash, the rest may hold more; customLLMPro
 test('credentials are named, never contained; without requiresAuth there are none', () => {
   const modelCredentials = { nameRef: 'openai', keys: { apiKey: 'key', apiBase: 'base' } };
   expect(first(entry({}, { requiresAuth: true, modelCredentials }))?.credentials).toEqual({
-    apiKey: { secret: 'openai', entry: 'key' },
-    apiBase: { secret: 'openai', entry: 'base' },
+    apiKey: { secret: 'openai', secretKey: 'key' },
+    apiBase: { secret: 'openai', secretKey: 'base' },
   });
   expect(first(entry({ apiBase: 'http://x' }))).toMatchObject({
     credentials: {},

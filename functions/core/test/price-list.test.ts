@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { SnapshotEntry } from '../models/snapshot.ts';
-import { entryPrice, listingOf } from '../money/price-list.ts';
+import { listingOf, modelEntryPrice } from '../money/price-list.ts';
 
 describe('a model entry', () => {
   test('without a price in its manifest costs what its provider lists', () => {
-    expect(entryPrice({ model: 'openai/gpt-4o-mini' })).toEqual({
+    expect(modelEntryPrice({ model: 'openai/gpt-4o-mini' })).toEqual({
       price: { input: '0.15', output: '0.6', cachedInput: '0.075' },
       maxInputTokens: 128_000,
     });
@@ -12,11 +12,11 @@ describe('a model entry', () => {
 
   test('with a price in its manifest costs that and nothing else: no member is filled in from the list', () => {
     const params = { model: 'openai/gpt-4o-mini', inputCostPerMillionTokens: '9', outputCostPerMillionTokens: '0' };
-    expect(entryPrice(params).price).toEqual({ input: '9', output: '0' });
+    expect(modelEntryPrice(params).price).toEqual({ input: '9', output: '0' });
     expect(
-      entryPrice({ ...params, cachedInputCostPerMillionTokens: '1', cacheWriteCostPerMillionTokens: '2' }).price,
+      modelEntryPrice({ ...params, cachedInputCostPerMillionTokens: '1', cacheWriteCostPerMillionTokens: '2' }).price,
     ).toEqual({ input: '9', output: '0', cachedInput: '1', cacheWrite: '2' });
-    expect(entryPrice({ ...params, cacheWriteLongCostPerMillionTokens: '4' }).price).toEqual({
+    expect(modelEntryPrice({ ...params, cacheWriteLongCostPerMillionTokens: '4' }).price).toEqual({
       input: '9',
       output: '0',
       cacheWriteLong: '4',
@@ -25,8 +25,8 @@ describe('a model entry', () => {
 
   test('with an input price alone has a price of embeddings, whatever is listed', () => {
     const params = { model: 'openai/gpt-4o-mini', inputCostPerMillionTokens: '9' };
-    expect(entryPrice(params).price).toEqual({ input: '9' });
-    expect(entryPrice({ model: 'openai/text-embedding-3-small' }).price).toEqual({ input: '0.02' });
+    expect(modelEntryPrice(params).price).toEqual({ input: '9' });
+    expect(modelEntryPrice({ model: 'openai/text-embedding-3-small' }).price).toEqual({ input: '0.02' });
   });
 
   test.each([
@@ -35,20 +35,23 @@ describe('a model entry', () => {
     { cacheWriteCostPerMillionTokens: '9' },
     { cacheWriteLongCostPerMillionTokens: '9' },
   ])('without an input price (%j) has none, even if one is listed', (half) => {
-    expect(entryPrice({ model: 'openai/gpt-4o-mini', ...half }).price).toBeUndefined();
+    expect(modelEntryPrice({ model: 'openai/gpt-4o-mini', ...half }).price).toBeUndefined();
   });
 
   test('without a listed price of its model has the listed context window', () => {
-    expect(entryPrice({ model: 'openai/gpt-4o-audio-preview' })).toEqual({ price: undefined, maxInputTokens: 128_000 });
+    expect(modelEntryPrice({ model: 'openai/gpt-4o-audio-preview' })).toEqual({
+      price: undefined,
+      maxInputTokens: 128_000,
+    });
     const named = { inputCostPerMillionTokens: '40', outputCostPerMillionTokens: '80' };
-    expect(entryPrice({ model: 'openai/gpt-4o-audio-preview', ...named })).toMatchObject({
+    expect(modelEntryPrice({ model: 'openai/gpt-4o-audio-preview', ...named })).toMatchObject({
       price: { input: '40', output: '80' },
       maxInputTokens: 128_000,
     });
   });
 
   test('keeps the context window of its manifest', () => {
-    expect(entryPrice({ model: 'openai/gpt-4o-mini', maxInputTokens: 7 }).maxInputTokens).toBe(7);
+    expect(modelEntryPrice({ model: 'openai/gpt-4o-mini', maxInputTokens: 7 }).maxInputTokens).toBe(7);
   });
 
   test.each([
@@ -57,7 +60,7 @@ describe('a model entry', () => {
     ['of nobody', {}],
     ['that is billed by the minute', { model: 'groq/whisper-large-v3' }],
   ])('%s has no price', (_, params) => {
-    expect(entryPrice(params).price).toBeUndefined();
+    expect(modelEntryPrice(params).price).toBeUndefined();
   });
 
   test.each([
@@ -67,7 +70,7 @@ describe('a model entry', () => {
     [{ model: 'gemini/gemini-2.5-pro' }, '1.25'],
     [{ model: 'openrouter/openai/gpt-4o-mini' }, '0.15'],
   ])('is found by its provider and its name: %j', (params, input) => {
-    expect(entryPrice(params).price?.input).toBe(input);
+    expect(modelEntryPrice(params).price?.input).toBe(input);
   });
 });
 

@@ -28,7 +28,7 @@ export interface Candidate {
 
 export interface Access {
   readonly candidates: ReadonlyArray<Candidate>;
-  /** Whether one of the entries has a rate limit. */
+  /** Whether one of the model entries has a rate limit. */
   readonly isLimited: boolean;
   /**
    * The scopes that requests are charged to: the key, its user and teams, and its further budgets (other windows, and
@@ -57,7 +57,7 @@ interface SnapshotModels {
 }
 
 /**
- * The entries of one model. `isServed`: one of them has the route. `candidates`: these entries also have a price for
+ * The model entries of one model. `isServed`: one of them has the route. `candidates`: these also have a price for
  * it.
  */
 interface Model {
@@ -65,7 +65,7 @@ interface Model {
   readonly candidates: ReadonlyArray<Candidate>;
 }
 
-/** Entries and accesses by the path of an API. */
+/** Model entries and accesses by the path of an API. */
 export type AccessMemory = Map<string, WeakMap<Snapshot, SnapshotModels>>;
 
 export function createAuthorize(memory: AccessMemory, api: Api) {
@@ -106,7 +106,7 @@ export function createAuthorize(memory: AccessMemory, api: Api) {
   }
 }
 
-/** The entries of the models that this caller may use, by model name, in the order of the instance. */
+/** The model entries of the models that this caller may use, by model name, in the order of the instance. */
 export function modelsOf({ scopes }: Caller, { models }: Snapshot): ReadonlyMap<string, ReadonlyArray<SnapshotEntry>> {
   const restrictions = scopes.filter((scope) => scope.models.length > 0).map((scope) => new Set(scope.models));
   const admitted = models.filter(({ modelName }) => restrictions.every((names) => names.has(modelName)));
@@ -136,7 +136,7 @@ function compile(
 }
 
 /**
- * Models by name. An entry without the route or without a price is no candidate: a request there would fail, or be
+ * Models by name. A model entry without the route or without a price is no candidate: a request there would fail, or be
  * free.
  */
 function toModels(api: Api, { models }: Snapshot): ReadonlyMap<string, Model> {

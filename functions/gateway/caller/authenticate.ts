@@ -48,10 +48,10 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     client: Pick<HttpExchange, 'header'>,
     options: AuthenticateOptions = {},
   ): AuthenticationResult | Promise<AuthenticationResult> {
-    const key = keyIn(client);
-    if (key === undefined) return err(INVALID);
+    const keyValue = keyIn(client);
+    if (keyValue === undefined) return err(INVALID);
     const startedAt = deps.clock.now();
-    const found = findPolicy(deps.hash(key));
+    const found = findPolicy(deps.hash(keyValue));
     return found instanceof Promise
       ? found.then((result) => toCaller(result, startedAt, options))
       : toCaller(found, startedAt, options);
@@ -67,7 +67,7 @@ export function createAuthenticate(deps: { hash: Hash; clock: Clock }, findPolic
     const { record, freshUntil } = found.value;
     if (record === undefined) return err(INVALID);
     onRecord?.(record);
-    const failure = refusalOf(record, now);
+    const failure = keyFailureOf(record, now);
     if (failure !== undefined) return err({ failure, chargedScopes: chargedScopesOf(record) });
     const until = Math.min(freshUntil, record.key.expiresAt ?? freshUntil);
     return ok({ ...record, [ticket]: true, freshUntil: until, databaseTime: databaseTime + now - startedAt });
@@ -85,7 +85,7 @@ function keyIn(client: Pick<HttpExchange, 'header'>): string | undefined {
   return key !== undefined && isKeyValue(key) ? key : undefined;
 }
 
-function refusalOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
+function keyFailureOf({ key, scopes }: KeyRecord, now: Millis): Failure | undefined {
   if (key.expiresAt !== undefined && key.expiresAt <= now) return { code: 'expired_api_key', at: key.expiresAt };
   if (key.blocked && key.missingOwnerReason !== undefined)
     return { code: 'key_blocked', kind: 'key', missingOwnerReason: key.missingOwnerReason };

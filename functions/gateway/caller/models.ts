@@ -60,8 +60,8 @@ const anthropic: ModelFormat = {
 };
 
 /**
- * The limits of a model: the smallest of its entries, because any entry may answer. Unknown limits are absent in the
- * reply.
+ * The limits of a model: the smallest of its model entries, because any of them may answer. Unknown limits are absent
+ * in the reply.
  */
 function limitsOf(entries: Entries) {
   return { maxInputTokens: minOf(entries, 'maxInputTokens'), maxOutputTokens: minOf(entries, 'maxOutputTokens') };
@@ -72,7 +72,7 @@ function minOf(entries: Entries, name: 'maxInputTokens' | 'maxOutputTokens'): nu
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** Prices of the most expensive entry, in dollars per million tokens: reservations use these. */
+/** Prices of the most expensive model entry, in dollars per million tokens: reservations use these. */
 function pricingOf(entries: Entries): object | undefined {
   const priced = entries.flatMap(({ price }) => (price === undefined ? [] : [{ price, height: heightOf(price) }]));
   const [first, ...others] = priced;

@@ -61,7 +61,7 @@ function passOn(running: RunningStream, pieces: ReadonlyArray<Piece>, clock: Clo
 export function keepUnreadBytes(running: RunningStream, bytes: number): void {
   const { client } = running;
   if (bytes <= LONG_TEXT || running.resizeUnread(bytes)) return;
-  running.end ??= 'left';
+  running.end ??= 'client_left';
   client.destroy();
 }
 
@@ -84,11 +84,11 @@ async function readPieces(running: RunningStream): Promise<ReadonlyArray<Piece> 
   try {
     const chunk = await rest.next();
     if (!chunk.done) return reader.push(chunk.value);
-    const left = reader.end();
-    return left.length === 0 ? undefined : left;
+    const lastPieces = reader.end();
+    return lastPieces.length === 0 ? undefined : lastPieces;
   } catch (error) {
     if (!(error instanceof UpstreamError)) throw error;
-    if (error.kind === 'no room') running.end ??= 'left';
+    if (error.kind === 'no room') running.end ??= 'client_left';
     return undefined;
   }
 }

@@ -45,8 +45,8 @@ export function createReply(
     const settlement = settlementOfReply(exchange, reply);
     if (!(await settle.settleDurably(reserved, settlement, log))) return err(UNSETTLED);
     log.writeReply(200, 'complete');
-    const left = remaining(requestLimitsOf(reserved));
-    client.begin(200, headersOf(exchange, log, left instanceof Promise ? await left : left));
+    const limits = remaining(requestLimitsOf(reserved));
+    client.begin(200, headersOf(exchange, log, limits instanceof Promise ? await limits : limits));
     client.end(typeof reply.body === 'string' ? reply.body : [reply.body]);
     // A long reply keeps its memory until its client has taken it.
     if (reply.body.length > LONG_TEXT) await client.drained();
@@ -57,8 +57,8 @@ export function createReply(
     const { client, log } = clientContext;
     const running = open(exchange, clientContext);
     try {
-      const left = await remaining(requestLimitsOf(exchange.reserved));
-      client.begin(200, { ...headersOf(exchange, log, left), 'cache-control': 'no-cache' });
+      const limits = await remaining(requestLimitsOf(exchange.reserved));
+      client.begin(200, { ...headersOf(exchange, log, limits), 'cache-control': 'no-cache' });
       log.countFirstByte();
       const last = await passPieces(running, deps.clock);
       await finish(running, last, log);

@@ -15,7 +15,7 @@ type HeaderRecord = Readonly<Record<string, string>>;
 export interface ReplyContext extends RequestContext, Partial<RemainingLimits> {}
 
 /** Sends the refusal and returns it, for the log. */
-export function refuse(client: HttpExchange, failure: Failure, context: ReplyContext): FailureReply {
+export function sendFailure(client: HttpExchange, failure: Failure, context: ReplyContext): FailureReply {
   const reply = toReply(failure);
   const { errors } = context;
   const error = { ...reply.error, message: withBlockedMessage(reply.error.message, failure, context) };

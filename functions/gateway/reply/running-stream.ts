@@ -41,7 +41,7 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
 
   function openStream(exchange: StreamExchange, { client, share }: ClientContext): RunningStream {
     const { reserved, target, deadline, format } = exchange;
-    const meter = new Meter(exchange, format.createEnd(reserved.grant.request));
+    const meter = new Meter(exchange, format.createEndWriter(reserved.grant.request));
     const idle = { unread: 0, wake: () => {}, cancelCountTimeout: () => {}, cancelKeepAlive: () => {} };
     const running: RunningStream = {
       exchange,
@@ -62,8 +62,10 @@ export function createOpenStream(deps: Pick<GatewayDeps, 'ledger' | 'timer' | 'c
     };
     deadline.onEnd((why) => {
       // The client has left with the whole answer: only the count is missing.
-      const isOnlyCountMissing = why === 'left' && running.end === undefined && meter.finished && !meter.isCounted;
-      if (isOnlyCountMissing) running.cancelCountTimeout = deps.timer(LATE_USAGE_TIMEOUT, () => interrupt('left'));
+      const isOnlyCountMissing =
+        why === 'client_left' && running.end === undefined && meter.finished && !meter.isCounted;
+      if (isOnlyCountMissing)
+        running.cancelCountTimeout = deps.timer(LATE_USAGE_TIMEOUT, () => interrupt('client_left'));
       else interrupt(why);
     });
     // A lost reservation ends the stream: its rest may belong to other requests. A free reply needs no reservation.

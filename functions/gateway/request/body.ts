@@ -95,10 +95,10 @@ export function createReadBody({ clock, timer }: Pick<GatewayDeps, 'clock' | 'ti
     const began = clock.now();
     let isSlow = false;
     const check = () => {
-      const left = began + DEADLINE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
-      isSlow = left <= 0;
+      const remaining = began + DEADLINE + (received.bytes / MIN_BYTES_PER_SECOND) * 1000 - clock.now();
+      isSlow = remaining <= 0;
       if (isSlow) client.stopReading();
-      else cancel = timer(left, check);
+      else cancel = timer(remaining, check);
     };
     let cancel = timer(DEADLINE, check);
     return { isSlow: () => isSlow, stop: () => cancel() };

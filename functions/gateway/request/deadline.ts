@@ -3,7 +3,7 @@ import type { HttpExchange } from '#core/ports/http-exchange.ts';
 import type { Millis } from '#core/ports/money.ts';
 import type { Timer } from '#core/ports/platform.ts';
 
-export type EndReason = 'timeout' | 'left';
+export type EndReason = 'timeout' | 'client_left';
 
 type Listener = (why: EndReason) => void;
 
@@ -18,9 +18,9 @@ export class Deadline {
   /** `client`: given if the request ends when its client leaves. */
   constructor(timer: Timer, total: Millis, client: Pick<HttpExchange, 'hasLeft' | 'onLeave'> | undefined) {
     this.#timer = timer;
-    this.ended = client?.hasLeft() === true ? 'left' : undefined;
+    this.ended = client?.hasLeft() === true ? 'client_left' : undefined;
     this.#cancel = timer(total, () => this.#end('timeout'));
-    client?.onLeave(() => this.#end('left'));
+    client?.onLeave(() => this.#end('client_left'));
   }
 
   /**

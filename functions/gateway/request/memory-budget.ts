@@ -105,7 +105,7 @@ export function bytesToTranslate({ length }: Uint8Array, { parts }: JsonSize): n
 
 /** The use of the budget by a key or a namespace. */
 interface MemoryUse {
-  readonly of: keyof typeof MAX_RATIO;
+  readonly ownerKind: keyof typeof MAX_RATIO;
   requests: number;
   kept: number;
   /** Bytes of large bodies, less those that it may send each second; and the time of that count. */
@@ -176,17 +176,18 @@ export class RequestMemory {
   enter({ scopeId, object }: Pick<KeyPolicy, 'scopeId' | 'object'>): boolean {
     const { limits, clock, shares, keys } = this.#state;
     this.#since = clock.now();
-    const useOf = (name: string, of: MemoryUse['of']): MemoryUse => {
+    const useOf = (name: string, ownerKind: MemoryUse['ownerKind']): MemoryUse => {
       const known = keys.get(name);
       if (known !== undefined) return known;
-      const use = { of, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
+      const use = { ownerKind, requests: 0, kept: 0, largeBytes: 0, countedAt: this.#since };
       keys.set(name, use);
       return use;
     };
     // The name of a namespace has a blank, the id of a key has none.
     const uses = [useOf(scopeId, 'key'), useOf(`namespace ${object.namespace}`, 'namespace')];
-    const isFree = () => uses.every(({ of, requests }) => requests < MAX_RATIO[of] * (limits.requests - shares.size));
-    if (!isFree() && !(this.#forgetOld() && isFree())) return false;
+    const hasRoom = () =>
+      uses.every(({ ownerKind, requests }) => requests < MAX_RATIO[ownerKind] * (limits.requests - shares.size));
+    if (!hasRoom() && !(this.#forgetOld() && hasRoom())) return false;
     for (const use of uses) use.requests += 1;
     this.#uses = uses;
     this.#owner = { namespace: object.namespace, key: scopeId };
@@ -195,8 +196,8 @@ export class RequestMemory {
   }
 
   /** Takes this number of further bytes. False: they are not free. */
-  take(bytes: number, of: keyof typeof PORTIONS = 'usual'): boolean {
-    if (!this.#fits(bytes, of) && !(this.#forgetOld() && this.#fits(bytes, of))) return false;
+  take(bytes: number, portion: keyof typeof PORTIONS = 'usual'): boolean {
+    if (!this.#fits(bytes, portion) && !(this.#forgetOld() && this.#fits(bytes, portion))) return false;
     this.#bytes += bytes;
     this.#state.kept += bytes;
     for (const use of this.#uses) use.kept += bytes;
@@ -213,10 +214,11 @@ export class RequestMemory {
     const more = bytes - this.#work;
     for (const use of this.#uses) {
       const passed = Math.max(0, now - use.countedAt) / 1000;
-      use.largeBytes = Math.max(0, use.largeBytes - passed * LARGE_RATIO[use.of] * LARGE_BYTES_PER_SECOND);
+      use.largeBytes = Math.max(0, use.largeBytes - passed * LARGE_RATIO[use.ownerKind] * LARGE_BYTES_PER_SECOND);
       use.countedAt = now;
     }
-    if (this.#uses.some(({ of, largeBytes }) => largeBytes + more > LARGE_RATIO[of] * MAX_LARGE_BYTES)) return false;
+    if (this.#uses.some(({ ownerKind, largeBytes }) => largeBytes + more > LARGE_RATIO[ownerKind] * MAX_LARGE_BYTES))
+      return false;
     for (const use of this.#uses) use.largeBytes += more;
     this.#work = bytes;
     return true;
@@ -261,12 +263,15 @@ export class RequestMemory {
     if (this.#state.shares.delete(this)) for (const use of this.#uses) use.requests -= 1;
   }
 
-  #fits(bytes: number, of: keyof typeof PORTIONS): boolean {
+  #fits(bytes: number, portion: keyof typeof PORTIONS): boolean {
     const { limits, kept } = this.#state;
     const free = limits.bytes - kept - bytes;
-    if (of === 'all') return free >= 0;
-    const left = this.#bytes + bytes <= SMALL_SHARE ? free : free - limits.bytes * KEPT_FOR_SMALL;
-    return left >= 0 && this.#uses.every((use) => use.kept + bytes <= PORTIONS[of] * MAX_RATIO[use.of] * left);
+    if (portion === 'all') return free >= 0;
+    const remaining = this.#bytes + bytes <= SMALL_SHARE ? free : free - limits.bytes * KEPT_FOR_SMALL;
+    return (
+      remaining >= 0 &&
+      this.#uses.every((use) => use.kept + bytes <= PORTIONS[portion] * MAX_RATIO[use.ownerKind] * remaining)
+    );
   }
 
   /** Removes shares of requests that the platform ended without a notice, as Workers does. True: there were some. */

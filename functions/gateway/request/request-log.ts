@@ -13,7 +13,7 @@ import type { RequestMemory } from './memory-budget.ts';
 import type { RequestContext } from './request-context.ts';
 
 /** The end of a reply. `failed`: the provider ended its stream with an error. */
-export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'left' | 'timeout';
+export type ReplyEnd = 'complete' | 'failed' | 'cut' | 'broken' | 'client_left' | 'timeout';
 
 /** A failed attempt, with the provider's own status and code. */
 interface FailedAttempt {
@@ -107,14 +107,14 @@ export class RequestLog {
     this.#model = this.#labels.ofModel(name);
   }
 
-  /** Adds an entry that was not called, with the reason. */
+  /** Adds a model entry that was not called, with the reason. */
   addSkipped(identifier: string, why: string): void {
     this.#skipped.push(`${identifier}: ${why}`);
     this.#fields.skipped = this.#skipped;
     this.#countAttempt(identifier, 'skipped');
   }
 
-  /** Adds a call of an entry. `failed`: undefined if it answered. */
+  /** Adds a call of a model entry. `failed`: undefined if it answered. */
   addAttempt(identifier: string, failed: FailedAttempt | undefined): void {
     const fields = this.#fields;
     this.#attempts += 1;

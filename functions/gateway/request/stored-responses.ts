@@ -42,7 +42,7 @@ export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' |
     // The references are dropped: there may be very many.
     const checked = { ...request, stored: NOTHING_STORED };
     if (!storeResponses) {
-      const refused = refusalOf(stored);
+      const refused = storageFailureOf(stored);
       return refused === undefined ? ok(checked) : err(refused);
     }
     const foreignReference = stored.unmarkedReference ?? stored.ids.find((one) => !isOwn(one, owner))?.param;
@@ -58,7 +58,7 @@ export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' |
 }
 
 /** The refusal if providers may store nothing. */
-function refusalOf({ asksToStore, reference }: StoredState): Failure | undefined {
+function storageFailureOf({ asksToStore, reference }: StoredState): Failure | undefined {
   if (asksToStore) return refusal('store', `must be false or absent. ${ALLOW}`);
   if (reference === undefined) return undefined;
   return refusal(reference, `must not refer to a stored response or item. ${SEND} ${ALLOW}`);

@@ -2,7 +2,7 @@
 import type { Failure } from '#core/failure/failure.ts';
 import { laterUsage, type Usage } from '#core/money/usage.ts';
 import type { Settlement } from '#core/ports/ledger.ts';
-import type { FailedPiece, OutputSize, Piece, StreamEnd } from '../wire/codec.ts';
+import type { EndWriter, FailedPiece, OutputSize, Piece } from '../wire/codec.ts';
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import { MAX_PARTS } from '../wire/streams/parts.ts';
 import { toShownError } from '../wire/streams/provider-error.ts';
@@ -34,7 +34,7 @@ const MIN_DELTA_BYTES = 24;
 /** The content and counts of a stream so far. A class, because each stream has one: methods are shared. */
 export class Meter {
   readonly #call: ChargedCall;
-  readonly #end: StreamEnd;
+  readonly #endWriter: EndWriter;
   /** Unread pieces, joined: separate packets would take several times their bytes. */
   #unread = NO_BYTES;
   #unreadBytes = 0;
@@ -53,9 +53,9 @@ export class Meter {
   /** The last count is of one answer among several. Later counts are too, except one without an answer. */
   #isCountOfOne = false;
 
-  constructor(call: ChargedCall, end: StreamEnd) {
+  constructor(call: ChargedCall, endWriter: EndWriter) {
     this.#call = call;
-    this.#end = end;
+    this.#endWriter = endWriter;
   }
 
   /**
@@ -117,7 +117,7 @@ export class Meter {
     this.#outputBytes += piece.outputBytes;
     this.#media += piece.media;
     this.#searches += piece.searches;
-    this.#end.record(piece);
+    this.#endWriter.record(piece);
     for (const { index, finished: isFinished } of piece.choices) {
       const known = this.#choices.get(index);
       const isNew = known === undefined && this.#choices.size < MAX_PARTS;
@@ -169,20 +169,20 @@ export class Meter {
   /** The event of a failure, for the client. */
   toFailureEvent(failure: Failure): Uint8Array {
     this.#readAll();
-    return this.#end.toFailureEvent(failure);
+    return this.#endWriter.toFailureEvent(failure);
   }
 
   /** The event of the error with which the provider ended the stream, as the client may see it. */
   toErrorEvent(piece: FailedPiece): Uint8Array {
     this.#readAll();
-    return this.#end.toErrorEvent(toShownError(piece.error), piece.event);
+    return this.#endWriter.toErrorEvent(toShownError(piece.error), piece.event);
   }
 
   /** The events that end the reply at its reservation. */
   toCutEvents(tokens: Settlement['tokens']): ReadonlyArray<Uint8Array> {
     this.#readAll();
     const open = [...this.#choices].filter(([, finished]) => !finished).map(([index]) => index);
-    return this.#end.toCutEvents(open, tokens);
+    return this.#endWriter.toCutEvents(open, tokens);
   }
 
   get isCounted(): boolean {

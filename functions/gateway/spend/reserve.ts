@@ -19,7 +19,7 @@ import { growthOf, toDenseEstimate, usualTokens } from '../wire/prompt/prompt.ts
 import { webSearchesAt } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
-const ticket: unique symbol = Symbol('Reservation');
+const ticket: unique symbol = Symbol('ReservedGrant');
 
 /** A grant with a reservation. Only `reserve` makes one. */
 export interface ReservedGrant {
@@ -47,12 +47,12 @@ export interface BoundedCandidate extends Candidate {
   readonly maxCost: Nano;
 }
 
-/** Tokens of an answer if neither the client nor the entry has a limit. The gateway then sends this limit. */
+/** Tokens of an answer if neither the client nor the model entry has a limit. The gateway then sends this limit. */
 const DEFAULT_OUTPUT = 16_384;
 /** Tokens of an answer without a limit, as limits per minute count it (decision 0012). */
 const USUAL_OUTPUT = 1024;
-/** No entry is chosen yet: the rate of an entry counts when the entry is called, after the reservation. */
-const NO_ENTRY_YET = [undefined];
+/** No model entry is chosen yet: its rate counts when it is called, after the reservation. */
+const NO_MODEL_ENTRY_YET = [undefined];
 const NO_RESERVATION = { id: 'free', amount: 0n, scopeWindows: [] } as const;
 /** The maximum time of a count of tokens: a person waits for it, and the gateway can always estimate. */
 const TOKEN_COUNT_TIMEOUT: Millis = 10_000;
@@ -76,7 +76,7 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
       model: request.model,
       identifier: costliest.entry.identifier,
       waited: caller.databaseTime,
-      modelEntryLimits: isLimited ? NO_ENTRY_YET : undefined,
+      modelEntryLimits: isLimited ? NO_MODEL_ENTRY_YET : undefined,
     });
     if (reserved.ok) return ok({ [ticket]: true, grant, candidates, reservation: reserved.value });
     const { furtherBudgets = [] } = caller.key;
@@ -86,7 +86,9 @@ export function createReserve({ ledger, clock, random }: Pick<GatewayDeps, 'ledg
   };
 }
 
-/** Replaces `reserve` for counts of tokens: one entry whose provider counts tokens is called, for a short time. */
+/**
+ * Replaces `reserve` for counts of tokens: one model entry whose provider counts tokens is called, for a short time.
+ */
 export function toFreeGrant(grant: Grant): FreeGrant {
   const { timeouts } = grant.routing;
   const routing = { ...grant.routing, retries: 0, timeouts: { ...timeouts, total: TOKEN_COUNT_TIMEOUT } };
@@ -110,7 +112,7 @@ export function outputLimit(
   const { maxOutput, entry } = candidate;
   const affordable = maxOutputFor(reservation.amount - spent, candidate.prompt, candidate.price);
   const isUnlimited = request.limit === undefined;
-  // A free answer needs no default limit, only that of the entry.
+  // A free answer needs no default limit, only that of the model entry.
   const isSent = isUnlimited && (affordable !== undefined || entry.maxOutputTokens !== undefined);
   const clamped = !isUnlimited && maxOutput < (request.limit ?? 0);
   const sentLimit = isSent || clamped ? maxOutput : undefined;
@@ -174,9 +176,9 @@ function minCostOf({ prompt, price, maxCost }: BoundedCandidate, { n, minOutput 
 }
 
 /**
- * The maximum tokens of one answer: at most the limit of the entry and the context window, because more would reserve
- * money without need. Without a limit of the client, an answer gets at most a quarter of the window, because small
- * models refuse a limit that leaves no tokens for the prompt; or more than the client's budget of reasoning.
+ * The maximum tokens of one answer: at most the limit of the model entry and the context window, because more would
+ * reserve money without need. Without a limit of the client, an answer gets at most a quarter of the window, because
+ * small models refuse a limit that leaves no tokens for the prompt; or more than the client's budget of reasoning.
  */
 function maxOutputOf({ limit, minOutput, hasLargerWindow = false }: ModelRequest, { entry }: Candidate): number {
   const { maxInputTokens, maxOutputTokens = Number.POSITIVE_INFINITY } = entry;
@@ -201,7 +203,7 @@ function tokensOf(request: ModelRequest, candidates: ReadonlyArray<BoundedCandid
  * The estimates for the limits of a model entry. Keys of several tenants share these, so a client with a high limit
  * counts with a usual reply: it must not take tokens from others.
  */
-export function entryEstimatesOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest): RateEstimates {
+export function modelEntryEstimatesOf({ input, limit = USUAL_OUTPUT, n }: ModelRequest): RateEstimates {
   return { tokens: usualTokens(input) + Math.min(limit * n, USUAL_OUTPUT) };
 }
 

@@ -1,17 +1,17 @@
-// Affinity of conversations: all requests of a conversation try the same entry first. The names of the entries decide,
+// Affinity of conversations: all requests of a conversation try the same model entry first. Their names decide,
 // without any state.
 import type { SnapshotEntry } from '#core/models/snapshot.ts';
 
 /** The part of a target by which targets are ordered. */
-export interface WeightedEntry {
+export interface WeightedModelEntry {
   readonly entry: Pick<SnapshotEntry, 'identifier' | 'weight' | 'priority'>;
 }
 
 /**
- * The targets in the order of this conversation. Over many conversations, each entry comes first according to its share
- * of the weights.
+ * The targets in the order of this conversation. Over many conversations, each model entry comes first according to its
+ * share of the weights.
  */
-export function orderByConversation<T extends WeightedEntry>(
+export function orderByConversation<T extends WeightedModelEntry>(
   targets: ReadonlyArray<T>,
   strategy: string,
   conversation: string,
@@ -24,16 +24,16 @@ export function orderByConversation<T extends WeightedEntry>(
   return strategy === 'Priority' ? order.sort((a, b) => a.entry.priority - b.entry.priority) : order;
 }
 
-/** The mark of an entry, which is added to parts of its replies that no other entry can read. */
-export function entryMarkOf({ identifier }: WeightedEntry['entry']): string {
+/** The mark of a model entry, which is added to parts of its replies that no other model entry can read. */
+export function modelEntryMarkOf({ identifier }: WeightedModelEntry['entry']): string {
   return mix(fnv(identifier)).toString(16).padStart(8, '0');
 }
 
 /**
- * Weighted rendezvous hashing: a new or removed entry moves only its own conversations. `conversation`: the hash of the
- * name.
+ * Weighted rendezvous hashing: a new or removed model entry moves only its own conversations. `conversation`: the hash
+ * of the name.
  */
-function rankOf({ entry: { identifier, weight } }: WeightedEntry, conversation: number): number {
+function rankOf({ entry: { identifier, weight } }: WeightedModelEntry, conversation: number): number {
   return -Math.log((mix(fnv(identifier, conversation)) + 1) / 2 ** 32) / weight;
 }
 

@@ -1,4 +1,4 @@
-// Cooldowns of model entries that failed, and requests in flight at each entry. Each process has its own.
+// Cooldowns of model entries that failed, and requests in flight at each model entry. Each process has its own.
 import { createLru } from '#core/caches/lru.ts';
 import type { Snapshot } from '#core/models/snapshot.ts';
 import type { Millis } from '#core/ports/money.ts';
@@ -11,7 +11,7 @@ type FailingKey = Pick<KeyPolicy, 'scopeId' | 'object'>;
 
 /** A failed attempt. */
 interface FailureReport {
-  /** The first failure of this request at this entry. Later failures of the same request do not count. */
+  /** The first failure of this request at this model entry. Later failures of the same request do not count. */
   readonly isFirst: boolean;
   /** The VirtualKey whose request may have caused the failure; absent: no request caused it. */
   readonly causingKey?: FailingKey | undefined;
@@ -20,7 +20,7 @@ interface FailureReport {
   readonly isRateLimited?: boolean;
 }
 
-/** The address, model and credentials of an entry at a call. */
+/** The address, model and credentials of a model entry at a call. */
 type CalledAddress = Pick<Address, 'base' | 'credentials'> & {
   readonly entry: Pick<Address['entry'], 'identifier' | 'model'>;
 };
@@ -33,7 +33,7 @@ interface Cooldown {
   readonly fingerprint: string;
 }
 
-/** Cooldowns for free requests: these change none, and call no entry that cools down. */
+/** Cooldowns for free requests: these change none, and call no model entry that cools down. */
 export function toReadOnlyCooldowns(cooldowns: Cooldowns): Cooldowns {
   const { endOfCooldown } = cooldowns;
   return {
@@ -49,11 +49,13 @@ interface State {
   failures: ReadonlyArray<{ readonly at: Millis; readonly causingKey: FailingKey | undefined }>;
   /** The cooldown for all VirtualKeys. */
   cooldown: Cooldown | undefined;
-  /** Requests in flight at the entry, the oldest first. */
+  /** Requests in flight at the model entry, the oldest first. */
   readonly inFlight: Set<{ readonly since: Millis }>;
 }
 
-/** The maximum number of entries: twice as many as an instance has, because edited entries leave their old states. */
+/**
+ * The maximum number of states: twice as many as an instance has model entries, because each edit leaves an old state.
+ */
 const MAX_STATES = 1_024;
 /** The maximum number of cooldowns of single VirtualKeys and namespaces. */
 const MAX_OWNER_COOLDOWNS = 4_096;
@@ -83,7 +85,8 @@ export function createCooldowns({
   return {
     endOfCooldown,
     /**
-     * Requests of this process in flight at the entry. Requests that the platform ended without a notice do not count.
+     * Requests of this process in flight at the model entry. Requests that the platform ended without a notice do not
+     * count.
      */
     inFlight: (identifier: string): number => {
       const { inFlight } = stateOf(identifier);
@@ -93,7 +96,7 @@ export function createCooldowns({
       }
       return inFlight.size;
     },
-    /** Counts a request at the entry until the returned function is called. Later calls of it do nothing. */
+    /** Counts a request at the model entry until the returned function is called. Later calls of it do nothing. */
     enter: (identifier: string) => {
       const { inFlight } = stateOf(identifier);
       const request = { since: clock.now() };
@@ -138,8 +141,8 @@ export function createCooldowns({
   };
 
   /**
-   * The end of the entry's cooldown for this VirtualKey; undefined: none. A new address, model or credential ends a
-   * cooldown.
+   * The end of the model entry's cooldown for this VirtualKey; undefined: none. A new address, model or credential ends
+   * a cooldown.
    */
   function endOfCooldown(target: CalledAddress, key: FailingKey): Millis | undefined {
     const { identifier } = target.entry;

@@ -1,5 +1,5 @@
-// Targets of a request: entries that can be called and do not cool down, in the order of the attempts. Chosen after the
-// reservation.
+// Targets of a request: model entries that can be called and do not cool down, in the order of the attempts. Chosen
+// after the reservation.
 import type { Failure } from '#core/failure/failure.ts';
 import { err, ok, type Result } from '#core/failure/result.ts';
 import type { Random } from '#core/ports/platform.ts';
@@ -9,13 +9,13 @@ import type { RequestLog } from '../request/request-log.ts';
 import { type BoundedCandidate, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
 import type { Recipient } from '../wire/codec.ts';
 import type { Affinity } from '../wire/request.ts';
-import { entryMarkOf, orderByConversation, type WeightedEntry } from './affinity.ts';
+import { modelEntryMarkOf, orderByConversation, type WeightedModelEntry } from './affinity.ts';
 import type { Cooldowns } from './cooldown.ts';
 import { createEndpoints } from './endpoints.ts';
 
 const ticket: unique symbol = Symbol('Targets');
 
-/** An entry that can be called, with its output limit. */
+/** A model entry that can be called, with its output limit. */
 export interface Target extends BoundedCandidate, Recipient {}
 
 /** At least one target, in order. Only `chooseTargets` makes them. */
@@ -58,12 +58,12 @@ export function createChooseTargets(
       const bound = boundTarget(reachable, grant, affinity);
       return bound === undefined ? err(MODEL_REMOVED) : ok({ [ticket]: true, reserved, order: [bound] });
     }
-    const left = ready.length > 0 ? ready : [soonest];
+    const available = ready.length > 0 ? ready : [soonest];
     const name = conversationOf(grant);
     const order =
       name === undefined
-        ? orderByStrategy(left, strategy, { random, inFlight })
-        : orderByConversation(left, strategy, name);
+        ? orderByStrategy(available, strategy, { random, inFlight })
+        : orderByConversation(available, strategy, name);
     return ok({ [ticket]: true, reserved, order });
   };
 }
@@ -74,13 +74,13 @@ const MODEL_REMOVED: Failure = {
     'The provider of the earlier responses of this conversation is no longer available here. Begin a new conversation.',
 };
 
-/** The only target of a bound request: the entry that created the earlier parts, whether it cools down or not. */
-function boundTarget<T extends WeightedEntry>(
+/** The only target of a bound request: the model entry that created the earlier parts, whether it cools down or not. */
+function boundTarget<T extends WeightedModelEntry>(
   reachable: ReadonlyArray<T>,
   grant: Grant,
   { entryMark }: Affinity,
 ): T | undefined {
-  if (entryMark !== undefined) return reachable.find(({ entry }) => entryMarkOf(entry) === entryMark);
+  if (entryMark !== undefined) return reachable.find(({ entry }) => modelEntryMarkOf(entry) === entryMark);
   return orderByConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
 }
 
@@ -93,7 +93,7 @@ function conversationOf({ caller, request }: Grant): string | undefined {
  * All targets, each once, in the order of `routing.strategy`. Weights decide among targets that the strategy treats
  * alike.
  */
-export function orderByStrategy<T extends WeightedEntry>(
+export function orderByStrategy<T extends WeightedModelEntry>(
   targets: ReadonlyArray<T>,
   strategy: string,
   { random, inFlight }: Pick<GatewayDeps & Cooldowns, 'random' | 'inFlight'>,
@@ -106,15 +106,15 @@ export function orderByStrategy<T extends WeightedEntry>(
   return shuffled;
 }
 
-/** A random order in which each entry comes first according to its share of the weights. */
-function shuffle<T extends WeightedEntry>(targets: ReadonlyArray<T>, random: Random): T[] {
-  const left = [...targets];
+/** A random order in which each model entry comes first according to its share of the weights. */
+function shuffle<T extends WeightedModelEntry>(targets: ReadonlyArray<T>, random: Random): T[] {
+  const remaining = [...targets];
   const ordered: T[] = [];
-  while (left.length > 0) ordered.push(...left.splice(pick(left, random), 1));
+  while (remaining.length > 0) ordered.push(...remaining.splice(pick(remaining, random), 1));
   return ordered;
 }
 
-function pick(targets: ReadonlyArray<WeightedEntry>, random: Random): number {
+function pick(targets: ReadonlyArray<WeightedModelEntry>, random: Random): number {
   const total = targets.reduce((sum, { entry }) => sum + entry.weight, 0);
   const dice = random(4).reduce((value, byte) => value * 256 + byte, 0) / 2 ** 32;
   let rest = dice * total;

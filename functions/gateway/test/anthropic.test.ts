@@ -45,7 +45,7 @@ describe('the request', () => {
       'anthropic-version': '2023-06-01',
     });
     expect(fake.requests[0]?.headers).not.toHaveProperty('authorization');
-    const apiVersion = { secret: 's', entry: 'v' };
+    const apiVersion = { secret: 's', secretKey: 'v' };
     const versioned = world(() => ({ body: message('x') }), {
       snapshot: snapshotOf([claude({ credentials: { apiVersion } })]),
     });

@@ -18,7 +18,7 @@ function open(provider: string, script: Script = () => ({ body: message('hello')
   const names = provider.startsWith('bedrock')
     ? ['apiKey', 'awsRegion']
     : ['apiKey', 'vertexLocation', 'vertexProject'];
-  const credentials = Object.fromEntries(names.map((name) => [name, { secret: 's', entry: name }]));
+  const credentials = Object.fromEntries(names.map((name) => [name, { secret: 's', secretKey: name }]));
   const world = stage({
     snapshot: snapshotOf([entry('claude', { provider, model, credentials })], { retries: 0 }),
     script,

@@ -17,5 +17,5 @@ test('every listener is called once at the end, also one that is added later, bu
   leave();
   await asleep;
   deadline.onEnd((why) => ends.push(`late ${why}`));
-  expect(ends).toEqual(['first left', 'third left', 'late left']);
+  expect(ends).toEqual(['first client_left', 'third client_left', 'late client_left']);
 });

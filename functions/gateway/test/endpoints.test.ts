@@ -6,7 +6,7 @@ import { createEndpoints } from '../targets/endpoints.ts';
 import { openai } from '../wire/chat/openai.ts';
 
 function reach(provider: string, credentials: Readonly<Record<string, string>>) {
-  const refs = Object.keys(credentials).map((name) => [name, { secret: 's', entry: name }] as const);
+  const refs = Object.keys(credentials).map((name) => [name, { secret: 's', secretKey: name }] as const);
   const endpointOf = createEndpoints({ read: (_, name) => credentials[name] });
   return endpointOf({ entry: entry('gpt', { provider, credentials: Object.fromEntries(refs) }), codec: openai });
 }

@@ -13,7 +13,9 @@ describe.each(INHERITED_NAMES)('the name %s', (name) => {
   });
 
   test('may be that of a model, of its provider and of a credential', async () => {
-    const credentials = JSON.parse(`{"apiKey":{"secret":"s","entry":"k"},"${name}":{"secret":"s","entry":"other"}}`);
+    const credentials = JSON.parse(
+      `{"apiKey":{"secret":"s","secretKey":"k"},"${name}":{"secret":"s","secretKey":"other"}}`,
+    );
     const models = [entry(name, { provider: name, apiBase: 'https://models.example/v1', credentials })];
     const keys = { [KEY]: keyRecord({ name, models: [name] }) };
     const { chat, fake } = stage({ snapshot: snapshotOf(models), keys });

@@ -18,7 +18,10 @@ import { createGateway, createSharedState } from '../app.ts';
 const IS_ALL = process.env.TEST_CAMPAIGNS !== undefined;
 const SOME = ['one long text', 'one long name', 'a member in other spellings', 'marked ids'];
 const SOME_PAIRS = ['chat for openai', 'chat for anthropic', 'responses for openai'];
-/** The pair that gets every shape with TEST_CAMPAIGNS; the others get some, because each measurement collects all garbage. */
+/**
+ * The pair that gets every shape with TEST_CAMPAIGNS; the others get some, because each measurement collects all
+ * garbage.
+ */
 const ALL_SHAPES = ['chat for openai'];
 /** Bytes of a body, and how many requests there are. */
 const SIZE = 300_000;
@@ -38,7 +41,7 @@ const CHOSEN = PAIRS.filter(
 function open(pair: Pair, repeated = 0, memory?: ProcessMemory) {
   const { name, model } = pair;
   const names = ['apiKey', 'apiBase'];
-  const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
+  const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', secretKey: one }]));
   const begin = Promise.withResolvers<void>();
   const called = { requests: 0 };
   const { deps, clock } = stage({

@@ -92,7 +92,7 @@ test('an error has its type and code in the format of each API', async () => {
 test('an exception of Bedrock in a stream is an error of Anthropic', async () => {
   const start = { type: 'message_start', message: { id: 'm', content: [], usage: { input_tokens: 1 } } };
   const body = [chunkFrame(start), exceptionFrame('serviceUnavailableException', 'org-17')];
-  const credentials = { apiKey: { secret: 's', entry: 'k' }, awsRegion: { secret: 's', entry: 'r' } };
+  const credentials = { apiKey: { secret: 's', secretKey: 'k' }, awsRegion: { secret: 's', secretKey: 'r' } };
   const snapshot = snapshotOf([entry('gpt', { provider: 'bedrock', model: 'claude', credentials })]);
   const deps = { credentials: { read: () => 'eu-west-1' } };
   const { chat } = stage({ snapshot, deps, script: () => ({ headers: FRAMED, body }) });

@@ -58,7 +58,7 @@ async function request(
   stream: boolean,
 ): Promise<string | undefined> {
   const names = ['apiKey', ...credentials, 'awsRegion', 'vertexLocation', 'vertexProject'];
-  const refs = Object.fromEntries(names.map((credential) => [credential, { secret: 's', entry: credential }]));
+  const refs = Object.fromEntries(names.map((credential) => [credential, { secret: 's', secretKey: credential }]));
   const model = entry('m', { provider, credentials: refs, ...(apiBase === undefined ? {} : { apiBase }) });
   const refusing: Script = () => ({ status: 400 });
   const { app, fake } = stage({

@@ -68,7 +68,7 @@ function open(
   { path = api.path, limit = '1000000000' } = {},
 ): (sent: Uint8Array) => Promise<number> {
   const names = ['apiKey', 'apiBase', 'awsRegion', 'vertexLocation', 'vertexProject'];
-  const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', entry: one }]));
+  const credentials = Object.fromEntries(names.map((one) => [one, { secret: 's', secretKey: one }]));
   const served = entry('gpt', { provider: name, model, credentials, toolCosts: { webSearch: '0.01' } });
   const cooldown = { failures: Number.MAX_SAFE_INTEGER, within: 1, duration: 1 };
   async function* body() {

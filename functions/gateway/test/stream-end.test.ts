@@ -34,7 +34,7 @@ describe.each(WAYS)('through %s', (_, room) => {
       expect(world.ledger.settled).toMatchObject([{ estimated: true }]);
       expect(world.ledger.settled[0]?.tokens.input).toBeGreaterThan(5);
       expect(world.ledger.settled[0]?.tokens.output).toBeGreaterThanOrEqual(1);
-      expect(world.lines[0]?.fields).toMatchObject({ end: 'left' });
+      expect(world.lines[0]?.fields).toMatchObject({ end: 'client_left' });
       expect([world.ledger.liveReservations(), world.clock.waiting()]).toEqual([0, 0]);
     });
 

@@ -29,7 +29,7 @@ describe('the address of a target', () => {
     ],
     [
       'of the credentials, before all others',
-      { apiBase: 'http://own', credentials: { apiBase: { secret: 'http:/', entry: '/vault/v1' } } },
+      { apiBase: 'http://own', credentials: { apiBase: { secret: 'http:/', secretKey: '/vault/v1' } } },
       'http://vault/v1/chat/completions',
     ],
     [
@@ -37,20 +37,23 @@ describe('the address of a target', () => {
       {
         provider: 'azure',
         apiBase: 'https://r.openai.azure.com/openai/v1',
-        credentials: { apiVersion: { secret: '', entry: 'preview' } },
+        credentials: { apiVersion: { secret: '', secretKey: 'preview' } },
       },
       'https://r.openai.azure.com/openai/v1/chat/completions?api-version=preview',
     ],
     [
       'of Bedrock in the region of its credentials',
-      { provider: 'bedrock', credentials: { awsRegion: { secret: 'eu-', entry: 'central-1' } } },
+      { provider: 'bedrock', credentials: { awsRegion: { secret: 'eu-', secretKey: 'central-1' } } },
       'https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1/chat/completions',
     ],
     [
       'of a project on Vertex AI',
       {
         provider: 'vertex_ai',
-        credentials: { vertexLocation: { secret: '', entry: 'us-east5' }, vertexProject: { secret: '', entry: 'p-1' } },
+        credentials: {
+          vertexLocation: { secret: '', secretKey: 'us-east5' },
+          vertexProject: { secret: '', secretKey: 'p-1' },
+        },
       },
       'https://us-east5-aiplatform.googleapis.com/v1/projects/p-1/locations/us-east5/endpoints/openapi/chat/completions',
     ],
@@ -66,7 +69,7 @@ describe('the address of a target', () => {
   test('has the credentials that the provider needs, or none', async () => {
     const models = (provider: string, credentials: object) =>
       snapshotOf([entry('gpt', { provider, apiBase: 'http://own', credentials: { ...credentials } })]);
-    const key = { apiKey: { secret: 's', entry: 'k' } };
+    const key = { apiKey: { secret: 's', secretKey: 'k' } };
     const sent = async (snapshot: ReturnType<typeof models>) => {
       const { chat, fake } = stage({ snapshot });
       await chat(CHAT);
@@ -75,7 +78,7 @@ describe('the address of a target', () => {
     expect(await sent(models('azure', key))).toMatchObject({ 'api-key': 'value-of-s-k' });
     expect(await sent(models('azure', key))).not.toHaveProperty('authorization');
     expect(await sent(models('vllm', {}))).not.toHaveProperty('authorization');
-    expect(await sent(models('openai', { ...key, organization: { secret: 's', entry: 'o' } }))).toMatchObject({
+    expect(await sent(models('openai', { ...key, organization: { secret: 's', secretKey: 'o' } }))).toMatchObject({
       authorization: 'Bearer value-of-s-k',
       'openai-organization': 'value-of-s-o',
     });
@@ -86,12 +89,12 @@ describe('the address of a target', () => {
     ['Bedrock without a region', { provider: 'bedrock' }],
     [
       'a region that would lead elsewhere',
-      { provider: 'bedrock', credentials: { awsRegion: { secret: 'evil', entry: 'x' } } },
+      { provider: 'bedrock', credentials: { awsRegion: { secret: 'evil', secretKey: 'x' } } },
     ],
     ['an apiBase that is no address', { apiBase: 'ftp://own' }],
     ['an apiBase with a password in it, which would not be sent', { apiBase: 'http://user:password@own' }],
-    ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', entry: 'key' } } }],
-    ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', entry: 'key' } } }],
+    ['a credential that is not there', { credentials: { apiKey: { secret: 'missing', secretKey: 'key' } } }],
+    ['a credential that is empty', { credentials: { apiKey: { secret: 'empty', secretKey: 'key' } } }],
   ])('cannot be found for %s: 503, and the reservation is given back', async (_, differences) => {
     const { chat, ledger, lines, fake } = stage({
       snapshot: snapshotOf([entry('gpt', differences)]),
@@ -107,7 +110,7 @@ describe('the address of a target', () => {
   });
 
   test('is logged as missing or as empty, with the Secret and its key', async () => {
-    const credentials = (secret: string) => ({ credentials: { apiKey: { secret, entry: 'key' } } });
+    const credentials = (secret: string) => ({ credentials: { apiKey: { secret, secretKey: 'key' } } });
     const { chat, lines } = stage({
       snapshot: snapshotOf([entry('a', credentials('missing')), entry('b', credentials('empty'))]),
       deps: { credentials: { read: (secret) => SECRETS[secret] } },

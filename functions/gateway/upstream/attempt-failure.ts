@@ -1,5 +1,5 @@
-// Failures of attempts. Each decides on the client's failure, the charge, the next attempt and the entry's cooldown
-// (LEDGER 10).
+// Failures of attempts. Each decides on the client's failure, the charge, the next attempt and the model entry's
+// cooldown (LEDGER 10).
 
 import { reasonOf } from '#core/failure/error-text.ts';
 import type { Failure } from '#core/failure/failure.ts';
@@ -20,8 +20,8 @@ export interface AttemptFailure {
    */
   readonly retry: 'never' | 'elsewhere' | 'anywhere';
   /**
-   * The cause of the failure, which decides on the cooldown: the entry itself, perhaps the request (`unclear`), or
-   * certainly not the entry (`none`).
+   * The cause of the failure, which decides on the cooldown: the model entry itself, perhaps the request (`unclear`),
+   * or certainly not the model entry (`none`).
    */
   readonly fault: 'entry' | 'unclear' | 'none';
   /** The provider has certainly received nothing of the request. */
@@ -147,8 +147,10 @@ interface Refusal extends Pick<UpstreamResponse, 'status' | 'headers'> {
   readonly isProviderError: boolean;
 }
 
-/** The failure of a refusal, by its status. A wrong key or address of the entry is our failure, not the client's. */
-export function refusalOf(
+/**
+ * The failure of a refusal, by its status. A wrong key or address of the model entry is our failure, not the client's.
+ */
+export function failureOfRefusal(
   { status, headers, error, isProviderError: isFromProvider }: Refusal,
   target: Endpoint,
 ): AttemptFailure {
@@ -180,14 +182,14 @@ export function refusalOf(
 }
 
 /**
- * The message for a request that is larger than the account's tokens per minute (OpenAI). The entry still works for
- * other requests.
+ * The message for a request that is larger than the account's tokens per minute (OpenAI). The model entry still works
+ * for other requests.
  */
 const TOO_LARGE = /^Request too large\b/i;
 
 /**
- * Causes by status. A wrong key belongs to the entry (401). A client may name a file or a response that does not exist
- * (404).
+ * Causes by status. A wrong key belongs to the model entry (401). A client may name a file or a response that does not
+ * exist (404).
  */
 const FAULTS: ReadonlyMap<number, AttemptFailure['fault']> = new Map([
   [401, 'entry'],

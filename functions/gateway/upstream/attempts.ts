@@ -1,5 +1,5 @@
-// Attempts of a request so far: the choice of the next entry, the charge of attempts that broke, and the reservation
-// for another attempt (LEDGER 10).
+// Attempts of a request so far: the choice of the next model entry, the charge of attempts that broke, and the
+// reservation for another attempt (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import type { ReservationRefusal, Settlement } from '#core/ports/ledger.ts';
 import type { Nano } from '#core/ports/money.ts';
@@ -21,16 +21,16 @@ export interface Attempts {
   readonly failures: Map<Target, number>;
   /** The failure of the latest attempt. */
   lastFailure: Failure | undefined;
-  /** The refusal of the full entry that has room soonest. */
+  /** The refusal of the full model entry that has room soonest. */
   fullRefusal: ReservationRefusal | undefined;
-  /** The part of `failedCharge` that the reservation does not cover yet. */
-  uncovered: Nano;
+  /** The part of `failedCharge` by which the reservation has not grown yet. */
+  unreserved: Nano;
   /** A provider was called. */
   isCalled: boolean;
   /** The charge of attempts that providers took and that failed. */
   failedCharge: Settlement | undefined;
-  /** Ends the count of the latest attempt at its entry, unless that count has ended. */
-  leaveEntry(): void;
+  /** Ends the count of the latest attempt at its model entry, unless that count has ended. */
+  leaveModelEntry(): void;
 }
 
 export const createAttempts = (reserved: ReservedGrant): Attempts => ({
@@ -39,10 +39,10 @@ export const createAttempts = (reserved: ReservedGrant): Attempts => ({
   failures: new Map(),
   lastFailure: undefined,
   fullRefusal: undefined,
-  uncovered: 0n,
+  unreserved: 0n,
   isCalled: false,
   failedCharge: undefined,
-  leaveEntry: () => {},
+  leaveModelEntry: () => {},
 });
 
 /** A failed attempt. */
@@ -74,11 +74,11 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     attempts.lastFailure = failure;
     attempts.failures.set(next, failures + 1);
     const billed = usage ?? outputBytes;
-    // An entry is not called again after a charged attempt.
+    // A model entry is not called again after a charged attempt.
     if (retry === 'elsewhere' || billed !== undefined)
       attempts.targets = attempts.targets.filter((other) => other !== next);
     // An attempt has not failed if its client left before the answer.
-    if (fault !== 'none' && deadline.ended !== 'left') {
+    if (fault !== 'none' && deadline.ended !== 'client_left') {
       const isRateLimited = failure.code === 'upstream_rate_limited';
       const causingKey = fault === 'entry' ? undefined : caller.key;
       cooldowns.recordFailure(target.endpoint, routing.cooldown, {
@@ -90,7 +90,7 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
     }
     if (billed === undefined) return;
     attempts.failedCharge = settlementOfFailed({ reserved, target, failedCharge }, billed);
-    attempts.uncovered += attempts.failedCharge.cost - (failedCharge?.cost ?? 0n);
+    attempts.unreserved += attempts.failedCharge.cost - (failedCharge?.cost ?? 0n);
   }
 
   /**
@@ -98,17 +98,17 @@ export function createNextAttempt({ ledger }: Pick<GatewayDeps, 'ledger'>, coold
    * not allow that, only those targets stay that the rest of the reservation covers. Returns whether `next` stays.
    */
   async function growReservation(attempts: Attempts, next: Target): Promise<boolean> {
-    const { uncovered, failedCharge } = attempts;
+    const { unreserved: uncovered, failedCharge } = attempts;
     const { reservation } = attempts.reserved;
-    attempts.uncovered = 0n;
+    attempts.unreserved = 0n;
     if (failedCharge === undefined || (await ledger.grow(reservation, uncovered)).ok) return true;
     attempts.targets = attempts.targets.filter(({ maxCost }) => failedCharge.cost + maxCost <= reservation.amount);
     return attempts.targets.includes(next);
   }
 }
 
-/** Removes a full entry from the targets. This does not count as an attempt. */
-export function skipEntry(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
+/** Removes a full model entry from the targets. This does not count as an attempt. */
+export function skipModelEntry(attempts: Attempts, target: Target, full: ReservationRefusal, log: RequestLog): void {
   const known = attempts.fullRefusal;
   const isLater = known?.reason === 'limited' && !(full.reason === 'limited' && full.retryIn < known.retryIn);
   if (!isLater) attempts.fullRefusal = full;
@@ -120,7 +120,7 @@ export function skipEntry(attempts: Attempts, target: Target, full: ReservationR
   attempts.targets = attempts.targets.filter((other) => other !== target);
 }
 
-/** The failure of a request that no provider answered. If no provider was called, all entries were full. */
+/** The failure of a request that no provider answered. If no provider was called, all model entries were full. */
 export function failureOfRequest({ lastFailure: last, fullRefusal }: Attempts, model: string): Failure {
   if (last !== undefined) return last;
   if (fullRefusal?.reason === 'unavailable') return { code: 'ledger_unavailable', why: fullRefusal.why };

@@ -16,9 +16,9 @@ import {
   BROKEN_CALL,
   failureOf,
   failureOfInvalidReply,
+  failureOfRefusal,
   failureOfUnreadableReply,
   isProviderError,
-  refusalOf,
 } from './attempt-failure.ts';
 
 export interface PlainReply {
@@ -76,7 +76,10 @@ async function readRefusal(response: UpstreamResponse, context: CallContext): Op
   const { bytes } = await read(response, MAX_ERROR);
   const { status, headers } = response;
   return err(
-    refusalOf({ status, headers, error: readError(bytes), isProviderError: isProviderError(bytes) }, context.endpoint),
+    failureOfRefusal(
+      { status, headers, error: readError(bytes), isProviderError: isProviderError(bytes) },
+      context.endpoint,
+    ),
   );
 }
 
@@ -120,7 +123,7 @@ async function openStream(response: UpstreamResponse, context: CallContext, form
     await rest.return?.();
     const { usage } = first.find((piece) => piece.usage !== undefined) ?? {};
     const refusal = { headers: response.headers, status: refused.status ?? 502, error: refused, isProviderError: true };
-    return err({ ...refusalOf(refusal, endpoint), usage });
+    return err({ ...failureOfRefusal(refusal, endpoint), usage });
   }
   return ok({ type: 'stream', takeFirst: () => first.splice(0), reader, format, rest, hasEnded: response.hasEnded });
 }

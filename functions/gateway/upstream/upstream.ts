@@ -9,14 +9,14 @@ import { bytesToTranslate, type RequestMemory } from '../request/memory-budget.t
 import type { ClientContext, RequestLog } from '../request/request-log.ts';
 import { toMarkedId } from '../request/stored-responses.ts';
 import type { ChargedCall } from '../spend/charge.ts';
-import { entryEstimatesOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
-import { entryMarkOf } from '../targets/affinity.ts';
+import { modelEntryEstimatesOf, outputLimit, type ReservedGrant } from '../spend/reserve.ts';
+import { modelEntryMarkOf } from '../targets/affinity.ts';
 import type { Cooldowns } from '../targets/cooldown.ts';
 import type { Target, Targets } from '../targets/targets.ts';
 import type { Call, ReplyOptions } from '../wire/codec.ts';
 import type { RequestBody } from '../wire/request.ts';
 import { type AttemptFailure, failureOf } from './attempt-failure.ts';
-import { type Attempts, createNextAttempt, failureOfRequest, skipEntry } from './attempts.ts';
+import { type Attempts, createNextAttempt, failureOfRequest, skipModelEntry } from './attempts.ts';
 import { CallStop } from './call-stop.ts';
 import { openReply, type PlainReply, type StreamReply } from './upstream-reply.ts';
 
@@ -52,13 +52,13 @@ const UNLIMITED = ok(undefined);
 /** Marks of a reply that needs none. */
 const UNMARKED = { entryMark: undefined, markId: undefined };
 
-/** One attempt. `leaveEntry`: ends the count of the attempt at the entry. */
+/** One attempt. `leaveModelEntry`: ends the count of the attempt at the model entry. */
 interface Attempt {
   readonly attempts: Attempts;
   readonly target: Target;
   readonly deadline: Deadline;
   readonly share: RequestMemory;
-  leaveEntry(): void;
+  leaveModelEntry(): void;
 }
 
 export function createCallUpstream(
@@ -82,7 +82,7 @@ export function createCallUpstream(
     try {
       return await callInTurn(attempts, deadline, clientContext);
     } catch (error) {
-      attempts.leaveEntry();
+      attempts.leaveModelEntry();
       deadline.close();
       throw error;
     }
@@ -101,20 +101,20 @@ export function createCallUpstream(
       const failed = attempts.failures.get(next) ?? 0;
       if (failed > 0) await deadline.sleep(PAUSE * 2 ** (failed - 1));
       if (client.hasLeft() || deadline.ended !== undefined) break;
-      if (attempts.uncovered > 0n && !(await growReservation(attempts, next))) continue;
-      // The entry counts as busy from here on, for all requests that choose their targets meanwhile.
-      const leaveEntry = cooldowns.enter(next.entry.identifier);
-      attempts.leaveEntry = leaveEntry;
+      if (attempts.unreserved > 0n && !(await growReservation(attempts, next))) continue;
+      // The model entry counts as busy from here on, for all requests that choose their targets meanwhile.
+      const leaveModelEntry = cooldowns.enter(next.entry.identifier);
+      attempts.leaveModelEntry = leaveModelEntry;
       const moved = isLimited
-        ? await deps.ledger.moveToModelEntry(reservation, next.limits, entryEstimatesOf(request))
+        ? await deps.ledger.moveToModelEntry(reservation, next.limits, modelEntryEstimatesOf(request))
         : UNLIMITED;
       if (!moved.ok) {
-        leaveEntry();
-        skipEntry(attempts, next, moved.failure, log);
+        leaveModelEntry();
+        skipModelEntry(attempts, next, moved.failure, log);
         continue;
       }
       tries += 1;
-      const result = await attemptAt(next, { attempts, deadline, share, leaveEntry }, log);
+      const result = await attemptAt(next, { attempts, deadline, share, leaveModelEntry }, log);
       if (result.ok) return result;
       recordFailure(attempts, next, { ...result.failure, deadline });
       if (deadline.ended !== undefined || result.failure.failed.retry === 'never') break;
@@ -123,13 +123,13 @@ export function createCallUpstream(
     return err(client.hasLeft() ? { code: 'client_left' } : failureOfRequest(attempts, request.model));
   }
 
-  /** Calls the entry with the output limit that the rest of the reservation covers. */
+  /** Calls the model entry with the output limit that the rest of the reservation covers. */
   async function attemptAt(
     next: Target,
     attempt: Omit<Attempt, 'target'>,
     log: RequestLog,
   ): Promise<Result<Exchange, { readonly target: Target; readonly failed: AttemptFailure }>> {
-    const { attempts, leaveEntry } = attempt;
+    const { attempts, leaveModelEntry } = attempt;
     const { reserved, isCalled, failedCharge } = attempts;
     const spent = failedCharge?.cost;
     const target = spent === undefined ? next : { ...next, limit: outputLimit(reserved, next, spent) };
@@ -140,7 +140,7 @@ export function createCallUpstream(
       cooldowns.recordSuccess(identifier);
       return result;
     }
-    leaveEntry();
+    leaveModelEntry();
     if (result.failure.unsent === true) attempts.isCalled = isCalled;
     return err({ target, failed: result.failure });
   }
@@ -150,7 +150,7 @@ export function createCallUpstream(
     { entry }: Target,
   ): Pick<ReplyOptions, 'entryMark' | 'markId'> {
     if (candidates.length === 1 && !grant.storeResponses) return UNMARKED;
-    const by = entryMarkOf(entry);
+    const by = modelEntryMarkOf(entry);
     const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, entryMark: by });
     return { entryMark: candidates.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
   }
@@ -198,7 +198,7 @@ export function createCallUpstream(
         return ok({ ...answered, ...opened.value, ...ends });
       }
       deadline.close();
-      attempt.leaveEntry();
+      attempt.leaveModelEntry();
       const { type, reply } = opened.value;
       return ok({ ...answered, type, reply });
     } catch (error) {
@@ -214,8 +214,8 @@ export function createCallUpstream(
     }
   }
 
-  function reportEnd(hasFailed: boolean, { attempts, target, leaveEntry }: Attempt): void {
-    leaveEntry();
+  function reportEnd(hasFailed: boolean, { attempts, target, leaveModelEntry }: Attempt): void {
+    leaveModelEntry();
     const { caller, routing } = attempts.reserved.grant;
     if (hasFailed)
       cooldowns.recordFailure(target.endpoint, routing.cooldown, { isFirst: true, causingKey: caller.key });
@@ -231,7 +231,7 @@ function callOf({ attempts, target, deadline, share }: Attempt, room: number): R
   const call = codec.toCall(request, target);
   request.body.releaseText();
   share.giveBack(room);
-  // A failure: the dialect of the entry cannot express this request.
+  // A failure: the dialect of the model entry cannot express this request.
   return call.ok ? call : err({ failure: call.failure, retry: 'elsewhere', fault: 'none' });
 }
 

@@ -14,20 +14,20 @@ export interface Api {
   /** The name in log lines and metrics. */
   readonly route: string;
   readonly path: string;
-  /** Codecs by the dialect of the provider. An entry of another dialect is never a target. */
+  /** Codecs by the dialect of the provider. A model entry of another dialect is never a target. */
   readonly codecs: Readonly<Partial<Record<DialectName, Codec>>>;
   readonly errors: ErrorFormat;
   /** The route below this one that counts the tokens of a prompt; absent: none. */
   readonly counting?: { readonly path: string; toReply(tokens: number): object };
   /** The reply without a provider's answer; absent: replies are not free. */
   estimate?(request: ModelRequest): object;
-  /** Replies have tokens of their own, so an entry needs a price for them. */
+  /** Replies have tokens of their own, so a model entry needs a price for them. */
   readonly hasOutput: boolean;
   /** Validates a body, and reads the members that decide its maximum cost. */
   toRequest(bytes: Uint8Array, client: Pick<HttpExchange, 'header' | 'query'>): Result<ModelRequest, Failure>;
 }
 
-/** The codec for this provider's entries; undefined: the provider does not have the route. */
+/** The codec for this provider's model entries; undefined: the provider does not have the route. */
 export function codecOf({ name, codecs }: Api, { dialect, apis }: Provider): Codec | undefined {
   return apis.includes(name) ? codecs[dialect] : undefined;
 }

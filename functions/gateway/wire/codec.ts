@@ -44,13 +44,16 @@ export type Call = Pick<UpstreamRequest, 'url' | 'query' | 'headers' | 'body' | 
 export interface StreamFormat {
   /** Reads one stream from its first byte to its last. */
   createReader(options: ReplyOptions): StreamReader;
-  createEnd(request: ModelRequest): StreamEnd;
+  createEndWriter(request: ModelRequest): EndWriter;
   /** An event that the client ignores, for times without an event of the provider; absent: none. */
   readonly keepAlive?: Uint8Array;
 }
 
-/** The end of a stream whose provider did not end it, or ended it with an error. */
-export interface StreamEnd {
+/**
+ * Writes the last events of a stream whose provider did not end it, or ended it with an error. It must see each event
+ * of the stream before, since the last events depend on them.
+ */
+export interface EndWriter {
   /** Records an event that the client has seen. */
   record(piece: Piece): void;
   /** The event of a failure. Nothing follows it, so that no client takes the reply for a whole one. */
@@ -63,7 +66,7 @@ export interface StreamEnd {
   toCutEvents(open: ReadonlyArray<number>, tokens: Tokens): ReadonlyArray<Uint8Array>;
 }
 
-/** The address of an entry, and its credentials. */
+/** The address of a model entry, and its credentials. */
 export interface Address {
   readonly entry: SnapshotEntry;
   readonly provider: Provider;
@@ -83,14 +86,14 @@ export interface ProviderRoute {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** An entry that can be called. */
+/** A model entry that can be called. */
 export interface Endpoint extends Address {
   readonly codec: Codec;
   readonly route: ProviderRoute;
   readonly signing: Signing | undefined;
 }
 
-/** The entry that a request is written for. */
+/** The model entry that a request is written for. */
 export interface Recipient {
   readonly endpoint: Endpoint;
   readonly limit: OutputLimit;
@@ -112,11 +115,11 @@ export interface OutputLimit {
 export interface ReplyOptions {
   /** The date of the reply, in seconds since the Unix epoch. */
   readonly created: number;
-  /** The mark of the entry, if the model has several entries; absent: replies get no marks. */
+  /** The mark of the model entry, if the model has several model entries; absent: replies get no marks. */
   readonly entryMark?: string | undefined;
   /** Adds to an id of stored state the mark that binds it to the VirtualKey; absent: providers store nothing. */
   readonly markId?: ((id: string) => string) | undefined;
-  /** Removes the entry's credentials from a provider's text. */
+  /** Removes the model entry's credentials from a provider's text. */
   readonly redact: (text: string) => string;
   /** Takes memory for an event whose end has not arrived. */
   readonly resizePending?: ResizePending;

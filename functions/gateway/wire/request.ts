@@ -36,18 +36,20 @@ export interface ModelRequest extends HigherRates {
   readonly stored: StoredState;
   /** The `store` for providers; absent: as the client wrote it. */
   readonly store?: false | undefined;
-  /** The conversation, if providers store parts of it; absent: every entry of the model may answer. */
+  /** The conversation, if providers store parts of it; absent: every model entry of the model may answer. */
   readonly affinity?: Affinity;
   /** The query and the headers that a provider of the same API gets unchanged; absent: none. */
   readonly forwardedHead?: ForwardedHead;
 }
 
 export interface Affinity {
-  /** The name of the conversation, the same in all its requests. It decides the order in which entries are tried. */
+  /**
+   * The name of the conversation, the same in all its requests. It decides the order in which model entries are tried.
+   */
   readonly conversation: string;
-  /** The request continues with parts that only one account can read: no other entry is tried. */
+  /** The request continues with parts that only one account can read: no other model entry is tried. */
   readonly isBound: boolean;
-  /** The mark of the entry that created these parts; absent: they have no mark, and the conversation decides. */
+  /** The mark of the model entry that created these parts; absent: they have no mark, and the conversation decides. */
   readonly entryMark?: string | undefined;
 }
 

@@ -10,12 +10,12 @@ const LOOK_AGAIN_AFTER = 1_000;
 export function createMountedCredentials(folder: string, now: () => number): Credentials {
   const seen = new Map<string, { readonly value: string | undefined; readonly at: number }>();
   return {
-    read: (secret, entry) => {
-      const name = `${secret}/${entry}`;
+    read: (secret, secretKey) => {
+      const name = `${secret}/${secretKey}`;
       const known = seen.get(name);
       if (known !== undefined && now() - known.at < LOOK_AGAIN_AFTER) return known.value;
-      if (!isName(secret) || !isName(entry)) return undefined;
-      const value = readIfThere(join(folder, secret, entry));
+      if (!isName(secret) || !isName(secretKey)) return undefined;
+      const value = readIfThere(join(folder, secret, secretKey));
       seen.set(name, { value, at: now() });
       return value;
     },

@@ -83,7 +83,7 @@ async function answer(
 
 /** Values by Secret and entry, as the binding has them. */
 export function credentialsIn(values: GatewayBindings['CREDENTIALS']): Credentials {
-  return { read: (secret, entry) => ownMember(ownMember(values, secret) ?? {}, entry) };
+  return { read: (secret, secretKey) => ownMember(ownMember(values, secret) ?? {}, secretKey) };
 }
 
 type Parts = ReturnType<typeof createDatabase>;

@@ -11,7 +11,7 @@ import { append, nonEmpty, type Refuse, toTranslatedCall, translate } from '../d
 import { toCompletion } from './anthropic-reply.ts';
 import { createReader } from './anthropic-stream.ts';
 import { argumentsOf, hasTooManyArguments, MAX_ARGUMENT_VALUES } from './parts.ts';
-import { createEnd } from './stream-end.ts';
+import { createEndWriter } from './stream-end.ts';
 
 export const anthropic: Codec = {
   isTranslated: true,
@@ -27,7 +27,7 @@ export const anthropic: Codec = {
   },
   readReply: (bytes, { created }) => toCompletion(parseJson(fromUtf8(bytes)), created),
   readError: (bytes) => anthropicError(parseJson(fromUtf8(bytes))),
-  streams: { createReader, createEnd },
+  streams: { createReader, createEndWriter },
 };
 
 /** The members that the gateway sets, whatever the client wrote. */

@@ -11,7 +11,7 @@ import { DECIDING_MEMBERS } from '../prompt/unmetered-features.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { createReader } from './openai-stream.ts';
 import { sizeOf } from './output-size.ts';
-import { createEnd } from './stream-end.ts';
+import { createEndWriter } from './stream-end.ts';
 
 export const openai: Codec = {
   isTranslated: false,
@@ -19,7 +19,7 @@ export const openai: Codec = {
   toCall: (chat, recipient) => ok(toCall(chat, recipient, toBody(chat, recipient))),
   readReply,
   readError,
-  streams: { createReader, createEnd },
+  streams: { createReader, createEndWriter },
 };
 
 type LimitName = 'max_completion_tokens' | 'max_tokens';

@@ -1,7 +1,7 @@
 // Ends of chat completion streams that the upstream did not send: an error, or a cut at the reservation.
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { member, textOf } from '#core/json/json.ts';
-import type { ShownError, StreamEnd } from '../codec.ts';
+import type { EndWriter, ShownError } from '../codec.ts';
 import type { ModelRequest } from '../request.ts';
 import { toEvent } from '../streams/sse.ts';
 
@@ -19,7 +19,7 @@ function toErrorEvent({ message, type = 'server_error', code, param }: ShownErro
 }
 
 /** The end of a stream. At its reservation, every open answer ends with `length`, as at the client's own limit. */
-export function createEnd({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): StreamEnd {
+export function createEndWriter({ includeUsage }: Pick<ModelRequest, 'includeUsage'>): EndWriter {
   let shared: object | undefined;
   return {
     record: ({ event }) => {

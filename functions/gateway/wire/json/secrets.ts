@@ -5,7 +5,7 @@ import type { Address } from '../codec.ts';
 /** The minimum length of a credential; a shorter value may be a word of any text. */
 const MIN_SECRET = 8;
 
-/** A provider's text without the entry's credentials. */
+/** A provider's text without the model entry's credentials. */
 export function withoutSecrets(providerText: string, { credentials }: Pick<Address, 'credentials'>): string {
   const secrets = Object.values(credentials).filter((value) => value.length >= MIN_SECRET);
   if (!providerText.includes('\\')) return secrets.reduce((text, secret) => text.replaceAll(secret, '…'), providerText);
@@ -17,8 +17,8 @@ const MAX_SEARCHED = 64 * 1024;
 const TOO_LONG = { code: 'server_error', message: 'The provider sent an error that is too long to show.' };
 
 /**
- * A failed response without the entry's credentials; the same object if it has no error, or no credentials. Only the
- * error of a long response is searched: the rest repeats the request and the answer.
+ * A failed response without the model entry's credentials; the same object if it has no error, or no credentials. Only
+ * the error of a long response is searched: the rest repeats the request and the answer.
  */
 export function withoutSecretsIn(response: unknown, redact: (text: string) => string): unknown {
   const error = member(response, 'error') ?? undefined;

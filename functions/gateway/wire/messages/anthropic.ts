@@ -13,7 +13,7 @@ import { bytesIn } from '../prompt/prompt.ts';
 import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 import { createReader } from './stream.ts';
-import { createEnd } from './stream-end.ts';
+import { createEndWriter } from './stream-end.ts';
 import { DECIDING_MEMBERS } from './unmetered.ts';
 
 /** The event that clients ignore. */
@@ -27,7 +27,7 @@ export const anthropic: Codec = {
   readReply,
   readError,
   countsTokens: true,
-  streams: { createReader, createEnd, keepAlive: PING },
+  streams: { createReader, createEndWriter, keepAlive: PING },
 };
 
 /**

@@ -9,7 +9,7 @@ import { nonEmpty, type Refuse, toTranslatedCall, translate } from '../dialects/
 import { PING } from './anthropic.ts';
 import { toMessage } from './openai-reply.ts';
 import { createReader } from './openai-stream.ts';
-import { createEnd } from './stream-end.ts';
+import { createEndWriter } from './stream-end.ts';
 
 export const openai: Codec = {
   isTranslated: true,
@@ -22,7 +22,7 @@ export const openai: Codec = {
   },
   readReply: (bytes) => toMessage(readJson(bytes).reply),
   readError,
-  streams: { createReader, createEnd, keepAlive: PING },
+  streams: { createReader, createEndWriter, keepAlive: PING },
 };
 
 /** The members that the gateway sets, whatever the client wrote, and the provider that decides their names. */
@@ -35,8 +35,8 @@ interface GatewayMembers {
 }
 
 /**
- * The body of a chat completion, or the refusal of a part without a counterpart there. Reasoning and `cache_control` are
- * left out.
+ * The body of a chat completion, or the refusal of a part without a counterpart there. Reasoning and `cache_control`
+ * are left out.
  */
 export function toChatBody(
   request: unknown,

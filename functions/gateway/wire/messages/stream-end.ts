@@ -1,7 +1,7 @@
 // Ends of streamed messages that the upstream did not send: an error, or a cut at the reservation.
 import { type Failure, toReply } from '#core/failure/failure.ts';
 import { member } from '#core/json/json.ts';
-import type { ShownError, StreamEnd } from '../codec.ts';
+import type { EndWriter, ShownError } from '../codec.ts';
 import { anthropicErrors } from '../dialects/error-format.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
@@ -19,7 +19,7 @@ function toErrorEvent({ message, type, code }: ShownError): Uint8Array {
 /**
  * The end of a stream. At its reservation, open blocks are closed, and the message ends as at the client's own limit.
  */
-export function createEnd(): StreamEnd {
+export function createEndWriter(): EndWriter {
   const open = new Set<unknown>();
   return {
     record: ({ event }) => {

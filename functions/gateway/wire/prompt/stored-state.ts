@@ -22,7 +22,7 @@ export interface MarkedId {
   readonly id: string;
   /** The parameter that contains the id. */
   readonly param: string;
-  /** The mark of the entry. */
+  /** The mark of the model entry. */
   readonly entryMark: string;
   /** Binds the id to the VirtualKey that got it. */
   readonly mac: string;

@@ -1,5 +1,5 @@
-// Features that the listed prices do not cover. They are refused, unless the usage counts them and an entry has a price
-// for them (LEDGER 10).
+// Features that the listed prices do not cover. They are refused, unless the usage counts them and a model entry has a
+// price for them (LEDGER 10).
 import type { Failure } from '#core/failure/failure.ts';
 import { countIn, listOf, member } from '#core/json/json.ts';
 import type { Provider } from '#core/models/providers.ts';
@@ -241,7 +241,7 @@ export function foldName(name: string): string {
   return folded.includes('_') ? folded.replaceAll('_', '') : folded;
 }
 
-/** Web searches of a request: only entries with a price for them may serve it. */
+/** Web searches of a request: only model entries with a price for them may serve it. */
 export interface WebSearches {
   readonly param: string;
   /** The maximum number of searches of the request. */
@@ -276,7 +276,7 @@ export function webSearchesIn(
 export const isOfflineAt = ({ searchesOffline }: Provider, { isOffline }: WebSearches): boolean =>
   isOffline && searchesOffline === true;
 
-/** The searches that an entry makes for a request. Translations omit them. */
+/** The searches that a model entry makes for a request. Translations omit them. */
 export function webSearchesAt(
   { codec, provider }: { readonly codec: { readonly isTranslated: boolean }; readonly provider: Provider },
   searches: WebSearches | undefined,

@@ -11,7 +11,10 @@ import type { RequestBody } from '../request.ts';
 
 const ENCRYPTED = /("encrypted_content"\s*:\s*"[^"\\]+)"/g;
 const IDS = /("(?:id|item_id|previous_response_id)"\s*:\s*")([^"\\]+)"/g;
-/** A mark at the end of a value: the mark of the entry; after an id also the MAC that binds the id to a VirtualKey. */
+/**
+ * A mark at the end of a value: the mark of the model entry; after an id also the MAC that binds the id to a
+ * VirtualKey.
+ */
 const MARK = /^\.gw([0-9a-f]{8})$/;
 const BOUND_MARK = /^\.gw([0-9a-f]{8})([0-9a-f]{32})$/;
 const LENGTH = '.gw'.length + 8;
@@ -56,7 +59,7 @@ function idsIn(event: unknown): ReadonlySet<string> {
 /** A body without marks, as the provider gets it. */
 export interface UnmarkedBody {
   readonly bytes: Uint8Array;
-  /** The mark of the entry that created the marked parts. */
+  /** The mark of the model entry that created the marked parts. */
   readonly entryMark: string;
   readonly ids: ReadonlyArray<MarkedId>;
 }

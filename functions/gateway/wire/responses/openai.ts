@@ -11,7 +11,7 @@ import { lookalikesOf, type ModelRequest } from '../request.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 import { mark } from './marks.ts';
 import { createReader } from './stream.ts';
-import { createEnd } from './stream-end.ts';
+import { createEndWriter } from './stream-end.ts';
 import { DECIDING_MEMBERS } from './unmetered.ts';
 import { sizeOf, toUsage } from './usage.ts';
 
@@ -24,7 +24,7 @@ export const openai: Codec = {
   readError,
   countsTokens: true,
   // Codex gives up after five minutes without an event; a comment does not count.
-  streams: { createReader, createEnd, keepAlive: toNamedEvent('keepalive', {}) },
+  streams: { createReader, createEndWriter, keepAlive: toNamedEvent('keepalive', {}) },
 };
 
 /**

@@ -4,7 +4,7 @@ import { type Failure, toReply } from '#core/failure/failure.ts';
 import { concat } from '#core/json/bytes.ts';
 import { countIn, member, parseJson, textOf, toJson } from '#core/json/json.ts';
 import type { Tokens } from '#core/ports/ledger-rows.ts';
-import type { ShownError, StreamEnd } from '../codec.ts';
+import type { EndWriter, ShownError } from '../codec.ts';
 import { toNamedEvent } from '../streams/sse.ts';
 
 /**
@@ -48,7 +48,7 @@ interface StreamState {
  * The end of a stream. At its reservation the response is incomplete, as at the client's own limit: open messages are
  * closed, calls are left out.
  */
-export function createEnd(): StreamEnd {
+export function createEndWriter(): EndWriter {
   const state: StreamState = { response: { object: 'response' }, sequence: -1, items: new Map(), kept: 0 };
   return {
     record: ({ event }) => recordEvent(state, event),

@@ -22,7 +22,7 @@ export function createReader(options: ReplyOptions): StreamReader {
   });
 }
 
-/** The event without the entry's credentials; the same bytes if its error has none. */
+/** The event without the model entry's credentials; the same bytes if its error has none. */
 function withoutSecrets(bytes: Uint8Array, event: unknown, { redact }: ReplyOptions): Uint8Array {
   const response = member(event, 'response');
   const shown = withoutSecretsIn(response, redact);

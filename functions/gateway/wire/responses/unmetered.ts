@@ -1,5 +1,5 @@
 // Features of a Responses request that the listed prices do not cover. They are refused, unless the usage counts them
-// and an entry has a price for them.
+// and a model entry has a price for them.
 import { listOf, member, textOf } from '#core/json/json.ts';
 import {
   listedTier,

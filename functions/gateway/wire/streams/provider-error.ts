@@ -23,7 +23,7 @@ function toName(text: string | undefined): string | undefined {
   return text !== undefined && NAME.test(text) ? text : undefined;
 }
 
-/** Whether the request caused the error, so that the entry may serve others. */
+/** Whether the request caused the error, so that the model entry may serve others. */
 export function isRequestError({ status, type, code }: WireError): boolean {
   if (status !== undefined) return status < 500 && status !== 429;
   const name = code ?? type;

@@ -5,7 +5,7 @@ import type { Failure } from '../../../../functions/core/failure/failure.ts';
 import type { HttpHandler } from '../../../../functions/core/ports/http-exchange.ts';
 import type { Ids } from '../../../../functions/core/ports/ids.ts';
 import type { Log } from '../../../../functions/core/ports/telemetry.ts';
-import { refuse, sendText } from '../../../../functions/gateway/reply/respond.ts';
+import { sendFailure, sendText } from '../../../../functions/gateway/reply/respond.ts';
 import { toRequestContext } from '../../../../functions/gateway/request/request-context.ts';
 import type { OpenGateway } from '../../../runtime/node/gateway.ts';
 import type { Gateways } from './gateways.ts';
@@ -30,12 +30,12 @@ export function gatewayFront({ gateways, ids, log, metrics }: FrontDependencies)
     try {
       const at = addressIn(path);
       const runtime = at === undefined ? 'nothing' : await gateways.find(at.namespace, at.name);
-      if (typeof runtime === 'string') refuse(client, failureOf(runtime, path), context);
+      if (typeof runtime === 'string') sendFailure(client, failureOf(runtime, path), context);
       else await runtime.handle(client, at?.below);
     } catch (error) {
       log.error('a request failed with an internal error', { requestId: context.requestId, why: reasonOf(error) });
       if (client.hasBegun()) client.destroy();
-      else refuse(client, { code: 'internal_error' }, context);
+      else sendFailure(client, { code: 'internal_error' }, context);
     }
   };
 }

@@ -149,8 +149,8 @@ function start({ cluster: _, folder, ...parts }: GatewaysOptions, first: Configu
       folder: own,
       snapshots: { current: () => running.configuration.snapshot },
       credentials: {
-        read: (secret, entry) => {
-          const value = running.configuration.secrets.get(secret)?.[entry];
+        read: (secret, secretKey) => {
+          const value = running.configuration.secrets.get(secret)?.[secretKey];
           return value === undefined ? undefined : Buffer.from(value, 'base64').toString();
         },
       },

@@ -65,7 +65,7 @@ test('a request is a span: its route, its status and what its log line says, and
       tokens,
       end: 'cut',
     });
-    log.info('request', { requestId: 'another', end: 'left' });
+    log.info('request', { requestId: 'another', end: 'client_left' });
     log.warn('another line', { code: 'not of the request' });
     return new Response('done', { status: 201, headers: { 'x-request-id': 'one' } });
   });
@@ -153,9 +153,9 @@ test('a span waits for its line, which may come long after the client has left; 
   });
   await post(server.url, { 'x-id': 'one' });
   await post(server.url, { 'x-id': 'never' });
-  server.log.info('request', { requestId: 'one', end: 'left' });
+  server.log.info('request', { requestId: 'one', end: 'client_left' });
   await server.traces.close();
-  expect(spans().map((span) => attributesOf(span)['gateway_operator.end'])).toEqual(['left', undefined]);
+  expect(spans().map((span) => attributesOf(span)['gateway_operator.end'])).toEqual(['client_left', undefined]);
 });
 
 test('a reply of 500 and above is a failed span, a refusal is none', async () => {

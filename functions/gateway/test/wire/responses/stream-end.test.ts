@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { toJson } from '#core/json/json.ts';
 import { memory } from '../../../../../test/gateway/memory.ts';
-import { EMPTY_PIECE, type StreamEnd } from '../../../wire/codec.ts';
-import { createEnd } from '../../../wire/responses/stream-end.ts';
+import { EMPTY_PIECE, type EndWriter } from '../../../wire/codec.ts';
+import { createEndWriter } from '../../../wire/responses/stream-end.ts';
 
 const TOKENS = { input: 1, output: 2, cachedInput: 0, cacheWrite: 0 };
 /** Bytes that the end of one stream may keep: a character that is not Latin takes two. */
@@ -11,13 +11,13 @@ const MAX = 256 * 1024;
 const LETTERS = { Latin: 'w', Greek: 'ω' };
 
 const decoder = new TextDecoder();
-const note = (end: StreamEnd, type: string, more: object) => end.record({ ...EMPTY_PIECE, event: { type, ...more } });
+const note = (end: EndWriter, type: string, more: object) => end.record({ ...EMPTY_PIECE, event: { type, ...more } });
 const added = (index: number) => ({ output_index: index, item: { id: `i${index}`, type: 'message', content: [] } });
 const eventsOf = (cut: ReadonlyArray<Uint8Array>) =>
   cut.map((bytes) => JSON.parse(decoder.decode(bytes).split('data: ')[1] ?? ''));
 
 /** Output of this number of characters. */
-const OUTPUTS: Readonly<Record<string, (end: StreamEnd, size: number, letter: string) => void>> = {
+const OUTPUTS: Readonly<Record<string, (end: EndWriter, size: number, letter: string) => void>> = {
   'one text': (end, size, letter) => {
     note(end, 'response.output_item.added', added(0));
     for (let at = 0; at < size; at += 1)
@@ -39,7 +39,7 @@ const OUTPUTS: Readonly<Record<string, (end: StreamEnd, size: number, letter: st
 describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letters,', (name) => {
   test.each(Object.entries(OUTPUTS))('%s without end are not kept', async (_, write) => {
     // So many that what the test runner keeps meanwhile does not count.
-    const ends = Array.from({ length: 16 }, createEnd);
+    const ends = Array.from({ length: 16 }, createEndWriter);
     const before = await memory();
     for (const end of ends) write(end, 100_000, LETTERS[name]);
     expect(((await memory()) - before) / ends.length).toBeLessThan(MAX / 8);
@@ -49,7 +49,7 @@ describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letter
   });
 
   test.each(Object.entries(OUTPUTS).slice(0, 2))('%s as long as may be are kept small', async (_, write) => {
-    const ends = Array.from({ length: 4 }, createEnd);
+    const ends = Array.from({ length: 4 }, createEndWriter);
     const before = await memory();
     for (const end of ends) write(end, 50_000, LETTERS[name]);
     expect(((await memory()) - before) / ends.length).toBeLessThan(MAX);
@@ -61,7 +61,7 @@ describe.each(Object.keys(LETTERS) as Array<keyof typeof LETTERS>)('in %s letter
 });
 
 test('the end of a response has its short members, without the parts that repeat the request', () => {
-  const end = createEnd();
+  const end = createEndWriter();
   const short = { id: 'r', model: 'm', created_at: 1, store: false, error: null, output: [] };
   const long = { instructions: 'x'.repeat(1000), tools: [{}], input: ['x'], metadata: { a: 1 } };
   note(end, 'response.created', { response: { ...short, ...long } });
@@ -74,7 +74,7 @@ test('the end of a response has its short members, without the parts that repeat
 });
 
 test('a failed response reaches the client whole', () => {
-  const end = createEnd();
+  const end = createEndWriter();
   const response = { id: 'r', usage: { input_tokens: 1 }, tools: [{ type: 'function' }] };
   const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
   const [event] = eventsOf([end.toErrorEvent(error, { type: 'response.failed', response })]);
@@ -105,7 +105,7 @@ function nested(levels: number): unknown[] {
 
 /** The response in the event for a client, if a response failed whose tools have this number of levels. */
 function failedResponse(levels: number): object {
-  const end = createEnd();
+  const end = createEndWriter();
   const error = { message: 'no', param: undefined, type: undefined, code: 'invalid_prompt' };
   const response = { id: 'r', tools: nested(levels) };
   const event = decoder.decode(end.toErrorEvent(error, { type: 'response.failed', response })).split('data: ')[1] ?? '';

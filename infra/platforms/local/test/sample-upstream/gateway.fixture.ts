@@ -33,7 +33,7 @@ export async function openGateway({ provider, path }: { readonly provider: strin
   const note = (_: string, fields: Readonly<Record<string, unknown>> = {}) => void lines.push(fields);
   const node = nodeDependencies();
   const entries = MODELS.map((name) => entry(name, { model: name, price: PRICE, maxOutputTokens: 4096 }));
-  const wrongKey = entry('wrong-key', { model: 'echo', credentials: { apiKey: { secret: 's', entry: 'wrong' } } });
+  const wrongKey = entry('wrong-key', { model: 'echo', credentials: { apiKey: { secret: 's', secretKey: 'wrong' } } });
   const snapshot = snapshotOf(
     [...entries, wrongKey].map((one) => ({ ...one, provider, apiBase: `${sample.url}${path}` })),
     { retries: 1 },
