@@ -8,7 +8,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { Millis } from '#core/ports/money.ts';
 import { type ActContext, failedOutcome, type Handlers } from './act/context.ts';
 import { databaseHandlers } from './act/database.ts';
-import { objectHandlers, toRefused } from './act/objects.ts';
+import { objectHandlers, toRefusedOutcome } from './act/objects.ts';
 import { putSecret, retainSecret } from './act/secret.ts';
 import { type Action, isForced, isReport, type Outcome, type Result } from './action.ts';
 import { idOf } from './world.ts';
@@ -101,7 +101,7 @@ async function attempt(action: Action, context: ActContext): Promise<Outcome> {
     return await withTimeout(context.deps.timer, ACTION_TIMEOUT, 'the action', handler(action, context));
   } catch (error) {
     // A webhook of another program may have answered with an error of its own.
-    if (action.action === 'ApplyWorkload') return toRefused(action, reasonOf(error));
+    if (action.action === 'ApplyWorkload') return toRefusedOutcome(action, reasonOf(error));
     if (error instanceof DatabaseUnreachable) return failedOutcome(reasonOf(error), 'DatabaseUnreachable');
     return failedOutcome(reasonOf(error), action.action === 'OpenInstance' ? 'DatabaseNotMigrated' : undefined);
   }

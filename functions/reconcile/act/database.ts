@@ -41,7 +41,7 @@ export const databaseHandlers = {
     const owner = ledger?.isMissing === true ? await ownerOf(ledger.uid, registry, context) : undefined;
     const adoption = owner ?? (await registry.openInstance(row, ledger));
     if (isLost) await reportLoss(action, context);
-    return adoption.ok ? doneOutcome() : { ended: 'failed', problem: refusalOf(adoption, ledger?.uid ?? '') };
+    return adoption.ok ? doneOutcome() : { ended: 'failed', problem: toAdoptionProblem(adoption, ledger?.uid ?? '') };
   },
   CloseInstance: async (action, context) => {
     const { uid, registry } = linkOf(action, context);
@@ -141,7 +141,7 @@ type Refusal =
   | { readonly ok: false; readonly why: 'here'; readonly at: Path };
 
 /** Why a new instance is not opened: with an empty ledger every budget would be full again. */
-function refusalOf(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted'> {
+function toAdoptionProblem(adoption: Refusal, ledger: string): Problem<'LedgerNotAdopted'> {
   const why = {
     same: `is the uid of this instance: write the uid of the previous instance`,
     absent: `is the uid of no instance in this database: correct the uid, or spec.databaseSecretRef`,

@@ -161,8 +161,8 @@ export const objectHandlers = {
 } satisfies Handlers;
 
 /**
- * Writes exactly the version that is read here, with its replicas: an autoscaler may have changed them since the look of
- * the run. Controllers write the status of a Deployment at any time, so a conflict is repeated a few times.
+ * Writes exactly the version that is read here, with its replicas: an autoscaler may have changed them since the look
+ * of the run. Controllers write the status of a Deployment at any time, so a conflict is repeated a few times.
  */
 async function applyDeployment(
   action: ActionOf<'ApplyWorkload'>,
@@ -189,14 +189,14 @@ function toApplied(
   { deps }: ActContext,
 ): Outcome {
   if (!written.ok && written.refusal !== 'terminating' && written.refusal !== 'conflict')
-    return toRefused(action, written.message);
+    return toRefusedOutcome(action, written.message);
   // Controllers may write the status of these objects at any time, so their version proves nothing.
   const isSame = written.ok && deps.hash(comparedText(written.object)) === before;
   return isSame ? { ended: 'unchanged' } : toOutcome(written);
 }
 
 /** The outcome of a part that is not written. A condition of the instance shows why. */
-export function toRefused({ part, object }: ActionOf<'ApplyWorkload'>, why: string): Outcome {
+export function toRefusedOutcome({ part, object }: ActionOf<'ApplyWorkload'>, why: string): Outcome {
   const message = `the API server does not take ${PARTS[part].kind} "${object.metadata.name}": ${why}`;
   return failedOutcome(message, isRoute(part) ? 'RouteRefused' : 'WorkloadRefused');
 }

@@ -8,7 +8,7 @@ import { member } from '#core/json/json.ts';
 import { cutText } from '#core/json/text.ts';
 import { snapshotName } from '#core/keys/object-names.ts';
 import { compileSnapshot } from '#core/models/compile-snapshot.ts';
-import { entryPrice } from '#core/money/price-list.ts';
+import { modelEntryPrice } from '#core/money/price-list.ts';
 import { type DatabaseConnection, type StoreConnection, toServerText } from '#core/ports/backends.ts';
 import {
   ClusterError,
@@ -258,7 +258,7 @@ function entryProblems(
       const problem =
         (entry.requiresAuth ? ofCredentials(entry, index) : undefined) ??
         toProblem(noAddress(entry, index, didYouMean)) ??
-        (entryPrice(entry.gatewayParams).price === undefined ? toProblem(notPriced(entry, index)) : undefined);
+        (modelEntryPrice(entry.gatewayParams).price === undefined ? toProblem(notPriced(entry, index)) : undefined);
       return problem === undefined
         ? []
         : [[entry.identifier, { ...problem, message: cutText(problem.message) }] as const];
