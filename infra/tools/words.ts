@@ -93,11 +93,14 @@ export const WORDS: ReadonlyArray<ForbiddenWord> = [
   { pattern: /^shared Store$/, places: ['identifier'], use: 'isolateKnownStore, isPerRequest' },
   { pattern: /\b(by bounds|lacking)\b/i, places: NAMES, use: 'acceptsChangedAccounts, missingInSum' },
   {
-    pattern: /\b(?<!model )entry (limits|index|use)\b|\bmove to entry\b/i,
+    pattern:
+      /\b(?<!model )entry (limits|index|use|marks?|estimates|price|address)\b|\b(move to|skip|leave|weighted) entry\b/i,
     places: NAMES,
     use: 'model entry',
   },
   { pattern: /\bretire values?\b/i, places: NAMES, use: 'end values: immediately or after an overlap' },
+  { pattern: /\b(stale|known) epoch\b/i, places: NAMES, use: 'lostEpoch, foundEpoch' },
+  { pattern: /\bbeats?\b/i, places: NAMES, use: 'heartbeat, or a period of the ledger' },
   // Tests and packages.
   {
     pattern: /\b(wish(es)?|forgetful store|play result|bench arrivals|measure arrivals)\b/i,

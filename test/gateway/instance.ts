@@ -19,7 +19,7 @@ export function entry(modelName: string, differences: Partial<SnapshotEntry> = {
     identifier: modelName,
     provider: 'openai',
     model: `real-${modelName}`,
-    credentials: { apiKey: { secret: `${modelName}-secret`, entry: 'key' } },
+    credentials: { apiKey: { secret: `${modelName}-secret`, secretKey: 'key' } },
     requiresAuth: true,
     // A dollar for a million is a thousand nano-dollars for one.
     price: { input: '1', output: '2' },

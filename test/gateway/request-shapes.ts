@@ -2,7 +2,7 @@
 export { piecesOf } from '../../infra/adapters/upstream/body.ts';
 
 import type { ApiName } from '#core/models/providers.ts';
-import { entryMarkOf } from '../../functions/gateway/targets/affinity.ts';
+import { modelEntryMarkOf } from '../../functions/gateway/targets/affinity.ts';
 import { entry } from './instance.ts';
 import { markedId } from './responses.ts';
 
@@ -44,7 +44,7 @@ const declared = (index: number) => ({
 });
 const cached = { cache_control: { type: 'ephemeral' } };
 
-const MARK = entryMarkOf(entry('gpt'));
+const MARK = modelEntryMarkOf(entry('gpt'));
 /** Deeper ones are refused. */
 const MAX_DEPTH = 1000;
 

@@ -1,7 +1,7 @@
 // What does a provider of the Responses API say in a test?
 
 import { toMarkedId } from '../../functions/gateway/request/stored-responses.ts';
-import { entryMarkOf } from '../../functions/gateway/targets/affinity.ts';
+import { modelEntryMarkOf } from '../../functions/gateway/targets/affinity.ts';
 import { event } from './anthropic.ts';
 import { mac } from './stage.ts';
 
@@ -36,6 +36,6 @@ export const COMPLETED = event('response.completed', {
 
 /** An id as the VirtualKey of this scope gets it, of a response that this entry made. */
 export function markedId(id: string, identifier = 'gpt', scopeId = 'key-scope'): string {
-  const by = entryMarkOf({ identifier, weight: 1, priority: 0 });
+  const by = modelEntryMarkOf({ identifier, weight: 1, priority: 0 });
   return toMarkedId(mac, { secret: `secret of ${scopeId}` }, { id, entryMark: by });
 }

@@ -238,10 +238,10 @@ export const isUsable = ({ limit = 0n, limitAtGrant }: CounterState): boolean =>
  * spend that has reached the limit also refuses free requests.
  */
 export function fits(state: CounterState, amount: Nano): boolean {
-  const { limit, escrow, returnedInCall: returning, liveAmount } = state;
+  const { limit, escrow, returnedInCall, liveAmount } = state;
   if (limit === undefined) return true;
   if (!isUsable(state)) return false;
-  const left = escrow - returning - pendingSpend(state);
+  const left = escrow - returnedInCall - pendingSpend(state);
   return left > 0n && left - liveAmount >= amount;
 }
 
@@ -255,7 +255,7 @@ export const isCovered = ({ costToCover: { inCall, unreported }, risk }: Counter
   (risk.inCall === undefined || unreported <= risk.inCall);
 
 function isUsed({ reservations, isLoading, isChanged, waitingRequests, ...amounts }: CounterState): boolean {
-  const { escrow, returnedInCall: returning, spend, risk } = amounts;
+  const { escrow, returnedInCall, spend, risk } = amounts;
   if (reservations > 0 || isLoading || isChanged || waitingRequests.size > 0 || risk.inCall !== undefined) return true;
-  return [escrow, returning, spend.inCall, spend.unreported, risk.reported].some((amount) => amount !== 0n);
+  return [escrow, returnedInCall, spend.inCall, spend.unreported, risk.reported].some((amount) => amount !== 0n);
 }

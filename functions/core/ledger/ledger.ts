@@ -61,7 +61,7 @@ export interface StartableLedger extends Ledger {
 export function createLedger(deps: LedgerDependencies): StartableLedger {
   const context = createParts(deps);
   const { account, timer, log, booking, settlement } = context;
-  const cancelBeats = startPeriodicWork(context);
+  const endPeriodicWork = startPeriodicWork(context);
   return {
     start: context.membership.start,
     reserve: context.reservations.reserve,
@@ -92,7 +92,7 @@ export function createLedger(deps: LedgerDependencies): StartableLedger {
           },
         ),
       );
-      cancelBeats();
+      endPeriodicWork();
       await closeParts(context);
     },
   };

@@ -49,11 +49,7 @@ export function createSettlements(context: LedgerContext): Settlements {
   };
 
   /** Ends the reservation: its escrow becomes idle, and its use of rates is returned. */
-  const endLive = (
-    live: LiveReservation,
-    kind: keyof typeof END_LABELS,
-    end: Pick<RequestEnd, 'isCalled' | 'tokens'>,
-  ): void => {
+  const endLive = (live: LiveReservation, kind: keyof typeof END_LABELS, end: Omit<RequestEnd, 'estimates'>): void => {
     endReservation(account, live, kind === 'settled' ? 'unreported' : 'released');
     const { rateUse } = live;
     if (rateUse !== undefined) {

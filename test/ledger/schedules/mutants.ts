@@ -120,7 +120,7 @@ export const MUTANTS: ReadonlyArray<Mutant> = [
     edits: [
       {
         file: `${CORE}/counters.ts`,
-        line: 'const left = escrow - returning - pendingSpend(state);',
+        line: 'const left = escrow - returnedInCall - pendingSpend(state);',
         becomes: 'const left = escrow - pendingSpend(state);',
       },
     ],

@@ -146,7 +146,7 @@ describe('one request whose callback throws', () => {
   });
 });
 
-test('a beat that fails half way is followed by the next one: the lease is renewed', async () => {
+test('periodic work that fails half way is done again: the lease is renewed', async () => {
   const failing = await scenario.start({
     ...IMMORTAL,
     failureOf: (method) => (method === 'set' ? 'throws' : undefined),
