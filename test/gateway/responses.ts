@@ -37,5 +37,5 @@ export const COMPLETED = event('response.completed', {
 /** An id as the VirtualKey of this scope gets it, of a response that this entry made. */
 export function markedId(id: string, identifier = 'gpt', scopeId = 'key-scope'): string {
   const by = modelEntryMarkOf({ identifier, weight: 1, priority: 0 });
-  return toMarkedId(mac, { secret: `secret of ${scopeId}` }, { id, entryMark: by });
+  return toMarkedId(mac, { secret: `secret of ${scopeId}` }, { id, modelEntryMark: by });
 }

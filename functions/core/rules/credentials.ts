@@ -16,7 +16,7 @@ export interface CredentialProblem {
 const MAX_CREDENTIAL = 16_384;
 
 /** A model entry's address, and the credentials for it. */
-export interface EntryAddress {
+export interface ModelEntryAddress {
   readonly provider: Provider;
   /** The address before the paths of the APIs. */
   readonly base: string;
@@ -37,7 +37,7 @@ interface Entry {
 export function toModelEntryAddress(
   { provider: name, model, apiBase }: Entry,
   values: ReadonlyArray<readonly [name: string, value: string | undefined]>,
-): Result<EntryAddress, CredentialProblem> {
+): Result<ModelEntryAddress, CredentialProblem> {
   const provider = providerOf(name, model);
   const credentials: Record<string, string> = {};
   for (const [credential, value] of values) {

@@ -11,7 +11,7 @@ import { refusal } from '../wire/prompt/unmetered-features.ts';
 import type { ModelRequest } from '../wire/request.ts';
 
 type Owner = Pick<Caller, 'secret'>;
-type StoredId = Pick<MarkedId, 'id' | 'entryMark'>;
+type StoredId = Pick<MarkedId, 'id' | 'modelEntryMark'>;
 
 /** Hex digits of the MAC in a mark (128 bits). */
 const MAC_LENGTH = 32;
@@ -20,12 +20,12 @@ const MAC_LENGTH = 32;
  * The id that the client gets: the provider's id, the mark of the model entry that created it, and a MAC that only
  * gateways can compute.
  */
-export function toMarkedId(mac: Mac, owner: Owner, { id, entryMark }: StoredId): string {
-  return `${id}.gw${entryMark}${macOf(mac, owner, { id, entryMark })}`;
+export function toMarkedId(mac: Mac, owner: Owner, { id, modelEntryMark }: StoredId): string {
+  return `${id}.gw${modelEntryMark}${macOf(mac, owner, { id, modelEntryMark })}`;
 }
 
-function macOf(mac: Mac, { secret }: Owner, { id, entryMark }: StoredId): string {
-  return mac(secret, `${entryMark} ${id}`).slice(0, MAC_LENGTH);
+function macOf(mac: Mac, { secret }: Owner, { id, modelEntryMark }: StoredId): string {
+  return mac(secret, `${modelEntryMark} ${id}`).slice(0, MAC_LENGTH);
 }
 
 export function createCheckStoredState({ hash, mac }: Pick<GatewayDeps, 'hash' | 'mac'>) {

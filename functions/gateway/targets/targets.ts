@@ -78,9 +78,9 @@ const MODEL_REMOVED: Failure = {
 function boundTarget<T extends WeightedModelEntry>(
   reachable: ReadonlyArray<T>,
   grant: Grant,
-  { entryMark }: Affinity,
+  { modelEntryMark }: Affinity,
 ): T | undefined {
-  if (entryMark !== undefined) return reachable.find(({ entry }) => modelEntryMarkOf(entry) === entryMark);
+  if (modelEntryMark !== undefined) return reachable.find(({ entry }) => modelEntryMarkOf(entry) === modelEntryMark);
   return orderByConversation(reachable, grant.routing.strategy, conversationOf(grant) ?? '')[0];
 }
 

@@ -45,7 +45,7 @@ interface CallContext {
   readonly clock: Clock;
   /** The end of the call. */
   readonly signal: Pick<StopSignal, 'aborted'>;
-  readonly marks?: Pick<ReplyOptions, 'entryMark' | 'markId'>;
+  readonly marks?: Pick<ReplyOptions, 'modelEntryMark' | 'markId'>;
   /** Memory for a plain reply, and for an event whose end has not arrived. */
   readonly share: RequestMemory;
 }

@@ -50,7 +50,7 @@ const NO_ROOM: AttemptFailure = { failure: { code: 'overloaded' }, retry: 'never
 const ENDED: AttemptFailure = { failure: { code: 'upstream_timeout' }, retry: 'never', fault: 'none' };
 const UNLIMITED = ok(undefined);
 /** Marks of a reply that needs none. */
-const UNMARKED = { entryMark: undefined, markId: undefined };
+const UNMARKED = { modelEntryMark: undefined, markId: undefined };
 
 /** One attempt. `leaveModelEntry`: ends the count of the attempt at the model entry. */
 interface Attempt {
@@ -148,11 +148,14 @@ export function createCallUpstream(
   function marksOf(
     { grant, candidates }: ReservedGrant,
     { entry }: Target,
-  ): Pick<ReplyOptions, 'entryMark' | 'markId'> {
+  ): Pick<ReplyOptions, 'modelEntryMark' | 'markId'> {
     if (candidates.length === 1 && !grant.storeResponses) return UNMARKED;
     const by = modelEntryMarkOf(entry);
-    const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, entryMark: by });
-    return { entryMark: candidates.length > 1 ? by : undefined, markId: grant.storeResponses ? markId : undefined };
+    const markId = (id: string) => toMarkedId(deps.mac, grant.caller, { id, modelEntryMark: by });
+    return {
+      modelEntryMark: candidates.length > 1 ? by : undefined,
+      markId: grant.storeResponses ? markId : undefined,
+    };
   }
 
   async function callTarget(attempt: Attempt): Promise<Result<Exchange, AttemptFailure>> {

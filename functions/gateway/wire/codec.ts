@@ -116,7 +116,7 @@ export interface ReplyOptions {
   /** The date of the reply, in seconds since the Unix epoch. */
   readonly created: number;
   /** The mark of the model entry, if the model has several model entries; absent: replies get no marks. */
-  readonly entryMark?: string | undefined;
+  readonly modelEntryMark?: string | undefined;
   /** Adds to an id of stored state the mark that binds it to the VirtualKey; absent: providers store nothing. */
   readonly markId?: ((id: string) => string) | undefined;
   /** Removes the model entry's credentials from a provider's text. */

@@ -50,7 +50,7 @@ export interface Affinity {
   /** The request continues with parts that only one account can read: no other model entry is tried. */
   readonly isBound: boolean;
   /** The mark of the model entry that created these parts; absent: they have no mark, and the conversation decides. */
-  readonly entryMark?: string | undefined;
+  readonly modelEntryMark?: string | undefined;
 }
 
 export interface ForwardedHead {

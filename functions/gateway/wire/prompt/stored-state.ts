@@ -23,7 +23,7 @@ export interface MarkedId {
   /** The parameter that contains the id. */
   readonly param: string;
   /** The mark of the model entry. */
-  readonly entryMark: string;
+  readonly modelEntryMark: string;
   /** Binds the id to the VirtualKey that got it. */
   readonly mac: string;
 }

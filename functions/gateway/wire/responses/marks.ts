@@ -31,11 +31,11 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 export function mark(
   bytes: Uint8Array,
   event: unknown,
-  { entryMark, markId }: Pick<ReplyOptions, 'entryMark' | 'markId'>,
+  { modelEntryMark, markId }: Pick<ReplyOptions, 'modelEntryMark' | 'markId'>,
 ): Uint8Array {
-  if (entryMark === undefined && markId === undefined) return bytes;
+  if (modelEntryMark === undefined && markId === undefined) return bytes;
   const text = decoder.decode(bytes);
-  const sealed = entryMark === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${entryMark}"`);
+  const sealed = modelEntryMark === undefined ? text : text.replaceAll(ENCRYPTED, `$1.gw${modelEntryMark}"`);
   const marked = markId === undefined ? sealed : withIds(sealed, idsIn(event), markId);
   return marked === text ? bytes : toUtf8(marked);
 }
@@ -60,7 +60,7 @@ function idsIn(event: unknown): ReadonlySet<string> {
 export interface UnmarkedBody {
   readonly bytes: Uint8Array;
   /** The mark of the model entry that created the marked parts. */
-  readonly entryMark: string;
+  readonly modelEntryMark: string;
   readonly ids: ReadonlyArray<MarkedId>;
 }
 
@@ -83,7 +83,7 @@ export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): 
     const id = value.slice(0, -length);
     if (mac !== undefined) {
       const param = name === 'id' ? 'input' : name;
-      ids.set(copyOf(value), { id: copyOf(id), entryMark: entry, mac: copyOf(mac), param });
+      ids.set(copyOf(value), { id: copyOf(id), modelEntryMark: entry, mac: copyOf(mac), param });
     }
     by = entry;
     // A body may have very many marks: most are cut out of the text as they are.
@@ -92,7 +92,7 @@ export function unmark({ text, object }: Pick<RequestBody, 'text' | 'object'>): 
   }
   return by === undefined
     ? undefined
-    : { bytes: toUtf8(unmarked + text.slice(from)), entryMark: by, ids: [...ids.values()] };
+    : { bytes: toUtf8(unmarked + text.slice(from)), modelEntryMark: by, ids: [...ids.values()] };
 }
 
 /** The members of a request that may have a mark, in the order of the text. Other members belong to the client. */

@@ -68,7 +68,7 @@ function toRequest(bytes: Uint8Array): Result<ModelRequest, Failure> {
     affinity: {
       conversation: copyOf((textOf(members.prompt_cache_key) ?? '').slice(0, MAX_NAME)),
       isBound: isEncrypted(members) || stored.reference !== undefined,
-      entryMark: marked?.entryMark,
+      modelEntryMark: marked?.modelEntryMark,
     },
   });
 }

@@ -34,7 +34,9 @@ test('ids and reasoning that a client sends back are those of the provider, and 
       ];
       const reply = { id, output, previous_response_id: null, metadata: { note: note } };
       const marked = JSON.parse(
-        decoder.decode(mark(encoder.encode(JSON.stringify(reply)), { response: reply }, { entryMark: by, markId })),
+        decoder.decode(
+          mark(encoder.encode(JSON.stringify(reply)), { response: reply }, { modelEntryMark: by, markId }),
+        ),
       );
       expect(marked).toEqual({
         ...reply,
@@ -49,9 +51,9 @@ test('ids and reasoning that a client sends back are those of the provider, and 
       const found = unmarked(JSON.stringify(sent));
       expect(decoder.decode(found?.bytes)).toBe(JSON.stringify(asked));
       expect(found).toMatchObject({
-        entryMark: by,
+        modelEntryMark: by,
         ids: [
-          { id, entryMark: by, mac, param: 'previous_response_id' },
+          { id, modelEntryMark: by, mac, param: 'previous_response_id' },
           { id: item, param: 'input' },
         ],
       });
@@ -63,16 +65,16 @@ test('ids and reasoning that a client sends back are those of the provider, and 
 test('ids that a reply only mentions are not marked, and without a mark for ids none is', () => {
   const reply = { id: 'resp_1', metadata: { id: 'a' }, output: [{ id: 'msg_1', annotations: [{ id: 'b' }] }] };
   const bytes = encoder.encode(JSON.stringify(reply));
-  const marked = decoder.decode(mark(bytes, { response: reply }, { entryMark: undefined, markId }));
+  const marked = decoder.decode(mark(bytes, { response: reply }, { modelEntryMark: undefined, markId }));
   expect(marked).toContain('"metadata":{"id":"a"}');
   expect(marked).toContain('"annotations":[{"id":"b"}]');
-  expect(mark(bytes, { response: reply }, { entryMark: by, markId: undefined })).toBe(bytes);
+  expect(mark(bytes, { response: reply }, { modelEntryMark: by, markId: undefined })).toBe(bytes);
 });
 
 test('a body without marks stays unchanged', () => {
   expect(unmarked('{"previous_response_id":"resp_1","input":"resp_1.gw0123abcd"}')).toBeUndefined();
   const bytes = encoder.encode('{"delta":"resp_1"}');
-  expect(mark(bytes, new Set(['resp_1']), { entryMark: by, markId })).toBe(bytes);
+  expect(mark(bytes, new Set(['resp_1']), { modelEntryMark: by, markId })).toBe(bytes);
 });
 
 test.each([
@@ -90,6 +92,6 @@ test.each([
   ['{"input":[{"encrypted_content":"a\\u002egw0123abcd"}],"n":1}', '{"input":[{"encrypted_content":"a"}],"n":1}'],
   ['{"input":[1,{"\\u0065ncrypted_content":"\\/.gw\\u0030123abcd"}]}', '{"input":[1,{"\\u0065ncrypted_content":"/"}]}'],
 ])('a mark is removed however its letters are escaped: %s', (body, sent) => {
-  expect(unmarked(body)).toMatchObject({ entryMark: by });
+  expect(unmarked(body)).toMatchObject({ modelEntryMark: by });
   expect(decoder.decode(unmarked(body)?.bytes)).toBe(sent);
 });
