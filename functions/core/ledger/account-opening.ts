@@ -197,7 +197,7 @@ function laterSpendOf({ requests, openBatchNumber }: Account) {
   const all = new Map<CounterState, { readonly batch: number; spend: Nano }[]>();
   const ended = requests.in('inCall');
   const batches = toTransactions(ended.map(({ row }) => row)).entries();
-  const batchOf = new Map([...batches].flatMap(([place, rows]) => rows.map((row) => [row, openBatchNumber + place])));
+  const batchOf = new Map([...batches].flatMap(([index, rows]) => rows.map((row) => [row, openBatchNumber + index])));
   for (const { row, counters } of ended) {
     const batch = batchOf.get(row) ?? openBatchNumber;
     for (const counter of batch === openBatchNumber ? [] : counters) {

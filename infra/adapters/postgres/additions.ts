@@ -29,7 +29,7 @@ interface HourAddition {
   readonly amount: Nano;
 }
 
-/** Values of one statement `ADD`: one array per column of additions to sums, then of additions to hours. */
+/** Values of one statement `ADD_SUMS`: one array per column of additions to sums, then of additions to hours. */
 export interface AdditionPortion {
   readonly columns: ReadonlyArray<string>;
   readonly isLast: boolean;
@@ -37,7 +37,7 @@ export interface AdditionPortion {
 
 /**
  * Collects one addition for each counter and second. Rows come in the order of their time, so nearly every row belongs
- * to the latest addition of its scope; `ADD` sums two additions of one counter and second.
+ * to the latest addition of its scope; `ADD_SUMS` sums two additions of one counter and second.
  */
 export function createAdditions() {
   const byScope = new Map<ScopeId, Addition[]>();
@@ -67,8 +67,8 @@ export function createAdditions() {
       const sums = toPortions(scopes.map(([, additions]) => additions));
       for (const portion of sums.slice(0, -1)) yield toStatement(portion, [], false);
       const hours = toPortions(scopes.map(([scopeId, additions]) => toHours(scopeId, additions)));
-      for (const [place, portion] of hours.entries())
-        yield toStatement(place === 0 ? (sums.at(-1) ?? []) : [], portion, place === hours.length - 1);
+      for (const [index, portion] of hours.entries())
+        yield toStatement(index === 0 ? (sums.at(-1) ?? []) : [], portion, index === hours.length - 1);
     },
   };
 }

@@ -1,8 +1,8 @@
-// A call merger: calls that come while a batch of calls is in progress are the next batch. (Not the batches of a ledger.)
+// A call merger: calls that come while a group of calls is in progress are the next group.
 
 /**
- * `work` returns a result, or the promise of a result, for each item in order. If `work` rejects, all calls of the
- * batch reject.
+ * `work` returns a result, or the promise of a result, for each item in order. If `work` rejects, all calls of its
+ * group reject.
  */
 export function createCallMerger<T, R>(
   size: number,
@@ -13,16 +13,16 @@ export function createCallMerger<T, R>(
 
   const run = async () => {
     isRunning = true;
-    // Callers of the same turn of the event loop belong to one batch.
+    // Callers of the same turn of the event loop belong to one group.
     await new Promise((resolve) => setTimeout(resolve));
     while (waiting.length > 0) {
-      const batch = waiting.splice(0, size);
+      const group = waiting.splice(0, size);
       try {
-        const results = await work(batch.map(({ item }) => item));
-        for (const [place, { result }] of batch.entries()) result.resolve(results[place] as R | Promise<R>);
-        await Promise.allSettled(batch.map(({ result }) => result.promise));
+        const results = await work(group.map(({ item }) => item));
+        for (const [index, { result }] of group.entries()) result.resolve(results[index] as R | Promise<R>);
+        await Promise.allSettled(group.map(({ result }) => result.promise));
       } catch (error) {
-        for (const { result } of batch) result.reject(error);
+        for (const { result } of group) result.reject(error);
       }
     }
     isRunning = false;

@@ -2,7 +2,7 @@
 import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Claim, ObservedHolder, Registry } from '#core/ports/registry.ts';
-import { ClaimRow as ClaimSchema, checkRows } from './row.ts';
+import { ClaimRowSchema, checkRows } from './row.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session, type Statement } from './session.ts';
 import { createSharing } from './shared-policies.ts';
 
@@ -22,7 +22,7 @@ export function createClaims(
     let [kind, alias, limit] = ['', '', FIRST_PAGE];
     for (let page = 0; page < MAX_PAGES; page += 1) {
       const rows = await session.query<ClaimRow>(LIMIT, statement, [...values, kind, alias, limit]);
-      for (const row of checkRows(ClaimSchema, rows)) claims.push(toClaim(row));
+      for (const row of checkRows(ClaimRowSchema, rows)) claims.push(toClaim(row));
       const last = rows.at(-1);
       if (last === undefined || (rows.length < limit && last.bytes < PAGE_BYTES)) return claims;
       [kind, alias] = [last.kind, last.alias];
@@ -134,7 +134,7 @@ const pageOf = (join: string, [kind, alias, limit]: readonly [string, string, st
 with page as (
   select c.scope_id, c.kind, c.alias, c.holder_uid, c.holder_namespace, c.holder_name, ${digest} as digest, c.created_at,
     coalesce((select json_agg(json_strip_nulls(json_build_object('hash', v.hash, 'createdAt', ${millis('v.created_at')},
-        'notAfter', ${millis('v.not_after')}, 'rotation', case when v.not_after is null then v.asked end))
+        'notAfter', ${millis('v.not_after')}, 'rotation', case when v.not_after is null then v.rotation end))
           order by v.created_at, v.hash)
       from gateway_operator.key_value v where v.scope_id = c.scope_id and v.retired_at is null), '[]') as values,
     case when c.digest ? 'retained' then exists (select 1 from gateway_operator.claim s

@@ -7,12 +7,12 @@ import { AnswerRefused } from '../backends/reply-memory.ts';
 import { MAX_ROUNDS } from './authentication.ts';
 
 /** The address of a database for messages, without the password. */
-type Place = Omit<DatabaseConnection, 'password'>;
+type DatabaseAddress = Omit<DatabaseConnection, 'password'>;
 
-const at = (place: Place) => `PostgreSQL at ${place.host}:${place.port}`;
+const at = (address: DatabaseAddress) => `PostgreSQL at ${address.host}:${address.port}`;
 
 /** SQLSTATE (or its class) → what a person should check. Source: PostgreSQL, Appendix A. */
-const ADVICE: Readonly<Record<string, (place: Place) => string>> = {
+const ADVICE: Readonly<Record<string, (address: DatabaseAddress) => string>> = {
   '28': ({ username, dbname }) =>
     `refused the user "${username}" for database "${dbname}": check username and password`,
   '3D000': ({ dbname }) => `has no database "${dbname}": create it, or correct the name`,
@@ -57,16 +57,18 @@ export async function asConnectionError<T>(call: Promise<T>): Promise<T> {
  * The error for the caller in place of `error`: DatabaseUnreachable for a database that is away or has no schema, else
  * the error itself.
  */
-export function toCallerError(error: unknown, place: Place): unknown {
-  if (error instanceof ConnectionBroke) return unreachable(place, whyBroken(error), error.cause);
-  if (error instanceof AnswerRefused) return unreachable(place, error.message, error);
+export function toCallerError(error: unknown, address: DatabaseAddress): unknown {
+  if (error instanceof ConnectionBroke) return unreachable(address, whyBroken(error), error.cause);
+  if (error instanceof AnswerRefused) return unreachable(address, error.message, error);
   if (!(error instanceof pg.DatabaseError)) return error;
   if (NO_SCHEMA.has(error.code ?? '')) {
     const what = 'has no schema of the operator yet: the reconciler creates it when it reaches the instance';
-    return new SchemaMissing(`${at(place)} ${what}`, { cause: error });
+    return new SchemaMissing(`${at(address)} ${what}`, { cause: error });
   }
   const advice = ADVICE[error.code ?? ''] ?? ADVICE[(error.code ?? '').slice(0, 2)];
-  return advice === undefined ? error : unreachable(place, `${advice(place)} (${error.code}: ${error.message})`, error);
+  return advice === undefined
+    ? error
+    : unreachable(address, `${advice(address)} (${error.code}: ${error.message})`, error);
 }
 
 /** The client library's message if the server refuses TLS. */
@@ -107,14 +109,14 @@ export function isBroken(error: unknown): boolean {
 }
 
 /** The error if the database does not reply within `millis`. */
-export function toTimeout(place: Place, millis: number): DatabaseUnreachable {
-  return new DatabaseUnreachable(`${at(place)} did not answer within ${millis} ms: check host, port and the network`);
+export function toTimeout(address: DatabaseAddress, millis: number): DatabaseUnreachable {
+  return new DatabaseUnreachable(`${at(address)} did not answer within ${millis} ms: check host, port and the network`);
 }
 
 /** The error if the work that uses the database has ended or was aborted. */
-export const toWorkEndedError = (place: Place, reason: Error): DatabaseUnreachable =>
-  unreachable(place, reason.message, reason);
+export const toWorkEndedError = (address: DatabaseAddress, reason: Error): DatabaseUnreachable =>
+  unreachable(address, reason.message, reason);
 
-function unreachable(place: Place, what: string, cause: unknown): DatabaseUnreachable {
-  return new DatabaseUnreachable(`${at(place)} ${what}`, { cause });
+function unreachable(address: DatabaseAddress, what: string, cause: unknown): DatabaseUnreachable {
+  return new DatabaseUnreachable(`${at(address)} ${what}`, { cause });
 }

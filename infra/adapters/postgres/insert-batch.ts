@@ -41,7 +41,7 @@ export async function insertBatch(
     additions.add(await insertNew(query, instanceUid, portion));
   const rejected = await inPortions(sorted, (portion) => insertAll(booking, instanceUid, portion, insert), PORTION);
   for (const { columns, isLast } of additions.portions())
-    await query(ADD, [...columns, instanceUid, epoch, isLast ? storeCalls : 0]);
+    await query(ADD_SUMS, [...columns, instanceUid, epoch, isLast ? storeCalls : 0]);
   return rejected;
 }
 
@@ -77,11 +77,12 @@ with inserted as (
 select case when count(*) < cardinality($2::uuid[]) then coalesce(array_agg(id::text || kind), '{}') end as "newKeys" from inserted`;
 
 /**
- * New rows are added up by scope, window and second, and all sums are made from these totals. `from_id`: the lowest UUID
- * of the second. A row whose time was recounted into another window counts in both windows. A condition like `count(*)
- * >= 0` is always true: it makes PostgreSQL write the table before it first, so that all batches lock in one order.
+ * New rows are added up by scope, window and second, and all sums are made from these totals. `from_id`: the lowest
+ * UUID of the second. A row whose time was recounted into another window counts in both windows. A condition like
+ * `count(*) >= 0` is always true: it makes PostgreSQL write the table before it first, so that all batches lock in one
+ * order.
  */
-export const ADD = `
+export const ADD_SUMS = `
 with added as materialized (
   select scope_id, window_start, window_end, from_id, sum(amount) as amount
   from unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::uuid[], $5::numeric[])

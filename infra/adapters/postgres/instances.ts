@@ -3,7 +3,7 @@ import { DatabaseUnreachable } from '#core/ports/backends.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import type { Adoption, InstanceRow, InstanceState, PreviousLedger, Registry } from '#core/ports/registry.ts';
 import { millis, retire } from './claims.ts';
-import { checkRows, InstanceRow as InstanceSchema, StateRow as StateSchema } from './row.ts';
+import { checkRows, InstanceRowSchema, StateRowSchema } from './row.ts';
 import { SCHEMA_VERSION } from './schema.ts';
 import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.ts';
 
@@ -55,7 +55,7 @@ export function createInstances(session: Session): Instances {
         where cluster = $1 and (closed_at is null or exists (
           select 1 from gateway_operator.claim c where c.instance_uid = i.uid and c.retired_at is null)) order by uid`;
       const rows = await session.query<InstanceRow & { readonly cluster: string }>(LIMIT, text, [cluster]);
-      return checkRows(InstanceSchema, rows);
+      return checkRows(InstanceRowSchema, rows);
     },
   };
 }
@@ -73,7 +73,7 @@ async function stateOf(session: Session, uid: string): Promise<InstanceState> {
     [uid],
   );
   if (row === undefined) throw new Error('PostgreSQL returned no state of the instance');
-  checkRows(StateSchema, [row]);
+  checkRows(StateRowSchema, [row]);
   const { predecessor, place, ...state } = row;
   return { ...state, ...(predecessor !== null && { predecessor }), ...(place !== null && { place }) };
 }
@@ -109,11 +109,11 @@ async function open(
      where old.closed_at is not null or (old.namespace, old.name) <> ($2, $3) or (old.cluster is null and $4 is not null)`,
     [uid, namespace, name, cluster ?? null],
   );
-  if (adopts) await query(ADOPT, [uid, ledger.uid]);
+  if (adopts) await query(ADOPT_LEDGER, [uid, ledger.uid]);
   return adoption;
 }
 
-const ADOPT = `
+const ADOPT_LEDGER = `
 with old as (
   update gateway_operator.instance set adopted_by = $1, closed_at = coalesce(closed_at, now()) where uid = $2)
 update gateway_operator.instance set adopted_from = $2, adopted_at = date_trunc('milliseconds', clock_timestamp()) where uid = $1`;
@@ -139,11 +139,11 @@ function adoptionOf(uid: string, ledger: PreviousLedger, rows: ReadonlyArray<Ope
  * written. Returns the moved scopes.
  */
 async function movePortion(query: Query, uid: string): Promise<ReadonlyArray<ScopeId>> {
-  const rows = await query<{ scope_id: ScopeId }>(MOVE, [uid]);
+  const rows = await query<{ scope_id: ScopeId }>(MOVE_CLAIMS, [uid]);
   return rows.map(({ scope_id }) => scope_id);
 }
 
-const MOVE = `
+const MOVE_CLAIMS = `
 with old as (
   select o.uid, o.closed_at from gateway_operator.instance i
     join gateway_operator.instance o on o.uid = i.adopted_from and o.adopted_by = i.uid

@@ -27,16 +27,16 @@ function queriesBy(ask: SizedQuery): LedgerQueries {
       windows.map(({ start }) => start),
       windows.map(({ end }) => end),
     ];
-    const rows = await ask<{ place: string; amount: string }>(counters.length, SUMS, columns);
-    const spent = new Map(rows.map(({ place, amount }) => [Number(place) - 1, BigInt(amount)]));
-    return counters.map((counter, place) => ({ ...counter, spent: spent.get(place) ?? 0n }));
+    const rows = await ask<{ index: string; amount: string }>(counters.length, SUMS, columns);
+    const spent = new Map(rows.map(({ index, amount }) => [Number(index) - 1, BigInt(amount)]));
+    return counters.map((counter, index) => ({ ...counter, spent: spent.get(index) ?? 0n }));
   };
   const bookedOf = async (ids: ReadonlyArray<string>) => {
     const sorted = ids.toSorted();
     const rows = await ask<BookedRow>(ids.length, BOOKED, [sorted, sorted[0], sorted.at(-1)]);
     return rows.map(({ id, kinds, costs }): [string, BookedLedgerRow[]] => [
       id,
-      kinds.map((kind, place) => ({ kind, cost: BigInt(costs[place] ?? 0) })),
+      kinds.map((kind, index) => ({ kind, cost: BigInt(costs[index] ?? 0) })),
     ]);
   };
   return {
@@ -74,8 +74,8 @@ export async function inPortions<T, A>(
  * charged, and in a window that contains the time in its id: that one may have replaced the other by an edit.
  */
 export const SUMS = `
-select t.place, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
-from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, place)
+select t.index, (coalesce(s.amount, 0) + coalesce(r.amount, 0))::text as amount
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_id, window_start, window_end, index)
   left join gateway_operator.sum s using (scope_id, window_start, window_end)
   left join lateral (
     select sum(cost) as amount from gateway_operator.entry_rejected cross join lateral json_array_elements(scope_windows) as scope_window
@@ -86,7 +86,10 @@ from unnest($1::uuid[], $2::bigint[], $3::bigint[]) with ordinality as t (scope_
   ) r on true
 where s.amount is not null or r.amount is not null`;
 
-/** Each day is asked for its own ids: PostgreSQL looks for all of them in each partition that their bounds do not exclude. */
+/**
+ * Each day is asked for its own ids: PostgreSQL looks for all of them in each partition that their bounds do not
+ * exclude.
+ */
 export const BOOKED = `
 select id, array_agg(kind order by kind) as kinds, array_agg(cost::text order by kind) as costs
 from gateway_operator.ledger_row where id = any($1::uuid[]) and id >= $2::uuid and id <= $3::uuid group by id`;

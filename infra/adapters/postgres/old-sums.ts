@@ -1,4 +1,4 @@
-// Sums that no ledger row and no window in force needs: they leave once a day, after their days were dropped.
+// Sums that no ledger row and no window in force needs: they are deleted once a day, after their days were dropped.
 import type { Millis } from '#core/ports/money.ts';
 import type { ScopeId } from '#core/ports/policy.ts';
 import { hourOf } from './recount.ts';
@@ -53,22 +53,22 @@ function forgetRows(session: Session, scopes: ReadonlyArray<ScopeId>, keptFrom: 
 
 const UNFINISHED = `
 select extract(epoch from kept_from)::float8 * 1000 as time from gateway_operator.retention
-where summed_from is distinct from kept_from`;
+where cleaned_from is distinct from kept_from`;
 
 const FINISH = `
-update gateway_operator.retention set summed_from = kept_from where extract(epoch from kept_from) * 1000 = $1::float8`;
+update gateway_operator.retention set cleaned_from = kept_from where extract(epoch from kept_from) * 1000 = $1::float8`;
 
 /** Each scope is found by one look-up in each of the two indexes, however many rows it has. */
 const SCOPES = `
-with recursive found (scope_id, place) as (
+with recursive found (scope_id, number) as (
   (select least(
       (select scope_id from gateway_operator.sum where $1::uuid is null or scope_id > $1::uuid order by scope_id limit 1),
       (select scope_id from gateway_operator.hour_sum where $1::uuid is null or scope_id > $1::uuid order by scope_id limit 1)), 1)
   union all
   select least(
       (select s.scope_id from gateway_operator.sum s where s.scope_id > found.scope_id order by s.scope_id limit 1),
-      (select h.scope_id from gateway_operator.hour_sum h where h.scope_id > found.scope_id order by h.scope_id limit 1)), place + 1
-  from found where found.scope_id is not null and place < $2::int)
+      (select h.scope_id from gateway_operator.hour_sum h where h.scope_id > found.scope_id order by h.scope_id limit 1)), number + 1
+  from found where found.scope_id is not null and number < $2::int)
 select scope_id::text as scope from found where scope_id is not null order by scope_id`;
 
 const FORGET_RECOUNTS = `

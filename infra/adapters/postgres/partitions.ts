@@ -135,7 +135,7 @@ async function presentOf(query: Query, days: ReadonlyArray<Day>): Promise<Readon
     suffixes.flatMap((suffix) => [`ledger_row_${suffix}`, `second_sum_${suffix}`]),
   ]);
   const present = new Set(rows.map(({ day }) => day));
-  return days.filter((_, place) => present.has(suffixes[place] ?? ''));
+  return days.filter((_, index) => present.has(suffixes[index] ?? ''));
 }
 
 const PRESENT = `

@@ -22,8 +22,8 @@ where v.hash = any($1) and v.retired_at is null and (v.not_after is null or v.no
 summed as (select *, size <= $3::float8 and sum(size) over (order by size, hash) <= greatest(size, ${MAX_BYTES}) as is_read
   from found)
 select f.hash, f.secret, f.size::float8 as size, array_length(f.charged_scope_ids, 1) as charged, case when f.is_read then c.policy end as policy,
-  case when f.is_read then (select coalesce(json_agg(s.policy order by charged.place), '[]')
-    from unnest(f.charged_scope_ids) with ordinality as charged (scope_id, place)
+  case when f.is_read then (select coalesce(json_agg(s.policy order by charged.index), '[]')
+    from unnest(f.charged_scope_ids) with ordinality as charged (scope_id, index)
     join gateway_operator.claim s on s.scope_id = charged.scope_id and s.policy is not null) end as scopes
 from summed f join gateway_operator.claim c on c.scope_id = f.scope_id`;
 

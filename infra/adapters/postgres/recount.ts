@@ -49,11 +49,11 @@ export async function recount(query: Query, instanceUid: string, recounts: Reado
  */
 export function recountValues(recounts: ReadonlyArray<Recount>, keptFrom: Millis = 0): ReadonlyArray<unknown> {
   const edges = recounts.map(({ window }) => edgesOf(window, window.start < keptFrom));
-  const rows = recounts.map(({ scopeId, window: { start, end }, from = scopeId }, place) => {
-    const { first, last, ids } = edges[place] as Edges;
+  const rows = recounts.map(({ scopeId, window: { start, end }, from = scopeId }, index) => {
+    const { first, last, ids } = edges[index] as Edges;
     return [scopeId, start, end, first, last, ...ids, from, start < keptFrom];
   });
-  const [begins, firsts, lasts, ends] = [0, 1, 2, 3].map((place) => edges.map(({ ids }) => ids[place]).sort());
+  const [begins, firsts, lasts, ends] = [0, 1, 2, 3].map((index) => edges.map(({ ids }) => ids[index]).sort());
   return [JSON.stringify(rows), begins?.[0], firsts?.at(-1), lasts?.[0], ends?.at(-1)];
 }
 

@@ -7,7 +7,7 @@ const MAX_MESSAGE = 8 * 1024 * 1024;
 /** The maximum columns of a row: many columns take far more memory than their bytes. */
 const MAX_COLUMNS = 64;
 
-export const CHECK = ': check that the Secret names the right server';
+export const CHECK_ADVICE = ': check that the Secret names the right server';
 
 /**
  * The maximum number of messages other than rows while the connection begins, or between two statements: they may have
@@ -24,11 +24,11 @@ const [BEGINNING, ANSWER, ANY_TIME] = ['RKZ', '12nTDCZ', 'ENS'];
 /** Type and length. */
 const HEAD = 5;
 /** Bytes that are read with the head: the count of columns, the code of an authentication request. */
-const MORE: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
+const HEAD_EXTRA: Readonly<Record<number, number>> = { [DATA_ROW]: 2, [ROW_DESCRIPTION]: 2, [AUTHENTICATION]: 4 };
 const MAX_HEAD = 9;
 
-const unexpectedMessage = () => new AnswerRefused(`sends a message that belongs to no statement${CHECK}`);
-const invalidMessage = () => new AnswerRefused(`sends data that is no PostgreSQL message${CHECK}`);
+const unexpectedMessage = () => new AnswerRefused(`sends a message that belongs to no statement${CHECK_ADVICE}`);
+const invalidMessage = () => new AnswerRefused(`sends data that is no PostgreSQL message${CHECK_ADVICE}`);
 
 export interface FrameResult {
   /**
@@ -41,8 +41,8 @@ export interface FrameResult {
 }
 
 /**
- * Follows the messages of a connection. `ask`: a statement begins. `read` throws AnswerRefused if PostgreSQL would not
- * send such data.
+ * Follows the messages of a connection. `beginStatement`: a statement was sent. `read` throws AnswerRefused if
+ * PostgreSQL would not send such data.
  */
 export function createFrame() {
   const head = new DataView(new ArrayBuffer(MAX_HEAD));
@@ -58,7 +58,7 @@ export function createFrame() {
     rest = restOf(head);
     otherMessages += type === DATA_ROW ? 0 : 1;
     if (otherMessages > MAX_OTHERS)
-      throw new AnswerRefused(`sends more than ${MAX_OTHERS} messages beside rows${CHECK}`);
+      throw new AnswerRefused(`sends more than ${MAX_OTHERS} messages beside rows${CHECK_ADVICE}`);
     const expected = !hasBegun ? BEGINNING : pendingStatements > 0 ? ANSWER : '';
     if (!(expected + ANY_TIME).includes(String.fromCharCode(type))) throw unexpectedMessage();
     if (type === READY && hasBegun) pendingStatements -= 1;
@@ -81,7 +81,7 @@ export function createFrame() {
         head.setUint8(filled, chunk[at] ?? 0);
         at += 1;
         filled += 1;
-        if (filled < HEAD || filled < HEAD + (MORE[head.getUint8(0)] ?? 0)) continue;
+        if (filled < HEAD || filled < HEAD + (HEAD_EXTRA[head.getUint8(0)] ?? 0)) continue;
         begin();
         if (body === values) rows += 1;
       }
@@ -95,7 +95,7 @@ export function createFrame() {
   };
   return {
     read,
-    ask: (): void => {
+    beginStatement: (): void => {
       pendingStatements += 1;
       otherMessages = 0;
     },
@@ -104,12 +104,13 @@ export function createFrame() {
 
 /** The number of bytes of the message after its head. */
 function restOf(head: DataView): number {
-  const rest = head.getInt32(1) - 4 - (MORE[head.getUint8(0)] ?? 0);
+  const rest = head.getInt32(1) - 4 - (HEAD_EXTRA[head.getUint8(0)] ?? 0);
   if (rest < 0) throw invalidMessage();
-  if (rest > MAX_MESSAGE) throw new AnswerRefused(`sends a message of more than ${MAX_MESSAGE / 1024} KiB${CHECK}`);
+  if (rest > MAX_MESSAGE)
+    throw new AnswerRefused(`sends a message of more than ${MAX_MESSAGE / 1024} KiB${CHECK_ADVICE}`);
   const hasColumns = [DATA_ROW, ROW_DESCRIPTION].includes(head.getUint8(0));
   if (hasColumns && (head.getInt16(HEAD) > MAX_COLUMNS || head.getInt16(HEAD) < 0))
-    throw new AnswerRefused(`sends rows of more than ${MAX_COLUMNS} columns${CHECK}`);
+    throw new AnswerRefused(`sends rows of more than ${MAX_COLUMNS} columns${CHECK_ADVICE}`);
   return rest;
 }
 

@@ -2,7 +2,7 @@
 import { EventEmitter } from 'node:events';
 import type { Duplex } from 'node:stream';
 import { AnswerRefused, jsonBytes } from '../backends/reply-memory.ts';
-import { CHECK, createFrame } from './reply-frame.ts';
+import { CHECK_ADVICE, createFrame } from './reply-frame.ts';
 
 const MIB = 1024 * 1024;
 /** The maximum bytes before the connection is ready: parameters and the authentication. */
@@ -35,7 +35,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
     kept: bytes + wideCharacters + 100 * rows + json,
   });
   const measure = (): void => {
-    if (bytes + ROW * rows > max) throw new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK}`);
+    if (bytes + ROW * rows > max) throw new AnswerRefused(`answers with more than ${max / 1024} KiB${CHECK_ADVICE}`);
     listener?.(weight());
   };
   return {
@@ -45,7 +45,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
      */
     begin(maxBytes: number, onWeight?: (weight: Weight) => void): void {
       [max, bytes, rows, json, wideCharacters, listener] = [maxBytes, 0, 0, 0, 0, onWeight];
-      frame.ask();
+      frame.beginStatement();
     },
     /**
      * Ends a statement; returns its weight. Until the next statement the server may send a notice, but nothing large.
@@ -64,7 +64,7 @@ export function createReplyMeter(fail: (error: Error) => void) {
     json(text: string, maxText = Number.POSITIVE_INFINITY): void {
       try {
         if (text.length > maxText)
-          throw new AnswerRefused(`answers with a list of more than ${maxText / 1024} KiB${CHECK}`);
+          throw new AnswerRefused(`answers with a list of more than ${maxText / 1024} KiB${CHECK_ADVICE}`);
         json += jsonBytes(this.text(text));
         measure();
       } catch (error) {

@@ -13,7 +13,7 @@ const Digest = z.object({
 });
 
 /** The part of a claim that the reconciler reads. */
-export const ClaimRow = z.object({
+export const ClaimRowSchema = z.object({
   scopeId: z.string(),
   kind: z.enum(['key', 'user', 'team']),
   alias: z.string(),
@@ -31,7 +31,7 @@ export const ClaimRow = z.object({
 
 const Place = z.object({ namespace: z.string(), name: z.string() });
 
-export const StateRow = z.object({
+export const StateRowSchema = z.object({
   now: Instant,
   isOpen: z.boolean(),
   hasClaims: z.boolean(),
@@ -39,7 +39,7 @@ export const StateRow = z.object({
   place: Place.nullable(),
 });
 
-export const InstanceRow = Place.extend({ uid: z.string() });
+export const InstanceRowSchema = Place.extend({ uid: z.string() });
 
 /** Returns the same objects, which share parts. Throws DatabaseUnreachable for a row that no operator wrote. */
 export function checkRows<Row>(schema: z.ZodType, rows: ReadonlyArray<Row>): ReadonlyArray<Row> {

@@ -122,7 +122,7 @@ create table gateway_operator.key_value (
   not_after timestamptz(3),
   retired_at timestamptz(3),
   -- The text of the rotation annotation for which this key value was made.
-  asked text,
+  rotation text,
   primary key (scope_id, hash)
 );
 create unique index key_value_hash on gateway_operator.key_value (hash) where retired_at is null;
@@ -211,8 +211,8 @@ create index entry_rejected_scopes on gateway_operator.entry_rejected using gin 
 create table gateway_operator.retention (
   is_only boolean primary key default true check (is_only),
   kept_from date not null,
-  -- The first kept day for which old sums have left (old-sums.ts).
-  summed_from date
+  -- The value of kept_from for which old sums were deleted last (old-sums.ts).
+  cleaned_from date
 );
 
 -- The epoch of the counter store of an instance.

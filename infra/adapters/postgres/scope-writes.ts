@@ -19,8 +19,8 @@ import { BACKGROUND_LIMIT as LIMIT, type Query, type Session } from './session.t
 /** The maximum writes per transaction: few enough for the time limit of statements that wait for a row. */
 const PORTION = 500;
 /**
- * The recounts after which a transaction ends: bookings of the instance wait for them. An edit of one VirtualKey with all
- * its windows has 73.
+ * The recounts after which a transaction ends: bookings of the instance wait for them. An edit of one VirtualKey with
+ * all its windows has 73.
  */
 const MAX_RECOUNTS = 1000;
 
@@ -91,30 +91,30 @@ async function putScopes(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   const rows = [toRows(writes)];
   await query(CLAIM, rows);
   const locked = await query<LockedRow>(LOCK, rows);
-  const refusing = await query<{ place: number }>(OVERTAKEN, rows);
-  const generations = new Map(locked.map(({ place, generation }) => [place, Number(generation ?? 0)]));
-  const overtaken = new Set(refusing.map(({ place }) => place));
+  const refusing = await query<{ index: number }>(OVERTAKEN, rows);
+  const generations = new Map(locked.map(({ index, generation }) => [index, Number(generation ?? 0)]));
+  const overtaken = new Set(refusing.map(({ index }) => index));
   const tooMany = await findTooMany(query, writes, locked);
-  const refusals = writes.map(({ generation, overwrites }, place): ScopeOutcome | undefined => {
-    const later = generations.get(place);
-    if (later === undefined) return 'taken';
-    if (tooMany.has(place)) return 'too many';
-    if (overtaken.has(place)) return 'overtaken';
-    return later > generation && later !== overwrites ? { later } : undefined;
+  const refusals = writes.map(({ generation, overwrites }, index): ScopeOutcome | undefined => {
+    const storedGeneration = generations.get(index);
+    if (storedGeneration === undefined) return 'taken';
+    if (tooMany.has(index)) return 'too many';
+    if (overtaken.has(index)) return 'overtaken';
+    return storedGeneration > generation && storedGeneration !== overwrites ? { later: storedGeneration } : undefined;
   });
-  const current = writes.filter((_, place) => refusals[place] === undefined);
+  const current = writes.filter((_, index) => refusals[index] === undefined);
   await writePolicies(query, current);
   const values = current.filter(({ value }) => value !== undefined);
   const refused = await addValues(query, values);
-  return writes.map((write, place) => {
-    const refusal = refusals[place];
+  return writes.map((write, index) => {
+    const refusal = refusals[index];
     if (refusal !== undefined) return refusal;
     return refused.has(write.policy.scopeId) ? 'value taken' : 'written';
   });
 }
 
 interface LockedRow {
-  readonly place: number;
+  readonly index: number;
   readonly generation: string | null;
   readonly isRetained: boolean;
 }
@@ -125,16 +125,16 @@ async function findTooMany(
   writes: ReadonlyArray<ScopeWrite>,
   locked: ReadonlyArray<LockedRow>,
 ): Promise<ReadonlySet<number>> {
-  const isNew = new Set(locked.filter(({ isRetained }) => !isRetained).map(({ place }) => place));
-  const places = [...writes.keys()].filter((place) => {
-    const { policy } = writes[place] ?? {};
-    return isNew.has(place) && policy !== undefined && 'retained' in policy;
+  const isNew = new Set(locked.filter(({ isRetained }) => !isRetained).map(({ index }) => index));
+  const places = [...writes.keys()].filter((index) => {
+    const { policy } = writes[index] ?? {};
+    return isNew.has(index) && policy !== undefined && 'retained' in policy;
   });
-  const toGroup = (place: number) => JSON.stringify([writes[place]?.instanceUid, writes[place]?.holder.namespace]);
+  const toGroup = (index: number) => JSON.stringify([writes[index]?.instanceUid, writes[index]?.holder.namespace]);
   const tooMany = new Set<number>();
   for (const [group, own] of Map.groupBy(places, toGroup)) {
     const [{ count } = { count: 0 }] = await query<{ count: number }>(RETAINED, [...JSON.parse(group), MAX_RETAINED]);
-    for (const place of own.slice(MAX_RETAINED - count)) tooMany.add(place);
+    for (const index of own.slice(MAX_RETAINED - count)) tooMany.add(index);
   }
   return tooMany;
 }
@@ -144,10 +144,10 @@ select count(*)::integer as count from (select 1 from gateway_operator.claim
   where instance_uid = $1 and kind = 'key' and holder_namespace = $2 and retired_at is null and digest ? 'retained'
   limit $3) as retained`;
 
-/** The writes as JSON, which `WANTED` reads as a table. */
+/** The writes as JSON, which `WRITES` reads as a table. */
 function toRows(writes: ReadonlyArray<ScopeWrite>): string {
-  const rows = writes.map(({ instanceUid: instance_uid, kind, alias, holder, policy, value }, place) => ({
-    place,
+  const rows = writes.map(({ instanceUid: instance_uid, kind, alias, holder, policy, value }, index) => ({
+    index,
     scope_id: policy.scopeId,
     instance_uid,
     kind,
@@ -161,7 +161,7 @@ function toRows(writes: ReadonlyArray<ScopeWrite>): string {
   return JSON.stringify(rows);
 }
 
-const WANTED = `jsonb_to_recordset($1::jsonb) as w (place integer, scope_id uuid, instance_uid text, kind text, alias text,
+const WRITES = `jsonb_to_recordset($1::jsonb) as w (index integer, scope_id uuid, instance_uid text, kind text, alias text,
   anchor bigint, holder_uid text, holder_namespace text, holder_name text, hash text, rotation text,
   "unlessLive" text, "unlessEnded" text)`;
 
@@ -170,18 +170,18 @@ const CLAIM = `
 insert into gateway_operator.claim (scope_id, instance_uid, kind, alias, holder_uid, holder_namespace, holder_name, created_at)
 select w.scope_id, w.instance_uid, w.kind, w.alias, w.holder_uid, w.holder_namespace, w.holder_name,
   date_trunc('second', to_timestamp(w.anchor / 1000.0))
-from ${WANTED} order by w.instance_uid, w.kind, w.alias
+from ${WRITES} order by w.instance_uid, w.kind, w.alias
 on conflict do nothing`;
 
 /** Locks the claims of writes whose holder has the alias in the scope that the policy names. */
 const LOCK = `
-select w.place, c.generation, coalesce(c.digest ? 'retained', false) as "isRetained" from gateway_operator.claim c
-  join ${WANTED} on c.scope_id = w.scope_id and c.instance_uid = w.instance_uid and c.holder_uid = w.holder_uid
+select w.index, c.generation, coalesce(c.digest ? 'retained', false) as "isRetained" from gateway_operator.claim c
+  join ${WRITES} on c.scope_id = w.scope_id and c.instance_uid = w.instance_uid and c.holder_uid = w.holder_uid
 where c.retired_at is null
 order by c.scope_id for update of c`;
 
 const OVERTAKEN = `
-select w.place from ${WANTED}
+select w.index from ${WRITES}
   join gateway_operator.key_value v on v.scope_id = w.scope_id and v.hash in (w."unlessLive", w."unlessEnded")
 where case when v.hash = w."unlessEnded" then v.not_after is not null or (v.retired_at is not null and exists (
     select 1 from gateway_operator.key_value o where o.scope_id = v.scope_id and o.retired_at is null and o.not_after is null))
@@ -235,32 +235,32 @@ async function addValues(query: Query, writes: ReadonlyArray<ScopeWrite>): Promi
   if (writes.length === 0) return new Set();
   const rows = toRows(writes);
   const revived = await query<{ values: string }>(REVIVE, [rows]);
-  await query(ADD, [rows, revived[0]?.values ?? '[]']);
+  await query(ADD_VALUES, [rows, revived[0]?.values ?? '[]']);
   return new Set((await query<{ scope_id: ScopeId }>(REFUSED, [rows])).map(({ scope_id }) => scope_id));
 }
 
 const REVIVE = `
 with dead as (
-  delete from gateway_operator.key_value v using ${WANTED}
+  delete from gateway_operator.key_value v using ${WRITES}
   where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is not null
   returning v.scope_id, v.created_at)
 select coalesce(json_agg(dead), '[]')::text as values from dead`;
 
 /** A new value is younger than all previous values, also if the clock was set back. */
-const ADD = `
-insert into gateway_operator.key_value (scope_id, hash, asked, created_at)
-select w.scope_id, w.hash, coalesce(w.rotation, before.asked), coalesce(dead.created_at,
+const ADD_VALUES = `
+insert into gateway_operator.key_value (scope_id, hash, rotation, created_at)
+select w.scope_id, w.hash, coalesce(w.rotation, before.rotation), coalesce(dead.created_at,
   greatest(date_trunc('milliseconds', clock_timestamp()), before.created_at + interval '1 millisecond'))
-from ${WANTED}
+from ${WRITES}
   left join json_to_recordset($2::json) as dead (scope_id uuid, created_at timestamptz) using (scope_id)
   cross join lateral (
-    select (array_agg(v.asked order by v.created_at desc, v.hash desc))[1] as asked, max(v.created_at) as created_at
+    select (array_agg(v.rotation order by v.created_at desc, v.hash desc))[1] as rotation, max(v.created_at) as created_at
     from gateway_operator.key_value v where v.scope_id = w.scope_id and v.retired_at is null) before
 order by w.scope_id
 on conflict do nothing`;
 
 const REFUSED = `
-select w.scope_id from ${WANTED} where not exists (select 1 from gateway_operator.key_value v
+select w.scope_id from ${WRITES} where not exists (select 1 from gateway_operator.key_value v
   where v.scope_id = w.scope_id and v.hash = w.hash and v.retired_at is null)`;
 
 /**
@@ -271,8 +271,8 @@ async function adopt(query: Query, write: ScopeWrite, proof: string): Promise<vo
   const { uid, namespace, name } = holder;
   if (kind === 'key') {
     const values = [instanceUid, alias, uid, namespace, name, proof, formerHolders];
-    await query(ADOPT, values);
-    await query(MOVE, values);
+    await query(ADOPT_KEY, values);
+    await query(MOVE_RETAINED, values);
   } else if (proof === SAME_PLACE) {
     await query(ADOPT_IN_PLACE, [policy.scopeId, instanceUid, uid, namespace, name]);
   }
@@ -292,7 +292,7 @@ with live as materialized (
   where instance_uid = any($2::text[]) and kind = any($3::text[]) and retired_at is null),
 renamed as (
   select distinct on (w.instance_uid, w.kind, w.alias) c.scope_id, w.alias
-  from ${WANTED} join live c using (instance_uid, kind, holder_uid)
+  from ${WRITES} join live c using (instance_uid, kind, holder_uid)
   where c.alias <> w.alias and not exists (select 1 from gateway_operator.claim other
     where other.instance_uid = w.instance_uid and other.kind = w.kind and other.alias = w.alias and other.retired_at is null)
   order by w.instance_uid, w.kind, w.alias, c.created_at, c.scope_id)
@@ -306,7 +306,7 @@ update gateway_operator.claim set holder_uid = $3, generation = null where scope
 const PROVEN = `select v.scope_id from gateway_operator.key_value v where v.hash = $6 and v.retired_at is null
   and (v.not_after is null or v.not_after > clock_timestamp())`;
 
-const ADOPT = `
+const ADOPT_KEY = `
 update gateway_operator.claim set holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null and holder_uid <> $3
   and (holder_namespace = $4 or holder_uid = any($7::text[])) and scope_id in (${PROVEN})`;
@@ -315,7 +315,7 @@ where instance_uid = $1 and kind = 'key' and alias = $2 and retired_at is null a
  * Moves a retained VirtualKey, wherever it is in this database, to the VirtualKey that proves its value. Clusters may
  * share the database, and have namespaces of the same name.
  */
-const MOVE = `
+const MOVE_RETAINED = `
 update gateway_operator.claim c set instance_uid = $1, alias = $2, holder_uid = $3, holder_namespace = $4, holder_name = $5, generation = null
 where kind = 'key' and retired_at is null and policy ? 'retained' and scope_id in (${PROVEN})
   and (holder_uid = any($7::text[]) or (holder_namespace = $4 and

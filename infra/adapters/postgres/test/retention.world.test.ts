@@ -268,7 +268,7 @@ test('more rows of a scope than one transaction deletes leave in several, and no
   const [row] = await server.query(
     connection,
     `select (select count(*)::int from gateway_operator.hour_sum) as hours, (select sum(amount)::text from gateway_operator.opening_balance) as opening,
-      (select summed_from = kept_from from gateway_operator.retention) as "isDone"`,
+      (select cleaned_from = kept_from from gateway_operator.retention) as "isDone"`,
   );
   expect(row).toEqual({ hours: 0, opening: '44001', isDone: true });
 });
