@@ -21,7 +21,7 @@ interface ActionObject {
 /** A claim, and the instance in whose database it is. */
 interface ActionClaim {
   readonly instance: Path;
-  readonly scope: ClaimKind;
+  readonly claimKind: ClaimKind;
   readonly alias: string;
 }
 
@@ -67,8 +67,8 @@ export interface ScopeValue {
 /** The details of each action, in addition to its object. */
 interface ActionDetails {
   readonly AddFinalizer: object;
-  /** `left`: what could not be cleaned up and stays. */
-  readonly RemoveFinalizer: { readonly left?: string | undefined };
+  /** `notCleanedUp`: what stays in the database. */
+  readonly RemoveFinalizer: { readonly notCleanedUp?: string | undefined };
   /** `ledger`: of a closed instance, which this instance continues. */
   readonly OpenInstance: { readonly ledger: PreviousLedger | undefined };
   readonly CloseInstance: object;
@@ -185,8 +185,8 @@ export const about = ({ kind, metadata: { namespace, name } }: Pick<OwnObject, '
 
 /** The action's object and claim, from a scope object. */
 export function aboutClaim(scopeObject: ScopeObject, why: string): ActionObject & ActionClaim {
-  const { kind: scope, alias } = aliasOf(scopeObject);
-  return { ...about(scopeObject, why), instance: instancePathOf(scopeObject), scope, alias };
+  const { kind: claimKind, alias } = aliasOf(scopeObject);
+  return { ...about(scopeObject, why), instance: instancePathOf(scopeObject), claimKind, alias };
 }
 
 /** The severity is that of the reason, unless it is given. */
@@ -208,7 +208,7 @@ export const isReport = ({ action }: Action): boolean => action === 'WriteStatus
  * hangs.
  */
 export const isForced = (action: Action): boolean =>
-  action.action === 'RetainSecret' || (action.action === 'RemoveFinalizer' && action.left !== undefined);
+  action.action === 'RetainSecret' || (action.action === 'RemoveFinalizer' && action.notCleanedUp !== undefined);
 
 /** Details that distinguish steps of the same kind for the same object. */
 const IDENTIFYING: ReadonlyArray<string> = ['once', 'scopeId', 'snapshot', 'part', 'generation'];
@@ -227,7 +227,7 @@ export interface DeletionGuard {
   readonly instance: Path;
   readonly action: 'RetireScope' | 'DeleteKey';
   readonly count: number;
-  readonly of: number;
+  readonly total: number;
   readonly message: string;
 }
 

@@ -17,7 +17,7 @@ import { readKeys, selectKeys } from './observe/keys.ts';
 import { putObject, removeObject, toOwnObjectView } from './observe/objects.ts';
 import { findDeletedInstances, findOrphanedClaims, lookUpsOf } from './observe/orphans.ts';
 import type { Part } from './observe/parts.ts';
-import type { PartTime } from './observe/share.ts';
+import type { PartTimeLimits } from './observe/share.ts';
 import {
   aliasOf,
   type InstanceView,
@@ -39,13 +39,13 @@ const INSTANCE_TIMEOUT: Millis = 60_000;
 export async function observe(
   context: ObserveContext,
   part: Part,
-  time: Pick<PartTime, 'observed'>,
+  timeLimits: Pick<PartTimeLimits, 'endObserving'>,
 ): Promise<Observation> {
   const { world } = part;
   await observeNamespaces(context, world);
   const observed = { world, links: new Map() };
   await observeInstances(context, observed, [...world.listed.values()]);
-  time.observed();
+  timeLimits.endObserving();
   await readKeys(context, world, selectKeys(context, world, part));
   return observed;
 }
@@ -86,7 +86,9 @@ export async function observeTouched(
   const ofMembers = objects.flatMap((object) =>
     object.kind === 'GatewayInstance' ? [] : [{ ...aliasOf(object), instance: instancePathOf(object) }],
   );
-  const ofActions = touching.flatMap(({ action }) => ('scope' in action ? [{ ...action, kind: action.scope }] : []));
+  const ofActions = touching.flatMap(({ action }) =>
+    'claimKind' in action ? [{ ...action, kind: action.claimKind }] : [],
+  );
   await observeClaims(context, observed, [...ofMembers, ...ofActions]);
   const instances = objects.filter((object) => object.kind === 'GatewayInstance');
   await observeInstances(context, observed, instances);

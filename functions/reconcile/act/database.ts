@@ -55,7 +55,7 @@ export const databaseHandlers = {
   },
   PutScope: async (action, context) => {
     const { uid: instanceUid, registry } = linkOf(action, context);
-    const { scope: kind, alias, namespace, name, proof, formerHolders, isNew } = action;
+    const { claimKind: kind, alias, namespace, name, proof, formerHolders, isNew } = action;
     const object = objectOf(action, context);
     // A list is older than this call: an object that was deleted meanwhile must not come back as a claim. An object
     // that has just got its finalizer in this run exists, and is not removed without the operator.
@@ -173,8 +173,8 @@ async function clearStores(uid: string, path: Path, { deps, memory }: ActContext
  * computed again from the ledger rows inside them (LEDGER 5).
  */
 function toWrite(action: ActionOf<'PutScope'>, { deps, world, now }: ActContext): PolicyWrite {
-  const { instance, scope, alias, generation } = action;
-  const claim = world.instances.get(instance)?.claims.get(claimKey(scope, alias));
+  const { instance, claimKind, alias, generation } = action;
+  const claim = world.instances.get(instance)?.claims.get(claimKey(claimKind, alias));
   const scopeId = action.policy.scopeId || deps.ids.next();
   const own = 'furtherBudgets' in action.policy ? action.policy.furtherBudgets : undefined;
   const furtherBudgets = own?.map((one) => ({

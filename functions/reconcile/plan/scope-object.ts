@@ -76,7 +76,7 @@ export function planScope(
   const proof = state === 'ours' ? undefined : proofOf(scopeObject, claim, instance, view);
   if (state === 'orphaned' && proof === undefined) return [];
   // Whole seconds, because people read the dates that are counted from this time.
-  const anchor = Math.floor(instance.time / 1000) * 1000;
+  const anchor = Math.floor(instance.databaseNow / 1000) * 1000;
   const policy = policyOf(scopeObject, claim ?? { scopeId: '', anchor }, context);
   if (policy === undefined) return [];
   const digest = digestOf(policy, context.hash);
@@ -168,11 +168,11 @@ export function planOrphanedClaims(
     const { observed, retention } = orphan;
     if (retention !== undefined) return planRetainedAgain(path, claim, retention);
     if (scopeObjects.length === 0 && !isForAll) return [];
-    const { holder, kind: scope, alias, scopeId } = claim;
+    const { holder, kind: claimKind, alias, scopeId } = claim;
     const { namespace, name } = holder;
-    const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
-    const why = `its object is gone, or no longer claims the ${scope} alias "${alias}"`;
-    const successor = scope === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
+    const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
+    const why = `its object is gone, or no longer claims the ${claimKind} alias "${alias}"`;
+    const successor = claimKind === 'key' && claim.values.length > 0 ? oldestClaimant(path, key) : undefined;
     const message =
       `VirtualKey "${namespace}/${name}", which had the alias "${alias}", is gone, and the Secret of this VirtualKey does not have its key value, or lacks its annotations in another namespace: ` +
       'the value has ended, and this VirtualKey has no spend. To keep both at the next restore, restore the Secret first, with its labels and annotations';
@@ -194,9 +194,9 @@ function planRetainedAgain(
   { secret, isBlocked }: NonNullable<OrphanedClaim['retention']>,
 ): Action[] {
   if (retainedSecret(claim) === secret) return [];
-  const { holder, kind: scope, alias, scopeId, anchor, policy } = claim;
+  const { holder, kind: claimKind, alias, scopeId, anchor, policy } = claim;
   const { uid, namespace, name } = holder;
-  const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
+  const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
   const blocked = isBlocked || policy?.blocked === true;
   const write = { policy: { scopeId, anchor, blocked, retained: secret }, generation: 0, isNew: false, holder: uid };
   return [{ action: 'PutScope', ...on, why: `Secret "${secret}" shows that it is retained`, ...write }];
@@ -211,14 +211,14 @@ export function planUnplannedKeys(path: string, instance: InstanceView, { world 
   if (!database.ok || object.spec.paused || isDeleted(object)) return [];
   const isExpelled = createIsExpelled(instance, world);
   return [...claims.values()].flatMap((claim): Action[] => {
-    const { holder, kind: scope, alias, scopeId, anchor, policy } = claim;
+    const { holder, kind: claimKind, alias, scopeId, anchor, policy } = claim;
     const { uid, namespace, name } = holder;
     const retained = retainedSecret(claim);
     const isDisabled = retained === undefined && world.disabled.has(uid);
     const why = isExpelled(namespace) ? NAMESPACE_NOT_ALLOWED : isDisabled ? DISABLED : undefined;
     const isOwnerless = claim.isOwnerGone === true && policy?.blocked !== true;
-    if (scope !== 'key' || (why === undefined && !isOwnerless)) return [];
-    const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
+    if (claimKind !== 'key' || (why === undefined && !isOwnerless)) return [];
+    const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
     if (why === undefined) {
       if (retained === undefined) return [];
       const write = { policy: { scopeId, anchor, blocked: true, retained }, generation: 0, isNew: false, holder: uid };
@@ -240,12 +240,12 @@ export function planBlocks(path: string, instance: InstanceView, { world }: Plan
   const { object, database, claims } = instance;
   if (!database.ok || object.spec.paused || isDeleted(object)) return [];
   return [...claims.values()].flatMap((claim): Action[] => {
-    const { holder, kind: scope, alias, scopeId, anchor, policy } = claim;
+    const { holder, kind: claimKind, alias, scopeId, anchor, policy } = claim;
     const generation = world.blocked.get(holder.uid);
     const isDone = policy === undefined || policy.blocked === true || retainedSecret(claim) !== undefined;
     if (generation === undefined || isDone) return [];
     const { uid, namespace, name } = holder;
-    const on = { kind: KIND_OF[scope], namespace, name, instance: path, scope, alias } as const;
+    const on = { kind: KIND_OF[claimKind], namespace, name, instance: path, claimKind, alias } as const;
     const write = { policy: { scopeId, anchor, blocked: true }, generation, isNew: false, holder: uid };
     return [{ action: 'PutScope', ...on, why: BLOCKED, ...write }];
   });
